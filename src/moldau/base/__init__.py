@@ -1,0 +1,1 @@
+"""Words every other package shares: ids, clock, error codes, configuration. Imports nothing of ours."""

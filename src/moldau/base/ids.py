@@ -1,0 +1,65 @@
+"""Identifiers. A `Uuid` is its 16 raw bytes: quick to decode, hash and compare; text only at the edge."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import NamedTuple, NewType, Protocol
+
+Uuid = NewType("Uuid", bytes)
+TopicId = Uuid
+DirectoryId = Uuid
+
+ZERO_UUID = Uuid(bytes(16))
+#: Reserved directory ids (KIP-858): where a replica lives when the directory itself is not known.
+UNASSIGNED_DIR = Uuid(bytes(16))
+LOST_DIR = Uuid(bytes(15) + b"\x01")
+MIGRATING_DIR = Uuid(bytes(15) + b"\x02")
+#: Kafka never hands out an id below 100, and 1 names the metadata topic.
+METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
+METADATA_TOPIC = "__cluster_metadata"
+
+
+class TopicPartition(NamedTuple):
+    """A partition by the name people use; `str()` is the name of its folder."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Randomness(Protocol):
+    """What we ask of a source of randomness; `random.Random` and `random.SystemRandom` fit."""
+
+    def getrandbits(self, k: int, /) -> int: ...
+
+    def randrange(self, start: int, stop: int, /) -> int: ...
+
+
+def random_uuid(randomness: Randomness) -> Uuid:
+    """A version 4 id whose text does not begin with a dash, as Kafka's tools expect of arguments."""
+    while True:
+        raw = bytearray(randomness.getrandbits(128).to_bytes(16, "big"))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        candidate = Uuid(bytes(raw))
+        if not format_uuid(candidate).startswith("-"):
+            return candidate
+
+
+def format_uuid(value: Uuid) -> str:
+    """Kafka's text form: 22 characters of URL-safe base64."""
+    return base64.urlsafe_b64encode(value).decode("ascii").rstrip("=")
+
+
+def parse_uuid(text: str) -> Uuid:
+    """Read Kafka's text form; `ValueError` for anything that is not exactly 16 bytes."""
+    try:
+        raw = base64.urlsafe_b64decode(text + "==")
+    except (binascii.Error, ValueError) as error:
+        raise ValueError(f"not an id in URL-safe base64: {text!r}") from error
+    if len(raw) != 16:
+        raise ValueError(f"an id has 16 bytes, {text!r} has {len(raw)}")
+    return Uuid(raw)

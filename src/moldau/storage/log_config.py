@@ -1,0 +1,77 @@
+"""The topic settings that storage works by, as plain numbers.
+
+One frozen `LogConfig` is shared by all partitions of a topic; a change of configuration is a new object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+MAX_LONG = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Kafka's topic configs with dots turned into underscores, and Kafka's defaults."""
+
+    segment_bytes: int = 1_073_741_824
+    segment_ms: int = 604_800_000
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10_485_760
+    flush_messages: int = MAX_LONG
+    flush_ms: int = MAX_LONG
+    retention_bytes: int = -1
+    retention_ms: int = 604_800_000
+    delete_retention_ms: int = 86_400_000
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = MAX_LONG
+    min_cleanable_dirty_ratio: float = 0.5
+    cleanup_policy: frozenset[str] = field(default_factory=lambda: frozenset({"delete"}))
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_before_max_ms: int = MAX_LONG
+    message_timestamp_after_max_ms: int = 3_600_000
+    max_message_bytes: int = 1_048_588
+    index_interval_bytes: int = 4096
+    file_delete_delay_ms: int = 60_000
+    preallocate: bool = False
+
+    @property
+    def compact(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def delete(self) -> bool:
+        return "delete" in self.cleanup_policy
+
+    @classmethod
+    def from_configs(cls, configs: Mapping[str, Any]) -> LogConfig:
+        """From topic configs by Kafka's names, typed or as text; names not used here are passed over."""
+        return cls().with_configs(configs)
+
+    def with_configs(self, configs: Mapping[str, Any]) -> LogConfig:
+        """The same with some values changed."""
+        changes: dict[str, Any] = {}
+        for item in fields(self):
+            value = configs.get(item.name.replace("_", "."))
+            if value is not None:
+                changes[item.name] = _convert(str(item.type), value)
+        return replace(self, **changes)
+
+
+def _convert(kind: str, value: Any) -> Any:
+    if kind == "int":
+        return int(value)
+    if kind == "float":
+        return float(value)
+    if kind == "bool":
+        return value if isinstance(value, bool) else str(value).strip().lower() == "true"
+    if kind == "str":
+        return str(value)
+    names = value.split(",") if isinstance(value, str) else value
+    return frozenset(name.strip() for name in names if name.strip())

@@ -1,0 +1,186 @@
+"""Listening sockets and the limits on what they accept.
+
+A `ConnectionLimits` is shared by all listeners of a node. Over `max.connections.per.ip` a new connection
+is closed at once, as in Kafka; over `max.connections` it is accepted but not read until another one ends
+(Kafka leaves it waiting in the accept queue, which looks the same to a client).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from moldau.network.connection import Connection, Dispatcher
+
+log = logging.getLogger(__name__)
+
+
+class ListenError(Exception):
+    """A listener could not be opened; the message says which setting to change."""
+
+
+@dataclass(slots=True)
+class ConnectionLimits:
+    max_connections: int = 2**31 - 1
+    max_per_ip: int = 2**31 - 1
+    per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    max_idle_ms: int = 600_000
+    open: set[Connection] = field(default_factory=set)
+    per_ip: Counter[str] = field(default_factory=Counter)
+    waiting: deque[Connection] = field(default_factory=deque)
+
+    def admit(self, connection: Connection) -> bool:
+        host = connection.peer_host
+        if self.per_ip[host] >= self.per_ip_overrides.get(host, self.max_per_ip):
+            log.warning("too many connections from %s (max.connections.per.ip), closing the newest", host)
+            return False
+        self.per_ip[host] += 1
+        self.open.add(connection)
+        if len(self.open) > self.max_connections:
+            log.warning("max.connections=%d reached, %s has to wait", self.max_connections, host)
+            connection.hold()
+            self.waiting.append(connection)
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        if connection not in self.open:
+            return
+        self.open.remove(connection)
+        self.per_ip[connection.peer_host] -= 1
+        if not self.per_ip[connection.peer_host]:
+            del self.per_ip[connection.peer_host]
+        while self.waiting and len(self.open) - len(self.waiting) < self.max_connections:
+            waiting = self.waiting.popleft()
+            if waiting in self.open:
+                waiting.release()
+
+    def close_idle(self, now: float) -> None:
+        if self.max_idle_ms < 0:
+            return
+        limit = now - self.max_idle_ms / 1000
+        for connection in [c for c in self.open if c.last_activity < limit and c.idle]:
+            log.info("closing connection from %s, idle for too long", connection.peer_host)
+            connection.close()
+
+
+class Listener:
+    """One entry of `listeners`: opens its socket, hands every connection to the dispatcher."""
+
+    def __init__(
+        self,
+        name: str,
+        dispatcher: Dispatcher,
+        limits: ConnectionLimits,
+        *,
+        max_frame: int,
+        backlog: int = 50,
+        send_buffer_bytes: int = -1,
+        receive_buffer_bytes: int = -1,
+    ) -> None:
+        self.name = name
+        self.host = ""
+        self.port = -1
+        self._dispatcher = dispatcher
+        self._limits = limits
+        self._max_frame = max_frame
+        self._backlog = backlog
+        self._buffers = (send_buffer_bytes, receive_buffer_bytes)
+        self._sockets: list[socket.socket] = []
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[Connection] = set()
+
+    def bind(self, host: str | None, port: int) -> int:
+        """Take the port (0: any free one) and return it; connections wait until `accept`."""
+        for family, address in _addresses(host, port):
+            if self._sockets and port == 0:
+                address = (address[0], self.port, *address[2:])
+            self._sockets.append(self._bound_socket(family, address))
+            self.port = self._sockets[0].getsockname()[1]
+        self.host = host or ""
+        return self.port
+
+    async def accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        for sock in self._sockets:
+            server = await loop.create_server(lambda: self._connection(loop), sock=sock, backlog=self._backlog)
+            self._servers.append(server)
+
+    def stop_accepting(self) -> None:
+        for server in self._servers:
+            server.close()
+        for sock in self._sockets:
+            sock.close()
+
+    async def close(self, grace_seconds: float = 2.0) -> None:
+        """Close every connection; what is already answered still goes out while the grace lasts."""
+        self.stop_accepting()
+        for connection in list(self._connections):
+            connection.close()
+        deadline = asyncio.get_running_loop().time() + grace_seconds
+        while self._connections and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.005)
+        for connection in list(self._connections):
+            connection.abort()
+
+    def _connection(self, loop: asyncio.AbstractEventLoop) -> Connection:
+        connection = Connection(self._dispatcher, self._max_frame, loop, self._opened, self._closed)
+        connection.listener_name = self.name
+        return connection
+
+    def _opened(self, connection: Connection) -> bool:
+        self._connections.add(connection)
+        return self._limits.admit(connection)
+
+    def _closed(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        self._limits.forget(connection)
+
+    def _bound_socket(self, family: socket.AddressFamily, address: tuple[str | int, ...]) -> socket.socket:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            for option, size in zip((socket.SO_SNDBUF, socket.SO_RCVBUF), self._buffers, strict=True):
+                if size > 0:
+                    sock.setsockopt(socket.SOL_SOCKET, option, size)
+            sock.bind(address)
+            sock.setblocking(False)
+        except OSError as error:
+            sock.close()
+            raise ListenError(
+                f"listener {self.name} cannot use {address[0]}:{address[1]}: {error.strerror}. "
+                "Is another broker running there? Change `listeners`, or stop the other process."
+            ) from error
+        return sock
+
+
+def _addresses(host: str | None, port: int) -> list[tuple[socket.AddressFamily, tuple[str | int, ...]]]:
+    """Where to listen: every address of the host, or all interfaces (IPv6 where the machine has it)."""
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except socket.gaierror as error:
+        raise ListenError(f"`listeners` names the host {host!r}, which cannot be resolved: {error}") from error
+    result: list[tuple[socket.AddressFamily, tuple[str | int, ...]]] = []
+    for family, _, _, _, address in found:
+        usable = family == socket.AF_INET or (family == socket.AF_INET6 and _has_ipv6())
+        if usable and (family, address) not in result:
+            result.append((family, address))
+    if not result:
+        raise ListenError(f"`listeners` names the host {host!r}, which has no usable address")
+    return result
+
+
+def _has_ipv6() -> bool:
+    if not socket.has_ipv6:
+        return False
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True

@@ -22,7 +22,17 @@ from typing import Protocol
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.storage.posix_file import Buffer, PosixFile
 
-__all__ = ["Buffer", "Disk", "DiskFull", "File", "Lock", "LogDirectoryFailed", "PosixDisk", "storage_failure"]
+__all__ = [
+    "Buffer",
+    "Disk",
+    "DiskFull",
+    "File",
+    "Lock",
+    "LogDirectoryFailed",
+    "PosixDisk",
+    "WouldWait",
+    "storage_failure",
+]
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -43,6 +53,10 @@ class LogDirectoryFailed(KafkaError):
     def __init__(self, path: str, message: str) -> None:
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, message)
         self.path = path
+
+
+class WouldWait(Exception):
+    """A read that must not wait would have to: do it again in the pool."""
 
 
 def storage_failure(error: OSError, path: str) -> KafkaError:
@@ -128,6 +142,8 @@ class Disk(Protocol):
 
     def free_bytes(self, path: str) -> int: ...
 
+    def total_bytes(self, path: str) -> int: ...
+
     def read_bytes(self, path: str) -> bytes: ...
 
     def write_atomic(self, path: str, data: bytes) -> None:
@@ -195,6 +211,10 @@ class PosixDisk:
     def free_bytes(self, path: str) -> int:
         facts = os.statvfs(path)
         return facts.f_bavail * facts.f_frsize
+
+    def total_bytes(self, path: str) -> int:
+        facts = os.statvfs(path)
+        return facts.f_blocks * facts.f_frsize
 
     def read_bytes(self, path: str) -> bytes:
         with open(path, "rb") as file:

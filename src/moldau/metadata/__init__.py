@@ -1,0 +1,1 @@
+"""The cluster's state as data: records, the image they add up to, the delta between two images. Pure."""

@@ -44,10 +44,11 @@ def test_a_kept_frame_is_not_overwritten() -> None:
     feed(buffer, framed(b"first", b"second"))
     first = buffer.next_frame()
     buffer.keep()
-    second = buffer.next_frame()
     feed(buffer, framed(b"x" * 3000))
-    assert first is not None and second is not None
+    assert first is not None
     assert bytes(first) == b"first"
+    second = buffer.next_frame()
+    assert second is not None
     assert bytes(second) == b"second"
 
 

@@ -1,0 +1,40 @@
+# Two commands: `make up` starts a broker, `make test` runs every test. Both install what they need.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: help up test lint interop bench clean
+
+help:
+	@echo "make up       start a broker on localhost:9092 (data under ./data, Ctrl-C ends it)"
+	@echo "make test     install what is needed and run lint, type check and all tests"
+	@echo "make interop  Java and Go clients and Apache Kafka itself against Moldau (needs Java, Maven, Go)"
+	@echo "make bench    measure Moldau, beside Apache Kafka where Maven is there"
+	@echo "make clean    remove the virtual environment and caches"
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Moldau needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "The venv module is missing; on Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $(STAMP)
+
+up: $(STAMP)
+	@exec $(BIN)/moldau dev
+
+lint: $(STAMP)
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -m "not interop"
+
+interop: $(STAMP)
+	$(BIN)/python -m pytest -m interop tests/interop
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .interop build dist

@@ -1,0 +1,1 @@
+"""The node: everything below wired together, and a handler for every API it serves."""

@@ -1,0 +1,136 @@
+"""The table of APIs: which handler serves which API on which listener.
+
+The dispatcher, ApiVersions and docs/COMPATIBILITY.md are all read from here; versions are those of
+`protocol/apis.py`. An API that is not in this table is not announced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from moldau.protocol.apis import APIS, Api
+from moldau.server.handlers import (
+    alter_client_quotas,
+    alter_configs,
+    alter_partition_reassignments,
+    alter_replica_log_dirs,
+    api_versions,
+    create_acls,
+    create_partitions,
+    create_topics,
+    delete_acls,
+    delete_records,
+    delete_topics,
+    describe_acls,
+    describe_client_quotas,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_producers,
+    describe_quorum,
+    describe_topic_partitions,
+    elect_leaders,
+    fetch,
+    incremental_alter_configs,
+    init_producer_id,
+    list_config_resources,
+    list_offsets,
+    list_partition_reassignments,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+    unregister_broker,
+    update_features,
+)
+from moldau.server.roles import BROKER, CONTROLLER
+
+if TYPE_CHECKING:
+    from moldau.server.dispatcher import Handler
+
+PRODUCE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ServedApi:
+    api: Api
+    handle: Handler
+    listener_role: str
+
+    @property
+    def min_version(self) -> int:
+        return self.api.min_version
+
+    @property
+    def max_version(self) -> int:
+        """The newest stable version; one still marked unstable is neither announced nor served."""
+        return self.api.max_version - 1 if self.api.latest_unstable else self.api.max_version
+
+    @property
+    def announced_min_version(self) -> int:
+        """librdkafka compresses only when Produce 0 is announced, so it is, and refused when used."""
+        return 0 if self.api.key == PRODUCE and self.listener_role == BROKER else self.min_version
+
+    def serves(self, version: int) -> bool:
+        return self.min_version <= version <= self.max_version
+
+
+_BROKER_HANDLERS: dict[int, Handler] = {
+    0: produce.handle,
+    1: fetch.handle,
+    2: list_offsets.handle,
+    3: metadata.handle,
+    18: api_versions.handle,
+    19: create_topics.handle,
+    20: delete_topics.handle,
+    21: delete_records.handle,
+    22: init_producer_id.handle,
+    23: offset_for_leader_epoch.handle,
+    29: describe_acls.handle,
+    30: create_acls.handle,
+    31: delete_acls.handle,
+    32: describe_configs.handle,
+    33: alter_configs.handle,
+    34: alter_replica_log_dirs.handle,
+    35: describe_log_dirs.handle,
+    37: create_partitions.handle,
+    43: elect_leaders.handle,
+    44: incremental_alter_configs.handle,
+    45: alter_partition_reassignments.handle,
+    46: list_partition_reassignments.handle,
+    48: describe_client_quotas.handle,
+    49: alter_client_quotas.handle,
+    55: describe_quorum.handle,
+    57: update_features.handle,
+    60: describe_cluster.handle,
+    61: describe_producers.handle,
+    64: unregister_broker.handle,
+    74: list_config_resources.handle,
+    75: describe_topic_partitions.handle,
+}
+
+_CONTROLLER_HANDLERS: dict[int, Handler] = {
+    18: api_versions.handle,
+    19: create_topics.handle,
+    20: delete_topics.handle,
+    29: describe_acls.handle,
+    30: create_acls.handle,
+    31: delete_acls.handle,
+    32: describe_configs.handle,
+    33: alter_configs.handle,
+    37: create_partitions.handle,
+    43: elect_leaders.handle,
+    44: incremental_alter_configs.handle,
+    45: alter_partition_reassignments.handle,
+    46: list_partition_reassignments.handle,
+    49: alter_client_quotas.handle,
+    55: describe_quorum.handle,
+    57: update_features.handle,
+    60: describe_cluster.handle,
+    64: unregister_broker.handle,
+}
+
+
+def served_apis(role: str) -> dict[int, ServedApi]:
+    handlers = {BROKER: _BROKER_HANDLERS, CONTROLLER: _CONTROLLER_HANDLERS}[role]
+    return {key: ServedApi(APIS[key], handle, role) for key, handle in handlers.items()}

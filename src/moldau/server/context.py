@@ -1,0 +1,25 @@
+"""Who asks, how and what for: handed to every handler with its request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moldau.network.connection import Connection
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    api_key: int
+    api_version: int
+    client_id: str | None
+    listener_name: str
+    security_protocol: str
+    principal: str
+    client_host: str
+    connection: Connection
+
+    @property
+    def client_software(self) -> tuple[str, str]:
+        return self.connection.client_software

@@ -1,0 +1,135 @@
+"""From a frame to an answer: header, table of APIs, decode, handler, encode.
+
+This is the one place where a `KafkaError` that a handler lets through becomes a response, and where an
+unexpected exception is logged and answered with UNKNOWN_SERVER_ERROR; the connection and the node live on.
+A frame that cannot be read (unknown API or version, bytes that do not decode) ends its connection, as in
+Kafka: there is no answer a client could make sense of. ApiVersions is the exception the protocol names.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import struct
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.network.connection import Answer, CloseConnection, Connection, Parts
+from moldau.protocol.headers import RequestHeader, decode_request_header, encode_response_header
+from moldau.protocol.schema import DecodeError, Message, decode, encode
+from moldau.server.context import ANONYMOUS, RequestContext
+
+if TYPE_CHECKING:
+    from moldau.server.apis import ServedApi
+    from moldau.server.node import Node
+
+log = logging.getLogger(__name__)
+
+API_VERSIONS = 18
+PRODUCE = 0
+_SIZE = struct.Struct(">i")
+
+Handler = Callable[["Node", RequestContext, Any], "Message | None | Awaitable[Message | None]"]
+
+
+class ApiDispatcher:
+    """Serves one listener with its table of APIs."""
+
+    def __init__(self, node: Node, table: dict[int, ServedApi], security_protocol: str) -> None:
+        self._node = node
+        self._table = table
+        self._security_protocol = security_protocol
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> Answer:
+        try:
+            header, offset = decode_request_header(frame)
+            served = self._served(header)
+            version = header.api_version if served.serves(header.api_version) else 0
+            request = decode(served.api.request, frame, version, offset) if served.serves(version) else None
+        except DecodeError as error:
+            raise CloseConnection(f"a request cannot be read: {error}") from error
+        if request is None or version != header.api_version:
+            return Answer(self._unsupported_api_versions(served, header))
+        context = RequestContext(
+            header.api_key,
+            header.api_version,
+            header.client_id,
+            connection.listener_name,
+            self._security_protocol,
+            ANONYMOUS,
+            connection.peer_host,
+            connection,
+        )
+        return self._run(served, header, context, request)
+
+    def disconnected(self, connection: Connection) -> None:
+        """Nothing outlives a connection but what the coordinators keep themselves."""
+
+    def _served(self, header: RequestHeader) -> ServedApi:
+        served = self._table.get(header.api_key)
+        if served is None:
+            raise CloseConnection(f"API {header.api_key} is not served on this listener")
+        if not served.serves(header.api_version) and header.api_key != API_VERSIONS:
+            raise CloseConnection(f"{served.api.name} version {header.api_version} is not served")
+        return served
+
+    def _run(self, served: ServedApi, header: RequestHeader, context: RequestContext, request: Message) -> Answer:
+        try:
+            result = served.handle(self._node, context, request)
+        except KafkaError as error:
+            return Answer(self._parts(header, served, error_response(served, error.code, error.message)))
+        except Exception as error:  # noqa: BLE001  a bug in one handler must not take the node down
+            return Answer(self._parts(header, served, self._failed(served, request, error)))
+        if not inspect.isawaitable(result):
+            return Answer(self._parts(header, served, result) if result is not None else ())
+        produce = header.api_key == PRODUCE
+        if produce:
+            context.connection.keep_frame()
+        overlapping = produce and not getattr(result, "in_order", False)
+        return Answer(pending=self._later(served, header, request, result), overlapping=overlapping)
+
+    async def _later(
+        self, served: ServedApi, header: RequestHeader, request: Message, result: Awaitable[Message | None]
+    ) -> Parts:
+        try:
+            response = await result
+        except KafkaError as error:
+            response = error_response(served, error.code, error.message)
+        except Exception as error:  # noqa: BLE001  as above
+            response = self._failed(served, request, error)
+        return self._parts(header, served, response) if response is not None else ()
+
+    def _failed(self, served: ServedApi, request: Message, error: Exception) -> Message:
+        log.error("%s failed: %r", served.api.name, request, exc_info=error)
+        return error_response(served, ErrorCode.UNKNOWN_SERVER_ERROR, "The server met an unexpected error.")
+
+    def _parts(self, header: RequestHeader, served: ServedApi, response: Message) -> Parts:
+        return frame_parts(header, encode(response, header.api_version))
+
+    def _unsupported_api_versions(self, served: ServedApi, header: RequestHeader) -> Parts:
+        """Asked in a version we do not know: version 0 of the answer tells which ones we do."""
+        response = self._node.api_versions(0, served.listener_role)
+        response.error_code = ErrorCode.UNSUPPORTED_VERSION
+        return frame_parts(header._replace(api_version=0), encode(response, 0))
+
+
+def frame_parts(header: RequestHeader, body: list[bytes | memoryview]) -> Parts:
+    head = encode_response_header(header.api_key, header.api_version, header.correlation_id)
+    size = len(head)
+    for part in body:
+        size += len(part)
+    if body and isinstance(body[0], bytes):
+        return [_SIZE.pack(size) + head + body[0], *body[1:]]
+    return [_SIZE.pack(size) + head, *body]
+
+
+def error_response(served: ServedApi, code: ErrorCode, message: str | None) -> Message:
+    """A response that carries nothing but the error, for APIs whose response has a place for it."""
+    response = served.api.response()
+    if not hasattr(response, "error_code"):
+        raise CloseConnection(f"{served.api.name} failed with {code.name}: {message}")
+    response.error_code = code
+    if hasattr(response, "error_message"):
+        response.error_message = message
+    return response

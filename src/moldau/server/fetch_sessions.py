@@ -1,0 +1,156 @@
+"""Incremental fetch sessions (KIP-227): a client names its partitions once, then only what changes.
+
+A session remembers for every partition what the client asked and what it was last told. An incremental
+answer holds only partitions with records, an error, or other watermarks than last time. Partitions that
+returned records move to the end, so that a full answer starves nobody. The cache is bounded by
+`max.incremental.fetch.session.cache.slots`; a session may be evicted when it was idle for
+`min_eviction_ms` or is smaller than the one that wants in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from moldau.base.clock import Clock
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import Randomness, Uuid
+from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
+
+FINAL_EPOCH = -1
+INITIAL_EPOCH = 0
+INVALID_SESSION_ID = 0
+
+#: (topic name, topic id, partition): one of the first two is empty, by the request's version.
+SessionKey = tuple[str, Uuid, int]
+
+
+@dataclass(slots=True)
+class SessionPartition:
+    """What the client asked of a partition, and what it was told last."""
+
+    request: FetchPartition
+    high_watermark: int = -1
+    log_start_offset: int = -1
+
+    def changed_by(self, answer: PartitionData) -> bool:
+        """Whether an incremental answer must name this partition; remembers what is told."""
+        changed = (
+            bool(answer.records)
+            or answer.high_watermark != self.high_watermark
+            or answer.log_start_offset != self.log_start_offset
+            or answer.error_code != ErrorCode.NONE
+            or answer.preferred_read_replica != -1
+            or answer.diverging_epoch.end_offset != -1
+        )
+        if answer.error_code != ErrorCode.NONE:
+            self.high_watermark = -1
+        else:
+            self.high_watermark = answer.high_watermark
+            self.log_start_offset = answer.log_start_offset
+        return changed
+
+
+@dataclass(slots=True)
+class FetchSession:
+    id: int
+    uses_topic_ids: bool
+    partitions: dict[SessionKey, SessionPartition]
+    epoch: int
+    last_used_ms: int
+    incremental: bool = False
+
+    @property
+    def cached(self) -> bool:
+        return self.id != INVALID_SESSION_ID
+
+    def update(self, request: FetchRequest) -> None:
+        for key, partition in requested_partitions(request):
+            known = self.partitions.get(key)
+            if known is None:
+                self.partitions[key] = SessionPartition(partition)
+            else:
+                known.request = partition
+        for topic in request.forgotten_topics_data:
+            for index in topic.partitions:
+                self.partitions.pop((topic.topic, topic.topic_id, index), None)
+
+    def answered(self, key: SessionKey, answer: PartitionData) -> bool:
+        """Whether the answer must name this partition; those with records go to the end of the line."""
+        known = self.partitions.get(key)
+        if known is None:
+            return True
+        changed = known.changed_by(answer)
+        if answer.records and self.cached:
+            del self.partitions[key]
+            self.partitions[key] = known
+        return changed or not self.incremental
+
+
+def requested_partitions(request: FetchRequest) -> Iterator[tuple[SessionKey, FetchPartition]]:
+    for topic in request.topics:
+        for partition in topic.partitions:
+            yield (topic.topic, topic.topic_id, partition.partition), partition
+
+
+@dataclass(slots=True)
+class FetchSessionCache:
+    clock: Clock
+    randomness: Randomness
+    slots: int
+    min_eviction_ms: int = 120_000
+    sessions: dict[int, FetchSession] = field(default_factory=dict)
+
+    def resolve(self, request: FetchRequest, uses_topic_ids: bool) -> FetchSession:
+        """The session a request belongs to, updated by it; raises what Kafka answers when it cannot be."""
+        if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+            self.sessions.pop(request.session_id, None)
+            keep = request.session_epoch == INITIAL_EPOCH
+            return self._new_session(requested_partitions(request), uses_topic_ids, keep)
+        session = self.sessions.get(request.session_id)
+        if session is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.update(request)
+        session.epoch = 1 if session.epoch == 2**31 - 1 else session.epoch + 1
+        session.last_used_ms = self.clock.time_ms()
+        session.incremental = True
+        if not session.partitions:
+            del self.sessions[session.id]
+            session.id = INVALID_SESSION_ID
+        return session
+
+    def _new_session(
+        self, partitions: Iterable[tuple[SessionKey, FetchPartition]], uses_topic_ids: bool, keep: bool
+    ) -> FetchSession:
+        now = self.clock.time_ms()
+        wanted = {key: SessionPartition(partition) for key, partition in partitions}
+        session = FetchSession(INVALID_SESSION_ID, uses_topic_ids, wanted, 1, now)
+        if keep and wanted and self._make_room(len(wanted), now):
+            session.id = self._free_id()
+            self.sessions[session.id] = session
+        return session
+
+    def _make_room(self, size: int, now: int) -> bool:
+        if len(self.sessions) < self.slots:
+            return True
+        if not self.sessions:
+            return False
+        oldest = min(self.sessions.values(), key=lambda session: session.last_used_ms)
+        smallest = min(self.sessions.values(), key=lambda session: len(session.partitions))
+        if now - oldest.last_used_ms > self.min_eviction_ms:
+            del self.sessions[oldest.id]
+            return True
+        if len(smallest.partitions) < size and now - smallest.last_used_ms > self.min_eviction_ms:
+            del self.sessions[smallest.id]
+            return True
+        return False
+
+    def _free_id(self) -> int:
+        while True:
+            candidate = self.randomness.randrange(1, 2**31 - 1)
+            if candidate not in self.sessions:
+                return candidate

@@ -1,0 +1,42 @@
+"""AlterReplicaLogDirs (key 34), versions 1 to 2: where a replica shall live among this node's directories."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from moldau.server.context import RequestContext
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+async def handle(
+    node: Node, context: RequestContext, request: AlterReplicaLogDirsRequest
+) -> AlterReplicaLogDirsResponse:
+    results: defaultdict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
+    for directory in request.dirs:
+        for topic in directory.topics:
+            for index in topic.partitions:
+                code = ErrorCode.NONE
+                try:
+                    await node.logs.move(TopicPartition(topic.name, index), directory.path)
+                except KafkaError as error:
+                    code = error.code
+                results[topic.name].append(
+                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
+                )
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(topic_name=topic, partitions=partitions)
+            for topic, partitions in results.items()
+        ]
+    )

@@ -1,0 +1,23 @@
+"""CreateAcls (key 30), versions 1 to 3: SECURITY_DISABLED, because there is no authorizer yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode
+from moldau.protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
+from moldau.server.context import RequestContext
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+NO_AUTHORIZER = "No Authorizer is configured."
+
+
+def handle(node: Node, context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
+    return CreateAclsResponse(
+        results=[
+            AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+            for _ in request.creations
+        ]
+    )

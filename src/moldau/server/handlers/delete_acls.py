@@ -1,0 +1,23 @@
+"""DeleteAcls (key 31), versions 1 to 3: SECURITY_DISABLED, because there is no authorizer yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode
+from moldau.protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
+from moldau.server.context import RequestContext
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+NO_AUTHORIZER = "No Authorizer is configured."
+
+
+def handle(node: Node, context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
+    return DeleteAclsResponse(
+        filter_results=[
+            DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
+            for _ in request.filters
+        ]
+    )

@@ -1,0 +1,16 @@
+"""DeleteTopics (key 20), versions 1 to 6: decided by the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from moldau.server.context import RequestContext
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+def handle(node: Node, context: RequestContext, request: DeleteTopicsRequest) -> Awaitable[DeleteTopicsResponse]:
+    return node.controller_channel.delete_topics(context, request)

@@ -1,0 +1,18 @@
+"""DescribeAcls (key 29), versions 1 to 3: SECURITY_DISABLED, because there is no authorizer yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode
+from moldau.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from moldau.server.context import RequestContext
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+NO_AUTHORIZER = "No Authorizer is configured."
+
+
+def handle(node: Node, context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
+    return DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)

@@ -1,0 +1,21 @@
+"""DescribeClientQuotas (key 48), versions 0 to 1: the quotas in the image that match."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from moldau.protocol.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+from moldau.server.context import RequestContext
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+def handle(
+    node: Node, context: RequestContext, request: DescribeClientQuotasRequest
+) -> Awaitable[DescribeClientQuotasResponse]:
+    return node.controller_channel.describe_client_quotas(context, request)

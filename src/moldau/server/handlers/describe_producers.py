@@ -1,0 +1,51 @@
+"""DescribeProducers (key 61), version 0: the producers a partition remembers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import KafkaError
+from moldau.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from moldau.server.context import RequestContext
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+def handle(
+    node: Node, context: RequestContext, request: DescribeProducersRequest
+) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[_partition(node, topic.name, index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _partition(node: Node, topic: str, index: int) -> PartitionResponse:
+    try:
+        log = node.replicas.by_name(topic, index).leader_log()
+    except KafkaError as error:
+        return PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
+    producers = [
+        ProducerState(
+            producer_id=entry.producer_id,
+            producer_epoch=entry.producer_epoch,
+            last_sequence=entry.last_sequence,
+            last_timestamp=entry.last_timestamp,
+            coordinator_epoch=entry.coordinator_epoch,
+            current_txn_start_offset=entry.current_txn_first_offset,
+        )
+        for entry in log.active_producers()
+    ]
+    return PartitionResponse(partition_index=index, active_producers=producers)

@@ -1,0 +1,62 @@
+"""DescribeQuorum (key 55), versions 0 to 2: the metadata quorum's leader, voters and observers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import METADATA_TOPIC
+from moldau.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Listener,
+    ReplicaState,
+)
+from moldau.protocol.messages.describe_quorum import Node as QuorumNode
+from moldau.protocol.messages.describe_quorum import ResponsePartitionData as PartitionData
+from moldau.protocol.messages.describe_quorum import ResponseTopicData as TopicData
+from moldau.server.context import RequestContext
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+def handle(node: Node, context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
+    if asked != [(METADATA_TOPIC, [0])]:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    quorum = node.metadata
+    now = node.clock.time_ms()
+    voter = ReplicaState(
+        replica_id=quorum.leader_id,
+        replica_directory_id=quorum.directory_id,
+        log_end_offset=quorum.log_end_offset,
+        last_fetch_timestamp=now,
+        last_caught_up_timestamp=now,
+    )
+    partition = PartitionData(
+        partition_index=0,
+        error_message=None,
+        leader_id=quorum.leader_id,
+        leader_epoch=quorum.leader_epoch,
+        high_watermark=quorum.high_watermark,
+        current_voters=[voter],
+    )
+    return DescribeQuorumResponse(
+        error_message=None,
+        topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+        nodes=_nodes(node),
+    )
+
+
+def _nodes(node: Node) -> list[QuorumNode]:
+    return [
+        QuorumNode(
+            node_id=controller.id,
+            listeners=[
+                Listener(name=endpoint.name, host=endpoint.host, port=endpoint.port)
+                for endpoint in controller.endpoints
+            ],
+        )
+        for controller in node.image.cluster.controllers.values()
+    ]

@@ -1,0 +1,87 @@
+"""DescribeTopicPartitions (key 75), version 0: topics with eligible leader replicas, page by page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.controller.topics import topic_name_problem
+from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
+from moldau.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from moldau.server.context import RequestContext
+from moldau.server.handlers.metadata import INTERNAL_TOPICS, NO_LEADER, offline_replicas, partition_error
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+def handle(
+    node: Node, context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    image = node.image
+    names = sorted({topic.name for topic in request.topics}) or sorted(image.topics.by_name)
+    first_partition = 0
+    if request.cursor is not None:
+        if request.cursor.partition_index < 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's partition index must not be negative.")
+        names = [name for name in names if name >= request.cursor.topic_name]
+        if names and names[0] == request.cursor.topic_name:
+            first_partition = request.cursor.partition_index
+    limit = node.config["max.request.partition.size.limit"]
+    left = max(1, min(request.response_partition_limit, limit))
+    response = DescribeTopicPartitionsResponse()
+    for name in names:
+        if left <= 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        topic = image.topics.by_name.get(name)
+        if topic is None:
+            response.topics.append(_unknown(name))
+            continue
+        page = range(first_partition, min(len(topic.partitions), first_partition + left))
+        response.topics.append(_topic(image, topic, page))
+        left -= len(page)
+        if page.stop < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=page.stop)
+            break
+        first_partition = 0
+    return response
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if topic_name_problem(name) is not None:
+        code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _topic(image: MetadataImage, topic: TopicImage, page: range) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[_partition(image, index, topic.partitions[index]) for index in page],
+    )
+
+
+def _partition(
+    image: MetadataImage, index: int, partition: PartitionRegistration
+) -> DescribeTopicPartitionsResponsePartition:
+    error = partition_error(image, partition)
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=error,
+        partition_index=index,
+        leader_id=partition.leader if error == ErrorCode.NONE else NO_LEADER,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=list(partition.elr),
+        last_known_elr=list(partition.last_known_elr),
+        offline_replicas=offline_replicas(image, partition),
+    )

@@ -1,0 +1,222 @@
+"""Fetch (key 1), versions 4 to 18, for consumers; fetches by followers come with the cluster.
+
+Sessions decide which partitions are looked at; each is read up to the high watermark, or up to the last
+stable offset for `read_committed`. Too little found: wait for appends or `max_wait_ms`, then look again.
+Pages that are not in the cache are read in the pool, so the loop never waits for a disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from moldau.replication.partition import Partition
+from moldau.server.context import RequestContext
+from moldau.server.fetch_sessions import FetchSession, SessionKey
+from moldau.storage.log import Log, ReadResult
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+READ_COMMITTED = 1
+
+
+def handle(
+    node: Node, context: RequestContext, request: FetchRequest
+) -> FetchResponse | Awaitable[FetchResponse]:
+    session = node.fetch_sessions.resolve(request, context.api_version >= 13)
+    fetch = _Fetch(node, context, request, session)
+    if not fetch.attempt():
+        return fetch.read_cold()
+    if fetch.satisfied():
+        return fetch.response()
+    return fetch.wait()
+
+
+class _Fetch:
+    """One request on its way; `attempt` fills `answers`, until there is enough or time is up."""
+
+    def __init__(
+        self, node: Node, context: RequestContext, request: FetchRequest, session: FetchSession
+    ) -> None:
+        self.node = node
+        self.version = context.api_version
+        self.request = request
+        self.session = session
+        self.max_bytes = min(request.max_bytes, node.config["fetch.max.bytes"])
+        self.answers: dict[SessionKey, PartitionData] = {}
+        self.size = 0
+        self.urgent = False
+        self._partitions: list[Partition] = []
+
+    # Reading.
+
+    def attempt(self) -> bool:
+        """Read what is there; False when some of it is not in the page cache."""
+        self._reset()
+        return all(
+            self._take(key, asked.request, blocking=False) for key, asked in self.session.partitions.items()
+        )
+
+    async def read_cold(self) -> FetchResponse:
+        """The same, with the reads that need the disk in the pool."""
+        while True:
+            self._reset()
+            for key, asked in list(self.session.partitions.items()):
+                if not self._take(key, asked.request, blocking=False):
+                    await self.node.pool.run(self._warm, key, asked.request)
+                    self._take(key, asked.request, blocking=True)
+            if self.satisfied() or self.request.max_wait_ms <= 0:
+                return self.response()
+            return await self.wait()
+
+    def _warm(self, key: SessionKey, asked: FetchPartition) -> None:
+        """In the pool: touch what the read will need, so that the loop finds it in memory."""
+        try:
+            partition = self._find(key)
+            log = partition.leader_log(asked.current_leader_epoch)
+            self._read(log, asked, blocking=True)
+        except KafkaError:
+            return
+
+    def _reset(self) -> None:
+        self.answers = {}
+        self._partitions = []
+        self.size = 0
+        self.urgent = False
+
+    def _take(self, key: SessionKey, asked: FetchPartition, *, blocking: bool) -> bool:
+        try:
+            partition = self._find(key)
+            self._partitions.append(partition)
+            answer = self._answer(partition, asked, blocking=blocking)
+        except KafkaError as error:
+            self.urgent = True
+            answer = PartitionData(
+                partition_index=asked.partition,
+                error_code=error.code,
+                high_watermark=-1,
+                records=b"",
+                aborted_transactions=None,
+            )
+        if answer is None:
+            return False
+        self.answers[key] = answer
+        return True
+
+    def _find(self, key: SessionKey) -> Partition:
+        name, topic_id, index = key
+        if self.version >= 13:
+            return self.node.replicas.by_id(topic_id, index)
+        return self.node.replicas.by_name(name, index)
+
+    def _answer(self, partition: Partition, asked: FetchPartition, *, blocking: bool) -> PartitionData | None:
+        log = partition.leader_log(asked.current_leader_epoch)
+        answer = PartitionData(
+            partition_index=asked.partition,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            records=b"",
+            aborted_transactions=None,
+        )
+        if asked.last_fetched_epoch >= 0 and self._diverges(log, asked, answer):
+            self.urgent = True
+            return answer
+        found = self._read(log, asked, blocking=blocking)
+        if found is None:
+            return None
+        self.size += found.size
+        answer.records = found.parts
+        if self.request.isolation_level == READ_COMMITTED:
+            aborted = log.aborted_transactions(asked.fetch_offset, log.last_stable_offset) if found.size else ()
+            answer.aborted_transactions = [
+                AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+                for each in aborted
+            ]
+        return answer
+
+    def _read(self, log: Log, asked: FetchPartition, *, blocking: bool) -> ReadResult | None:
+        committed = self.request.isolation_level == READ_COMMITTED
+        return log.read(
+            asked.fetch_offset,
+            max(0, min(asked.partition_max_bytes, self.max_bytes - self.size)),
+            upper_bound=log.last_stable_offset if committed else log.high_watermark,
+            min_one_batch=self.size == 0,
+            blocking=blocking,
+        )
+
+    def _diverges(self, log: Log, asked: FetchPartition, answer: PartitionData) -> bool:
+        epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
+        if epoch < 0 or end_offset < 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+            answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+            return True
+        return False
+
+    # Waiting.
+
+    def satisfied(self) -> bool:
+        return (
+            self.urgent
+            or self.size >= self.request.min_bytes
+            or self.request.max_wait_ms <= 0
+            or not self.session.partitions
+        )
+
+    async def wait(self) -> FetchResponse:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.request.max_wait_ms / 1000
+        while not self.satisfied() and loop.time() < deadline:
+            await self._more(loop, deadline)
+            if not self.attempt():
+                return await self.read_cold()
+        return self.response()
+
+    async def _more(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+        """Until enough bytes arrived in the partitions at hand, or time is up."""
+        arrived: asyncio.Future[None] = loop.create_future()
+        missing = self.request.min_bytes - self.size
+
+        def on_progress(size: int) -> None:
+            nonlocal missing
+            missing -= size
+            if (missing <= 0 or size == 0) and not arrived.done():
+                arrived.set_result(None)
+
+        partitions = self._partitions
+        for partition in partitions:
+            partition.add_waiter(on_progress)
+        timer = loop.call_at(deadline, on_progress, 0)
+        try:
+            await arrived
+        finally:
+            timer.cancel()
+            for partition in partitions:
+                partition.remove_waiter(on_progress)
+
+    # Answering.
+
+    def response(self) -> FetchResponse:
+        topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
+        for key, answer in self.answers.items():
+            if not self.session.answered(key, answer):
+                continue
+            name, topic_id, _ = key
+            topic = topics.get((name, topic_id))
+            if topic is None:
+                topic = topics[name, topic_id] = FetchableTopicResponse(topic=name, topic_id=topic_id)
+            topic.partitions.append(answer)
+        return FetchResponse(session_id=self.session.id, responses=list(topics.values()))

@@ -1,0 +1,98 @@
+"""ListOffsets (key 2), versions 1 to 11: where a partition begins, ends, or passes a point in time.
+
+Answers by position come from memory; answers by time may have to read the log, so they come from the pool.
+The tiered offsets (-5 and -6) say "none", because nothing is tiered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResponse,
+)
+from moldau.server.context import RequestContext
+from moldau.storage.log import Log, TimestampOffset
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+#: The version that first knew each special timestamp.
+_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_NOWHERE = TimestampOffset(timestamp=-1, offset=-1, leader_epoch=-1)
+
+
+async def handle(node: Node, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    asked = Counter((topic.name, p.partition_index) for topic in request.topics for p in topic.partitions)
+    twice = {key for key, count in asked.items() if count > 1}
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        answer = ListOffsetsTopicResponse(name=topic.name)
+        for partition in topic.partitions:
+            try:
+                if (topic.name, partition.partition_index) in twice:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST)
+                found = await _find(node, context, request, topic, partition)
+                answer.partitions.append(_found(partition.partition_index, found))
+            except KafkaError as error:
+                answer.partitions.append(
+                    ListOffsetsPartitionResponse(
+                        partition_index=partition.partition_index, error_code=error.code
+                    )
+                )
+        response.topics.append(answer)
+    return response
+
+
+async def _find(
+    node: Node,
+    context: RequestContext,
+    request: ListOffsetsRequest,
+    topic: ListOffsetsTopic,
+    asked: ListOffsetsPartition,
+) -> TimestampOffset:
+    if context.api_version < _SINCE.get(asked.timestamp, 0) or asked.timestamp < EARLIEST_PENDING_UPLOAD:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    partition = node.replicas.by_name(topic.name, asked.partition_index)
+    log = partition.leader_log(asked.current_leader_epoch)
+    end = log.last_stable_offset if request.isolation_level == 1 else log.high_watermark
+    match asked.timestamp:
+        case -1:  # latest
+            return TimestampOffset(-1, end, partition.leader_epoch)
+        case -2:
+            return _position(log, log.log_start_offset)
+        case -4:
+            return _position(log, log.local_log_start_offset)
+        case -5 | -6:
+            return _NOWHERE
+        case -3:
+            found = await node.pool.run(log.offset_of_max_timestamp)
+        case timestamp:
+            found = await node.pool.run(log.offset_for_timestamp, timestamp)
+    return found if found is not None and found.offset < end else _NOWHERE
+
+
+def _position(log: Log, offset: int) -> TimestampOffset:
+    return TimestampOffset(-1, offset, log.leader_epochs.epoch_for_offset(offset))
+
+
+def _found(index: int, found: TimestampOffset) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=index,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
+    )

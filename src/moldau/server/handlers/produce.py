@@ -1,0 +1,207 @@
+"""Produce (key 0), versions 3 to 13. Announced from 0 on, because librdkafka compresses only then.
+
+Every batch is appended before this returns, in order of arrival; what may come later is only the wait for
+replication (acks=all) or for a flush that `flush.messages` asks for. Batches that must be rewritten
+(recompression, key check of a compacted topic) are prepared in the pool first, and then the connection
+takes its next request only when they are appended, so the order holds. Transactional batches are
+refused until there is a coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Generator
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.network.connection import CloseConnection
+from moldau.protocol.compression import ZSTD
+from moldau.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from moldau.protocol.records import BATCH_HEADER_SIZE, read_batch_header
+from moldau.replication.partition import Partition
+from moldau.server.context import RequestContext
+from moldau.storage.log import AppendInfo, Log
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+ACKS_ALL = -1
+_INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+def handle(
+    node: Node, context: RequestContext, request: ProduceRequest
+) -> ProduceResponse | None | Awaitable[ProduceResponse | None]:
+    work = _Produce(node, context, request)
+    if request.acks not in (-1, 0, 1):
+        return work.refuse_all(KafkaError(ErrorCode.INVALID_REQUIRED_ACKS))
+    if request.transactional_id is not None:
+        return work.refuse_all(KafkaError(ErrorCode.INVALID_TXN_STATE, "Transactions are not supported yet."))
+    if work.must_prepare():
+        return InOrder(work.prepare_and_append())
+    work.append_all()
+    if work.flushes:
+        return work.flushed_response()
+    return work.finished()
+
+
+class InOrder(Awaitable[ProduceResponse | None]):
+    """A response that must come before the connection's next request is looked at."""
+
+    in_order = True
+
+    def __init__(self, response: Awaitable[ProduceResponse | None]) -> None:
+        self._response = response
+
+    def __await__(self) -> Generator[None, None, ProduceResponse | None]:
+        return self._response.__await__()
+
+
+class _Produce:
+    """One request on its way; the response is filled partition by partition."""
+
+    __slots__ = ("context", "errors", "flushes", "node", "request", "response", "version")
+
+    def __init__(self, node: Node, context: RequestContext, request: ProduceRequest) -> None:
+        self.node = node
+        self.context = context
+        self.request = request
+        self.version = context.api_version
+        self.response = ProduceResponse()
+        self.flushes: list[Log] = []
+        self.errors = 0
+
+    def must_prepare(self) -> bool:
+        for topic in self.request.topic_data:
+            for data in topic.partition_data:
+                try:
+                    log = self._partition(topic, data.index).log
+                except KafkaError:
+                    continue
+                if log is not None and data.records is not None and log.needs_offload(data.records):
+                    return True
+        return False
+
+    async def prepare_and_append(self) -> ProduceResponse | None:
+        for topic in self.request.topic_data:
+            answers = []
+            for data in topic.partition_data:
+                try:
+                    prepared = await self._prepare(topic, data)
+                except KafkaError as error:
+                    answers.append(self._error(data.index, error))
+                else:
+                    answers.append(self._append(topic, data, prepared=prepared))
+            self._answer(topic, answers)
+        return await self.flushed_response()
+
+    def append_all(self) -> None:
+        for topic in self.request.topic_data:
+            self._answer(topic, [self._append(topic, data) for data in topic.partition_data])
+
+    async def flushed_response(self) -> ProduceResponse | None:
+        for log in self.flushes:
+            await self.node.pool.run(log.flush)
+        return self.finished()
+
+    def finished(self) -> ProduceResponse | None:
+        if self.request.acks != 0:
+            return self.response
+        if self.errors:
+            # There is no answer to carry the error, so the connection tells the client to look again.
+            raise CloseConnection("a produce request with acks=0 failed")
+        return None
+
+    def refuse_all(self, error: KafkaError) -> ProduceResponse | None:
+        for topic in self.request.topic_data:
+            self._answer(topic, [self._error(data.index, error) for data in topic.partition_data])
+        return self.finished()
+
+    async def _prepare(self, topic: TopicProduceData, data: PartitionProduceData) -> bool:
+        log = self._partition(topic, data.index).usable_log()
+        self._check_batch(data)
+        if data.records is None or not log.needs_offload(data.records):
+            return False
+        data.records = await self.node.pool.run(log.prepare, data.records)
+        return True
+
+    def _append(
+        self, topic: TopicProduceData, data: PartitionProduceData, *, prepared: bool = False
+    ) -> PartitionProduceResponse:
+        try:
+            partition = self._partition(topic, data.index)
+            self._check_batch(data)
+            if self.request.acks == ACKS_ALL:
+                partition.check_in_sync()
+            info = partition.append(data.records or b"", prepared=prepared)
+        except KafkaError as error:
+            return self._error(data.index, error, topic)
+        log = partition.usable_log()
+        if log.needs_flush():
+            self.flushes.append(log)
+        return _appended(data.index, info)
+
+    def _partition(self, topic: TopicProduceData, index: int) -> Partition:
+        if self.version >= 13:
+            partition = self.node.replicas.by_id(topic.topic_id, index)
+        else:
+            partition = self.node.replicas.by_name(topic.name, index)
+        name = partition.topic_partition.topic
+        if name in _INTERNAL_TOPICS and self.context.client_id != "__admin_client":
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
+        return partition
+
+    def _check_batch(self, data: PartitionProduceData) -> None:
+        """What depends on the request's version; everything else the log checks itself."""
+        if data.records is None or len(data.records) < BATCH_HEADER_SIZE:
+            return
+        if self.version < 7 and read_batch_header(data.records).codec == ZSTD:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+                f"Produce requests with version {self.version} are not allowed to use ZStandard compression",
+            )
+
+    def _answer(self, topic: TopicProduceData, answers: list[PartitionProduceResponse]) -> None:
+        self.response.responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+        )
+
+    def _error(
+        self, index: int, error: KafkaError, topic: TopicProduceData | None = None
+    ) -> PartitionProduceResponse:
+        self.errors += 1
+        answer = PartitionProduceResponse(
+            index=index, error_code=error.code, base_offset=-1, error_message=error.message
+        )
+        answer.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=message)
+            for position, message in getattr(error, "record_errors", ())
+        ]
+        if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and topic is not None:
+            answer.current_leader = self._current_leader(topic, index)
+        return answer
+
+    def _current_leader(self, topic: TopicProduceData, index: int) -> LeaderIdAndEpoch:
+        topics = self.node.image.topics
+        known = topics.by_id.get(topic.topic_id) if self.version >= 13 else topics.by_name.get(topic.name)
+        registration = known.partitions.get(index) if known is not None else None
+        if registration is None:
+            return LeaderIdAndEpoch()
+        return LeaderIdAndEpoch(leader_id=registration.leader, leader_epoch=registration.leader_epoch)
+
+
+def _appended(index: int, info: AppendInfo) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index,
+        base_offset=info.first_offset,
+        log_append_time_ms=info.log_append_time,
+        log_start_offset=info.log_start_offset,
+    )

@@ -1,0 +1,16 @@
+"""UpdateFeatures (key 57), versions 0 to 2: decided by the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from moldau.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from moldau.server.context import RequestContext
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+def handle(node: Node, context: RequestContext, request: UpdateFeaturesRequest) -> Awaitable[UpdateFeaturesResponse]:
+    return node.controller_channel.update_features(context, request)

@@ -1,0 +1,69 @@
+"""Applies committed metadata to the node, one image after the other.
+
+The quorum announces images synchronously, in order; applying one may wait for the disk (new logs). `image` is
+the last one whose replicas are in place, so what clients are told always exists. `caught_up` lets an answer
+wait until the change it reports can be used. An image that cannot be applied stops the node: going on with
+half of it would be worse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from moldau.metadata.delta import MetadataDelta
+from moldau.metadata.image import MetadataImage
+
+Apply = Callable[[MetadataDelta, MetadataImage], Awaitable[None]]
+
+
+class Publisher:
+    def __init__(self, apply: Apply, on_failure: Callable[[Exception], None]) -> None:
+        self.image = MetadataImage.empty()
+        self._apply = apply
+        self._on_failure = on_failure
+        self._queue: asyncio.Queue[tuple[MetadataDelta, MetadataImage]] = asyncio.Queue()
+        self._announced = -1
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    def announce(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        self._announced = image.offset
+        self._queue.put_nowait((delta, image))
+
+    async def caught_up(self) -> None:
+        """Until everything announced so far is applied."""
+        if self.image.offset < self._announced:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append((self._announced, waiter))
+            await waiter
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._release(lambda waiter: waiter.cancel())
+
+    async def _run(self) -> None:
+        while True:
+            delta, image = await self._queue.get()
+            try:
+                await self._apply(delta, image)
+            except Exception as error:  # noqa: BLE001  whatever it was, the image is not in place
+                self._release(lambda waiter, reason=error: waiter.set_exception(reason))  # type: ignore[misc]
+                self._on_failure(error)
+                return
+            self.image = image
+            self._release(lambda waiter: waiter.set_result(None), image.offset)
+
+    def _release(
+        self, release: Callable[[asyncio.Future[None]], object], up_to: int | None = None
+    ) -> None:
+        waiting = self._waiters
+        self._waiters = [entry for entry in waiting if up_to is not None and entry[0] > up_to]
+        for offset, waiter in waiting:
+            if (up_to is None or offset <= up_to) and not waiter.done():
+                release(waiter)

@@ -1,0 +1,240 @@
+"""Connections over real sockets: order, overlap, back-pressure and limits, with a dispatcher made for the test."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from moldau.network.connection import Answer, CloseConnection, Connection, Parts
+from moldau.network.listener import ConnectionLimits, Listener
+
+
+def framed(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+class Scripted:
+    """Answers each frame by what its first byte asks for."""
+
+    def __init__(self) -> None:
+        self.gates: dict[bytes, asyncio.Event] = {}
+        self.seen: list[bytes] = []
+
+    def gate(self, name: bytes) -> asyncio.Event:
+        return self.gates.setdefault(name, asyncio.Event())
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> Answer:
+        data = bytes(frame)
+        self.seen.append(data)
+        match data[:1]:
+            case b"e":
+                return Answer([framed(data)])
+            case b"b":
+                return Answer([framed(b"x" * 1_000_000)])
+            case b"w" | b"o":
+                return Answer(pending=self._later(data), overlapping=data[:1] == b"o")
+            case b"n":
+                return Answer()
+            case b"m":
+                return Answer([framed(data)], mute_ms=150)
+        raise CloseConnection("a frame nobody understands")
+
+    async def _later(self, data: bytes) -> Parts:
+        await self.gate(data).wait()
+        return [framed(data)]
+
+    def disconnected(self, connection: Connection) -> None:
+        return None
+
+
+@asynccontextmanager
+async def listening(
+    dispatcher: Scripted, limits: ConnectionLimits | None = None
+) -> AsyncIterator[tuple[Listener, int]]:
+    listener = Listener("PLAINTEXT", dispatcher, limits or ConnectionLimits(), max_frame=100_000)
+    port = listener.bind("127.0.0.1", 0)
+    await listener.accept()
+    try:
+        yield listener, port
+    finally:
+        await listener.close(0.1)
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    size = struct.unpack(">i", await asyncio.wait_for(reader.readexactly(4), 5))[0]
+    return await asyncio.wait_for(reader.readexactly(size), 5)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+def test_answers_keep_the_order_of_requests() -> None:
+    async def scenario() -> None:
+        dispatcher = Scripted()
+        async with listening(dispatcher) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(framed(b"o1") + framed(b"o2") + framed(b"e3"))
+            await until(lambda: len(dispatcher.seen) == 3)
+            dispatcher.gate(b"o2").set()
+            dispatcher.gate(b"o1").set()
+            assert [await read_frame(reader) for _ in range(3)] == [b"o1", b"o2", b"e3"]
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_request_that_waits_alone_holds_up_the_next() -> None:
+    async def scenario() -> None:
+        dispatcher = Scripted()
+        async with listening(dispatcher) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(framed(b"w1") + framed(b"e2"))
+            await until(lambda: len(dispatcher.seen) == 1)
+            await asyncio.sleep(0.02)
+            assert dispatcher.seen == [b"w1"]
+            dispatcher.gate(b"w1").set()
+            assert [await read_frame(reader), await read_frame(reader)] == [b"w1", b"e2"]
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_nothing_is_answered_to_a_request_that_wants_no_answer() -> None:
+    async def scenario() -> None:
+        async with listening(Scripted()) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(framed(b"n1") + framed(b"e2"))
+            assert await read_frame(reader) == b"e2"
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_peer_that_does_not_read_is_not_served_further() -> None:
+    async def scenario() -> None:
+        dispatcher = Scripted()
+        async with listening(dispatcher) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+            asked = 200
+            writer.write(framed(b"b") * asked)
+            seen = -1
+            while seen != len(dispatcher.seen):
+                seen = len(dispatcher.seen)
+                await asyncio.sleep(0.1)
+            assert len(dispatcher.seen) < 20
+            for _ in range(asked):
+                assert len(await read_frame(reader)) == 1_000_000
+            assert len(dispatcher.seen) == asked
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_muted_connection_waits_before_its_next_request() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with listening(Scripted()) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(framed(b"m1") + framed(b"e2"))
+            assert await read_frame(reader) == b"m1"
+            begin = loop.time()
+            assert await read_frame(reader) == b"e2"
+            assert loop.time() - begin > 0.1
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_garbage_ends_its_own_connection_only() -> None:
+    async def scenario() -> None:
+        async with listening(Scripted()) as (_, port):
+            for garbage in (framed(b"?"), struct.pack(">i", 2**31 - 1), struct.pack(">i", -5)):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(garbage)
+                assert await asyncio.wait_for(reader.read(), 5) == b""
+                writer.close()
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(framed(b"e1"))
+            assert await read_frame(reader) == b"e1"
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_too_many_connections_of_one_address_are_closed() -> None:
+    async def scenario() -> None:
+        async with listening(Scripted(), ConnectionLimits(max_per_ip=1)) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(framed(b"e1"))
+            assert await read_frame(reader) == b"e1"
+            second, second_writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                assert await asyncio.wait_for(second.read(), 5) == b""
+            except ConnectionResetError:
+                pass
+            second_writer.close()
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_over_the_limit_a_connection_waits_for_a_place() -> None:
+    async def scenario() -> None:
+        async with listening(Scripted(), ConnectionLimits(max_connections=1)) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(framed(b"e1"))
+            assert await read_frame(reader) == b"e1"
+            second, second_writer = await asyncio.open_connection("127.0.0.1", port)
+            second_writer.write(framed(b"e2"))
+            pending = asyncio.ensure_future(read_frame(second))
+            await asyncio.sleep(0.05)
+            assert not pending.done()
+            writer.close()
+            assert await pending == b"e2"
+            second_writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_idle_connections_are_closed() -> None:
+    async def scenario() -> None:
+        limits = ConnectionLimits(max_idle_ms=1000)
+        async with listening(Scripted(), limits) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(framed(b"e1"))
+            assert await read_frame(reader) == b"e1"
+            limits.close_idle(asyncio.get_running_loop().time() + 0.5)
+            assert len(limits.open) == 1
+            limits.close_idle(asyncio.get_running_loop().time() + 1.5)
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_every_interface_is_served_over_ipv4_and_ipv6() -> None:
+    async def scenario() -> None:
+        listener = Listener("PLAINTEXT", Scripted(), ConnectionLimits(), max_frame=1000)
+        port = listener.bind(None, 0)
+        await listener.accept()
+        hosts = ["127.0.0.1"]
+        try:
+            with socket.socket(socket.AF_INET6) as probe:
+                probe.bind(("::1", 0))
+            hosts.append("::1")
+        except OSError:
+            pass
+        for host in hosts:
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(framed(b"e1"))
+            assert await read_frame(reader) == b"e1"
+            writer.close()
+        await listener.close(0.1)
+
+    asyncio.run(scenario())

@@ -1,0 +1,187 @@
+"""The five codecs of record batches, every decompression bounded.
+
+gzip is zlib's; snappy, lz4 and zstd are cramjam's. Two traps: Java reads only lz4 frames of independent
+blocks, and snappy comes both raw and in the frames of the xerial library (a magic header, then raw blocks with
+their lengths). We read both and write frames, which every client reads.
+
+A bound is kept without trusting what the data announces: zlib stops at it, a raw snappy block says its size
+first and is refused before it is unpacked, lz4 and zstd unpack into a buffer that is never larger.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any, Final
+
+import cramjam
+
+from moldau.protocol.errors import CorruptBatch, DecompressionBomb
+from moldau.protocol.schema import Buffer
+
+NONE: Final = 0
+GZIP: Final = 1
+SNAPPY: Final = 2
+LZ4: Final = 3
+ZSTD: Final = 4
+
+#: The names in `compression.type`, in order of their codes.
+CODEC_NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+
+#: Kafka's default level of each codec, and the levels its topic configs allow.
+DEFAULT_LEVELS: Final = {GZIP: -1, LZ4: 9, ZSTD: 3}
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK = 32 * 1024
+_GZIP_WINDOW = 31
+_GZIP_MEMBERS = 16
+#: Above this the fast lz4 gives way to the thorough one; below it levels mean nothing to lz4.
+_LZ4_FASTEST = 1
+_FIRST_BUFFER = 16 * 1024
+
+
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """`data` in a codec; `level` None or Kafka's default level means the usual effort."""
+    if level is not None and level == DEFAULT_LEVELS.get(codec):
+        level = None
+    try:
+        return _COMPRESSORS[codec](data, level)
+    except KeyError:
+        raise CorruptBatch(f"there is no compression codec {codec}") from None
+
+
+def decompress(codec: int, data: Buffer, max_bytes: int) -> bytes:
+    """What was compressed; `DecompressionBomb` if longer than `max_bytes`, `CorruptBatch` if damaged."""
+    decompressor = _DECOMPRESSORS.get(codec)
+    if decompressor is None:
+        raise CorruptBatch(f"there is no compression codec {codec}")
+    try:
+        return decompressor(data, max_bytes)
+    except (zlib.error, cramjam.DecompressionError) as error:
+        raise CorruptBatch(f"{CODEC_NAMES[codec]} data does not decompress: {error}") from error
+
+
+def _bomb(max_bytes: int) -> DecompressionBomb:
+    return DecompressionBomb(f"decompressed data is longer than {max_bytes} bytes")
+
+
+def _keep(data: Buffer, level: int | None) -> bytes:
+    return bytes(data)
+
+
+def _kept(data: Buffer, max_bytes: int) -> bytes:
+    if len(data) > max_bytes:
+        raise _bomb(max_bytes)
+    return bytes(data)
+
+
+def _gzip(data: Buffer, level: int | None) -> bytes:
+    compressor = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, _GZIP_WINDOW)
+    return compressor.compress(data) + compressor.flush()
+
+
+def _gunzip(data: Buffer, max_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    left = max_bytes
+    rest: Buffer = data
+    for _ in range(_GZIP_MEMBERS):
+        member = zlib.decompressobj(_GZIP_WINDOW)
+        # A limit of 0 means none to zlib, so one byte more than allowed is asked for.
+        part = member.decompress(rest, left + 1)
+        left -= len(part)
+        if left < 0:
+            raise _bomb(max_bytes)
+        if not member.eof:
+            raise CorruptBatch("gzip data ends too early")
+        parts.append(part)
+        rest = member.unused_data
+        if not rest:
+            return b"".join(parts)
+    raise CorruptBatch(f"gzip data of more than {_GZIP_MEMBERS} members")
+
+
+def _snappy(data: Buffer, level: int | None) -> bytes:
+    parts = [_XERIAL_HEADER]
+    view = memoryview(data)
+    for start in range(0, len(view), _XERIAL_BLOCK):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK]))
+        parts += (len(block).to_bytes(4, "big"), block)
+    return b"".join(parts)
+
+
+def _unsnappy(data: Buffer, max_bytes: int) -> bytes:
+    view = memoryview(data)
+    if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        return _unsnappy_block(view, max_bytes, max_bytes)
+    parts: list[bytes] = []
+    left = max_bytes
+    position = len(_XERIAL_HEADER)
+    while position < len(view):
+        if bytes(view[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
+            position += len(_XERIAL_HEADER)  # streams may follow each other
+            continue
+        start = position + 4
+        position = start + int.from_bytes(view[position:start], "big")
+        if start > len(view) or position > len(view):
+            raise CorruptBatch("snappy data ends too early")
+        parts.append(_unsnappy_block(view[start:position], left, max_bytes))
+        left -= len(parts[-1])
+    return b"".join(parts)
+
+
+def _unsnappy_block(block: memoryview, left: int, max_bytes: int) -> bytes:
+    if cramjam.snappy.decompress_raw_len(block) > left:
+        raise _bomb(max_bytes)
+    return bytes(cramjam.snappy.decompress_raw(block))
+
+
+def _lz4(data: Buffer, level: int | None) -> bytes:
+    compressor = cramjam.lz4.Compressor(
+        level=_LZ4_FASTEST if level is None else level, content_checksum=False, block_linked=False
+    )
+    compressor.compress(data)
+    return bytes(compressor.finish())
+
+
+def _zstd(data: Buffer, level: int | None) -> bytes:
+    return bytes(cramjam.zstd.compress(data, level=DEFAULT_LEVELS[ZSTD] if level is None else level))
+
+
+def _growing(decompress_into: Callable[[Buffer, bytearray], int]) -> Callable[[Buffer, int], bytes]:
+    """Decompress into a buffer of a likely size, and again into larger ones while it does not suffice."""
+
+    def decompress_bounded(data: Buffer, max_bytes: int) -> bytes:
+        size = max(_FIRST_BUFFER, 4 * len(data))
+        while True:
+            size = min(size, max_bytes)
+            buffer = bytearray(size)
+            try:
+                length = decompress_into(data, buffer)
+            except cramjam.DecompressionError as error:
+                if "whole buffer" not in str(error):
+                    raise
+                if size == max_bytes:
+                    raise _bomb(max_bytes) from error
+                size *= 8
+            else:
+                del buffer[length:]
+                return bytes(buffer)
+
+    return decompress_bounded
+
+
+_COMPRESSORS: dict[int, Callable[[Any, int | None], bytes]] = {
+    NONE: _keep,
+    GZIP: _gzip,
+    SNAPPY: _snappy,
+    LZ4: _lz4,
+    ZSTD: _zstd,
+}
+_DECOMPRESSORS: dict[int, Callable[[Any, int], bytes]] = {
+    NONE: _kept,
+    GZIP: _gunzip,
+    SNAPPY: _unsnappy,
+    LZ4: _growing(cramjam.lz4.decompress_into),
+    ZSTD: _growing(cramjam.zstd.decompress_into),
+}

@@ -1,0 +1,127 @@
+"""Opening a record batch.
+
+Inside a batch a record is a length, then attributes, timestamp and offset as differences to the header's, key,
+value and headers; numbers are zigzag varints.
+
+`iter_records` trusts nothing: lengths must stay inside their record, records inside the payload, the number of
+records must be the header's, and the payload may not decompress to more than `max_bytes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from moldau.protocol.batch_header import (
+    BATCH_HEADER_SIZE,
+    TIMESTAMP_TYPE_FLAG,
+    BatchHeader,
+    read_batch_header,
+)
+from moldau.protocol.compression import decompress
+from moldau.protocol.errors import CorruptBatch
+from moldau.protocol.schema import Buffer
+
+#: What one batch may become when decompressed, unless the caller says otherwise.
+MAX_DECOMPRESSED: Final = 128 * 1024 * 1024
+
+
+class Record(NamedTuple):
+    """One record. A header's key that is not UTF-8 keeps its bytes as surrogate escapes."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    sequence: int = -1
+
+
+def batch_payload(batch: Buffer, header: BatchHeader, max_bytes: int = MAX_DECOMPRESSED) -> bytes:
+    """The records of one batch as they follow each other, decompressed."""
+    if len(batch) < header.size_in_bytes:
+        raise CorruptBatch(f"a batch of {header.size_in_bytes} bytes, of which {len(batch)} are there")
+    return decompress(header.codec, memoryview(batch)[BATCH_HEADER_SIZE : header.size_in_bytes], max_bytes)
+
+
+def iter_records(
+    batch: Buffer, header: BatchHeader | None = None, *, max_bytes: int = MAX_DECOMPRESSED
+) -> Iterator[Record]:
+    """The records of the batch that `batch` begins with; `CorruptBatch`, perhaps after some, if damaged."""
+    if header is None:
+        header = read_batch_header(batch)
+    payload = batch_payload(batch, header, max_bytes)
+    if not 0 <= header.records_count <= len(payload):
+        raise CorruptBatch(f"{header.records_count} records announced in {len(payload)} bytes")
+    append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_FLAG else None
+    position = 0
+    try:
+        for _ in range(header.records_count):
+            length, position = _read_varint(payload, position)
+            end = position + length
+            if length < 0 or end > len(payload):
+                raise CorruptBatch(f"a record of {length} bytes goes past the end of its batch")
+            yield _read_record(payload, position, end, header, append_time)
+            position = end
+    except IndexError as error:
+        raise CorruptBatch("a batch ends inside a record") from error
+    if position != len(payload):
+        raise CorruptBatch(f"{len(payload) - position} bytes behind the last record of a batch")
+
+
+def _read_record(
+    payload: bytes, position: int, end: int, header: BatchHeader, append_time: int | None
+) -> Record:
+    timestamp_delta, position = _read_varint(payload, position + 1)
+    offset_delta, position = _read_varint(payload, position)
+    key, position = _read_bytes(payload, position, end)
+    value, position = _read_bytes(payload, position, end)
+    count, position = _read_varint(payload, position)
+    headers: list[tuple[str, bytes | None]] = []
+    if count:
+        if not 0 <= count <= end - position:
+            raise CorruptBatch(f"a record with {count} headers")
+        for _ in range(count):
+            name, position = _read_bytes(payload, position, end)
+            if name is None:
+                raise CorruptBatch("a record header without a key")
+            content, position = _read_bytes(payload, position, end)
+            headers.append((name.decode(errors="surrogateescape"), content))
+    if position != end:
+        raise CorruptBatch("a record has another length than it announces")
+    base_sequence = header.base_sequence
+    return Record(
+        header.base_offset + offset_delta,
+        header.base_timestamp + timestamp_delta if append_time is None else append_time,
+        key,
+        value,
+        headers,
+        -1 if base_sequence < 0 else (base_sequence + offset_delta) & 0x7FFFFFFF,
+    )
+
+
+def _read_bytes(payload: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    length, position = _read_varint(payload, position)
+    if length < 0:
+        return None, position
+    stop = position + length
+    if stop > end:
+        raise CorruptBatch(f"{length} bytes go past the end of their record")
+    return payload[position:stop], stop
+
+
+def _read_varint(payload: bytes, position: int) -> tuple[int, int]:
+    """A zigzag varint of at most ten bytes."""
+    value = payload[position]
+    position += 1
+    if value > 127:
+        value &= 127
+        for shift in range(7, 70, 7):
+            byte = payload[position]
+            position += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                break
+        else:
+            raise CorruptBatch("a varint of more than ten bytes")
+    return (value >> 1) ^ -(value & 1), position

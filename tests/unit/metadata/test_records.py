@@ -29,7 +29,7 @@ def test_frame_is_what_apache_writes() -> None:
 def test_every_record_type_survives_a_round_trip() -> None:
     for record_type, cls in RECORD_TYPES.items():
         record = cls()
-        assert record.API_KEY == record_type
+        assert record_type == record.API_KEY
         assert decode_record(encode_record(record, 30)) == record
 
 

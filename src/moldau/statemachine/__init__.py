@@ -1,0 +1,1 @@
+"""decide → records → append → replay → reply: the one way in which replicated state changes."""

@@ -3,8 +3,8 @@
 Layout (magic 2): base offset 0-7, length 8-11 (of what follows it), leader epoch 12-15, magic 16, CRC-32C
 17-20 (of everything after it), attributes 21-22, last offset delta 23-26, base timestamp 27-34, max timestamp
 35-42, producer id 43-50, producer epoch 51-52, base sequence 53-56, count 57-60, records from 61 on. Base
-offset and leader epoch lie outside the checksum, so a broker writes them in place; the magic byte has the same
-place in the two formats before this one, which are recognised and refused.
+offset and leader epoch lie outside the checksum, so a broker writes them in place; the magic byte has the
+same place in the two formats before this one, which are recognised and refused.
 """
 
 from __future__ import annotations

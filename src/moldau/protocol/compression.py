@@ -1,8 +1,8 @@
 """The five codecs of record batches, every decompression bounded.
 
 gzip is zlib's; snappy, lz4 and zstd are cramjam's. Two traps: Java reads only lz4 frames of independent
-blocks, and snappy comes both raw and in the frames of the xerial library (a magic header, then raw blocks with
-their lengths). We read both and write frames, which every client reads.
+blocks, and snappy comes both raw and in the frames of the xerial library (a magic header, then raw blocks
+with their lengths). We read both and write frames, which every client reads.
 
 A bound is kept without trusting what the data announces: zlib stops at it, a raw snappy block says its size
 first and is refused before it is unpacked, lz4 and zstd unpack into a buffer that is never larger.

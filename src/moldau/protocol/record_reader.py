@@ -1,10 +1,10 @@
 """Opening a record batch.
 
-Inside a batch a record is a length, then attributes, timestamp and offset as differences to the header's, key,
-value and headers; numbers are zigzag varints.
+Inside a batch a record is a length, then attributes, timestamp and offset as differences to the header's,
+key, value and headers; numbers are zigzag varints.
 
-`iter_records` trusts nothing: lengths must stay inside their record, records inside the payload, the number of
-records must be the header's, and the payload may not decompress to more than `max_bytes`.
+`iter_records` trusts nothing: lengths must stay inside their record, records inside the payload, the number
+of records must be the header's, and the payload may not decompress to more than `max_bytes`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,30 @@
-"""What control batches hold: transaction markers, leader changes, voters, the ends of a snapshot."""
+"""What control batches hold: transaction markers, leader changes, voters, the ends of a snapshot.
+
+The key of a control record is a version (0) and its type. The value of a transaction marker has its version
+in front; the others have theirs as their first field.
+"""
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from moldau.base.ids import Uuid
-from moldau.protocol.schema import Message, Struct, array, int16, int32, int64, string, struct, uint16, uuid
+from moldau.protocol.errors import DecodeError
+from moldau.protocol.schema import (
+    Buffer,
+    Message,
+    Struct,
+    array,
+    decode_prefix,
+    encode_bytes,
+    int16,
+    int32,
+    int64,
+    string,
+    struct,
+    uint16,
+    uuid,
+)
 
 
 class ControlRecordTypeSchema(Message, versions="0"):
@@ -61,3 +82,52 @@ class Voter(Struct):
 class VotersRecord(Message, versions="0", flexible="0+"):
     version: int = int16("0+")
     voters: list[Voter] = array(Voter, "0+")
+
+
+class ControlType(IntEnum):
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+#: The value that belongs to each type.
+CONTROL_RECORDS: dict[int, type[Message]] = {
+    ControlType.ABORT: EndTxnMarker,
+    ControlType.COMMIT: EndTxnMarker,
+    ControlType.LEADER_CHANGE: LeaderChangeMessage,
+    ControlType.SNAPSHOT_HEADER: SnapshotHeaderRecord,
+    ControlType.SNAPSHOT_FOOTER: SnapshotFooterRecord,
+    ControlType.KRAFT_VERSION: KRaftVersionRecord,
+    ControlType.KRAFT_VOTERS: VotersRecord,
+}
+
+
+def encode_control_key(control_type: int) -> bytes:
+    return b"\0\0" + encode_bytes(ControlRecordTypeSchema(type=control_type), 0)
+
+
+def decode_control_key(key: Buffer | None) -> int:
+    """The type of a control record, as a number: it may be newer than we are, and so may the key's version."""
+    if key is None or _version(key) < 0:
+        raise DecodeError("a control record whose key has no version")
+    return decode_prefix(ControlRecordTypeSchema, key, 0, 2)[0].type
+
+
+def encode_control_value(value: Message, version: int = 0) -> bytes:
+    prefix = version.to_bytes(2, "big") if isinstance(value, EndTxnMarker) else b""
+    return prefix + encode_bytes(value, version)
+
+
+def decode_control_value(control_type: int, value: Buffer) -> Message:
+    """The value of a control record of a known type; a newer version is read as the newest we know."""
+    message = CONTROL_RECORDS[control_type]
+    version = min(_version(value), message.VERSIONS.last)
+    return decode_prefix(message, value, version, 2 if message is EndTxnMarker else 0)[0]
+
+
+def _version(data: Buffer) -> int:
+    return int.from_bytes(data[:2], "big", signed=True)

@@ -230,3 +230,37 @@ class RegisterControllerRecord(Message, api_key=27, versions="0", flexible="0+")
 
 class ClearElrRecord(Message, api_key=28, versions="0", flexible="0+"):
     topic_name: str = string("0+")
+
+
+#: Record type -> class.
+METADATA_RECORDS: dict[int, type[Message]] = {
+    record.API_KEY: record
+    for record in (
+        RegisterBrokerRecord,
+        UnregisterBrokerRecord,
+        TopicRecord,
+        PartitionRecord,
+        ConfigRecord,
+        PartitionChangeRecord,
+        FenceBrokerRecord,
+        UnfenceBrokerRecord,
+        RemoveTopicRecord,
+        DelegationTokenRecord,
+        UserScramCredentialRecord,
+        FeatureLevelRecord,
+        ClientQuotaRecord,
+        ProducerIdsRecord,
+        BrokerRegistrationChangeRecord,
+        AccessControlEntryRecord,
+        RemoveAccessControlEntryRecord,
+        NoOpRecord,
+        ZkMigrationStateRecord,
+        RemoveUserScramCredentialRecord,
+        BeginTransactionRecord,
+        EndTransactionRecord,
+        AbortTransactionRecord,
+        RemoveDelegationTokenRecord,
+        RegisterControllerRecord,
+        ClearElrRecord,
+    )
+}

@@ -69,7 +69,9 @@ class LeaderEpochs:
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             removed = entries.pop()
             if removed.start_offset != start_offset:
-                logger.warning("%s: epoch %d at %d contradicts %s", self._directory, epoch, start_offset, removed)
+                logger.warning(
+                    "%s: epoch %d at %d contradicts %s", self._directory, epoch, start_offset, removed
+                )
         entries.append(EpochEntry(epoch, start_offset))
         self._touch()
 

@@ -4,18 +4,20 @@ Entries are Kafka's: 8 bytes (relative offset, position) in `.index`, 12 bytes (
 `.timeindex`, big-endian, offsets relative to the segment's base. Both fields of an index grow from entry to
 entry, so either can be searched.
 
-New entries gather in a small tail in memory and go to the file a block at a time; the file is the index and the
-tail is what it lacks. Nothing is mapped or kept of closed segments: a search reads a dozen small pieces of the
-file. What a crash leaves behind does not matter: recovery rebuilds the indexes of all that was not flushed. Kafka
-reserves 10 MB of zeros per index of an active segment and leaves them there when killed; they are passed over.
+New entries gather in a small tail in memory and go to the file a block at a time; the file is the index and
+the tail is what it lacks. Nothing is mapped or kept of closed segments: a search reads a dozen small pieces
+of the file. What a crash leaves behind does not matter: recovery rebuilds the indexes of all that was not
+flushed. Kafka reserves 10 MB of zeros per index of an active segment and leaves them there when killed; they
+are passed over.
 
 One thread (the loop) changes an index; others may search it at any time: the number of stored entries and the
-tail are replaced together, as one tuple, and a tail only grows. A search that overlaps a truncation may find an
-entry that is gone; the log notices that and searches again.
+tail are replaced together, as one tuple, and a tail only grows. A search that overlaps a truncation may find
+an entry that is gone; the log notices that and searches again.
 """
 
 from __future__ import annotations
 
+import logging
 from struct import Struct
 from typing import ClassVar, NamedTuple
 
@@ -23,6 +25,9 @@ from moldau.storage.disk import File, WouldWait
 from moldau.storage.segment_files import OFFSET_INDEX, TIME_INDEX, SegmentFiles
 
 NO_TIMESTAMP = -1
+
+logger = logging.getLogger(__name__)
+
 _BLOCK = 512
 _UNKNOWN = -1
 
@@ -34,6 +39,7 @@ class _Index:
     """Sorted pairs in a file, and the tail that is not in the file yet."""
 
     __slots__ = ("_segment", "_state")
+    ENTRY_SIZE: ClassVar[int]
     _kind: ClassVar[str]
     _entry: ClassVar[Struct]
 
@@ -44,13 +50,13 @@ class _Index:
 
     def __len__(self) -> int:
         stored, tail = self._load()
-        return stored + len(tail) // self._entry.size
+        return stored + len(tail) // self.ENTRY_SIZE
 
     def write(self) -> None:
         """Bring the file up to date and cut off what Kafka may have reserved behind the entries."""
         self._load()
         self._write_tail()
-        self._segment.file(self._kind, create=True).truncate(self._state[0] * self._entry.size)
+        self._segment.file(self._kind, create=True).truncate(self._state[0] * self.ENTRY_SIZE)
 
     def sync(self) -> None:
         self._segment.file(self._kind, create=True).sync()
@@ -63,15 +69,19 @@ class _Index:
     def _add(self, first: int, second: int) -> None:
         tail = self._load()[1]
         tail += self._entry.pack(first, second)
-        if len(tail) >= _BLOCK * self._entry.size:
-            self._write_tail()
+        if len(tail) >= _BLOCK * self.ENTRY_SIZE:
+            try:
+                self._write_tail()
+            except OSError as error:
+                # The batch is written and counts; the entries stay in the tail until it works again.
+                logger.warning("%s cannot be written: %s", self._segment.path(self._kind), error)
 
     def _write_tail(self) -> None:
         stored, tail = self._state
         if tail:
             file = self._segment.file(self._kind, create=True)
-            file.pwrite((bytes(tail),), stored * self._entry.size)
-            self._state = (stored + len(tail) // self._entry.size, bytearray())
+            file.pwrite((bytes(tail),), stored * self.ENTRY_SIZE)
+            self._state = (stored + len(tail) // self.ENTRY_SIZE, bytearray())
 
     def _truncate_before(self, value: int, field: int) -> None:
         """Keep the entries whose field is below `value`."""
@@ -82,12 +92,12 @@ class _Index:
             # The file keeps the rest until it is written again: a thread may be searching it.
             self._state = (count, bytearray())
         else:
-            self._state = (stored, tail[: (count - stored) * self._entry.size])
+            self._state = (stored, tail[: (count - stored) * self.ENTRY_SIZE])
 
     def _last(self, *, blocking: bool = True) -> _Pair | None:
         stored, tail = self._load()
         if tail:
-            return self._unpack(tail, len(tail) // self._entry.size - 1)
+            return self._unpack(tail, len(tail) // self.ENTRY_SIZE - 1)
         return self._read(self._segment.file(self._kind), stored - 1, blocking) if stored else None
 
     def _find(self, value: int, field: int, *, blocking: bool = True) -> tuple[int, _Pair] | None:
@@ -107,11 +117,11 @@ class _Index:
                 high = middle - 1
         first = low * _BLOCK
         count = min(_BLOCK, stored - first)
-        block = _read_piece(file, count * self._entry.size, first * self._entry.size, blocking)
+        block = _read_piece(file, count * self.ENTRY_SIZE, first * self.ENTRY_SIZE, blocking)
         return self._find_in(block, first, value, field)
 
     def _find_in(self, data: _Data, first: int, value: int, field: int) -> tuple[int, _Pair] | None:
-        unpack, size = self._entry.unpack_from, self._entry.size
+        unpack, size = self._entry.unpack_from, self.ENTRY_SIZE
         low, high = 0, len(data) // size
         while low < high:
             middle = (low + high) // 2
@@ -135,7 +145,7 @@ class _Index:
             file = self._segment.file(self._kind)
         except FileNotFoundError:
             return 0
-        count = file.size() // self._entry.size
+        count = file.size() // self.ENTRY_SIZE
         if count == 0 or self._read(file, count - 1, True) != (0, 0):
             return count
         low, high = 0, count - 1
@@ -148,10 +158,10 @@ class _Index:
         return low
 
     def _read(self, file: File, number: int, blocking: bool) -> _Pair:
-        return self._unpack(_read_piece(file, self._entry.size, number * self._entry.size, blocking), 0)
+        return self._unpack(_read_piece(file, self.ENTRY_SIZE, number * self.ENTRY_SIZE, blocking), 0)
 
     def _unpack(self, data: _Data, number: int) -> _Pair:
-        first, second = self._entry.unpack_from(data, number * self._entry.size)
+        first, second = self._entry.unpack_from(data, number * self.ENTRY_SIZE)
         return first, second
 
 
@@ -175,6 +185,7 @@ class OffsetIndex(_Index):
     __slots__ = ()
     _kind = OFFSET_INDEX
     _entry = Struct(">iI")
+    ENTRY_SIZE = _entry.size
 
     def append(self, offset: int, position: int) -> None:
         """The caller keeps offsets ascending and within 31 bits of the base."""
@@ -197,7 +208,7 @@ class OffsetIndex(_Index):
         return OffsetPosition(base + pair[0], pair[1]) if pair else OffsetPosition(base, 0)
 
     def is_full(self, max_bytes: int) -> bool:
-        return len(self) >= max_bytes // self._entry.size
+        return len(self) >= max_bytes // self.ENTRY_SIZE
 
     def truncate_to(self, offset: int) -> None:
         """Forget entries at or behind an offset."""
@@ -215,6 +226,7 @@ class TimeIndex(_Index):
     __slots__ = ()
     _kind = TIME_INDEX
     _entry = Struct(">qi")
+    ENTRY_SIZE = _entry.size
 
     def append(self, timestamp: int, offset: int) -> None:
         """An entry that adds nothing (no larger timestamp) is passed over."""
@@ -235,7 +247,7 @@ class TimeIndex(_Index):
 
     def is_full(self, max_bytes: int) -> bool:
         """One place is kept for the entry that closing the segment adds."""
-        return len(self) >= max_bytes // self._entry.size - 1
+        return len(self) >= max_bytes // self.ENTRY_SIZE - 1
 
     def truncate_to(self, offset: int) -> None:
         """Forget entries at or behind an offset."""

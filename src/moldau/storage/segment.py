@@ -1,37 +1,87 @@
-"""One segment of a log: a `.log` file of record batches and the three indexes beside it."""
+"""One segment of a log: a `.log` file of record batches and the three indexes beside it.
+
+Invariants: the first `size` bytes of the `.log` are whole batches with ascending offsets; bytes behind them
+may be the remains of a failed write and are never read. An offset index entry is due for the first batch that
+begins more than `index.interval.bytes` behind the last indexed one; a time index entry goes with it.
+
+Only the last segment of a log grows. `finish` closes it: the indexes are completed, and from then on it may
+be mapped. A segment that is cut after it was mapped (a follower truncates) is copied first, because touching
+a mapped page behind the end of its file kills the process.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+import logging
+from collections.abc import Iterator, Sequence
 
 from moldau.protocol.records import BatchHeader
 from moldau.storage.disk import Buffer
+from moldau.storage.index import NO_TIMESTAMP, OffsetIndex, TimeIndex, TimeOffset
 from moldau.storage.log_config import LogConfig
 from moldau.storage.open_files import OpenFiles
+from moldau.storage.segment_files import KINDS, LOG, OFFSET_INDEX, TIME_INDEX, TRUNCATED, SegmentFiles
+from moldau.storage.segment_read import SCAN_BLOCK, SegmentRead, SegmentReader, StoredBatch
+from moldau.storage.txn_index import AbortedTransaction, TransactionIndex
 
+__all__ = ["MAX_RELATIVE_OFFSET", "Segment", "SegmentRead", "StoredBatch"]
 
-class StoredBatch(NamedTuple):
-    """A batch as it lies in a segment; `data` is the whole batch, header included."""
+MAX_RELATIVE_OFFSET = 2**31 - 1
 
-    position: int
-    header: BatchHeader
-    data: memoryview
+logger = logging.getLogger(__name__)
 
 
 class Segment:
-    """`size` is the number of valid bytes of the `.log`; the other attributes are filled in lazily."""
+    __slots__ = (
+        "_files",
+        "_first_timestamp",
+        "_interval",
+        "_largest",
+        "_log_path",
+        "_max_index_bytes",
+        "_since_index",
+        "base_offset",
+        "created_ms",
+        "index_full",
+        "offset_index",
+        "reader",
+        "roll_jitter_ms",
+        "size",
+        "time_index",
+        "txn_index",
+    )
 
-    base_offset: int
-    size: int
-    created_ms: int
+    def __init__(
+        self, files: SegmentFiles, config: LogConfig, *, size: int, created_ms: int, new: bool
+    ) -> None:
+        self._files = files
+        self._log_path = files.path(LOG)
+        self.base_offset = files.base_offset
+        self.size = size
+        self.created_ms = created_ms
+        self.roll_jitter_ms = 0
+        self.offset_index = OffsetIndex(files, empty=new)
+        self.time_index = TimeIndex(files, empty=new)
+        self.txn_index = TransactionIndex(files, empty=new)
+        self.index_full = False
+        self.reader = SegmentReader(files, self.offset_index, trusted_from=size)
+        self._interval = config.index_interval_bytes
+        self._max_index_bytes = config.segment_index_bytes
+        self._since_index = 0
+        #: The largest timestamp with the last offset of its batch; from the time index when first asked.
+        self._largest = TimeOffset(NO_TIMESTAMP, files.base_offset) if new else None
+        self._first_timestamp: int | None = None
 
     @classmethod
     def open(
         cls, files: OpenFiles, directory: str, base_offset: int, config: LogConfig, *, suffix: str = ""
     ) -> Segment:
-        """A segment whose `.log` exists. Reads nothing but its size."""
-        raise NotImplementedError
+        """A segment whose `.log` exists, taken to be closed. Reads nothing but its size."""
+        paths = SegmentFiles(files, directory, base_offset, suffix)
+        path = paths.path(LOG)
+        size, modified_ms = files.disk.size(path), files.disk.modified_ms(path)
+        segment = cls(paths, config, size=size, created_ms=modified_ms, new=False)
+        segment.reader.closed = True
+        return segment
 
     @classmethod
     def create(
@@ -44,63 +94,229 @@ class Segment:
         now_ms: int,
         suffix: str = "",
     ) -> Segment:
-        """A new, empty segment; leftovers of the same name are removed.
+        """A new, empty segment; leftovers of the same name go. `suffix` is `.cleaned` for the cleaner."""
+        paths = SegmentFiles(files, directory, base_offset, suffix)
+        for kind in KINDS:
+            files.forget(paths.path(kind))
+            files.disk.remove(paths.path(kind))
+        for kind in (LOG, OFFSET_INDEX, TIME_INDEX):
+            files.disk.open(paths.path(kind), create=True).close()
+        if config.preallocate:
+            paths.file(LOG).allocate(0, config.segment_bytes)
+        return cls(paths, config, size=0, created_ms=now_ms, new=True)
 
-        `suffix` is `.cleaned` for the cleaner.
-        """
-        raise NotImplementedError
+    def append_batch(self, data: Buffer, last_offset: int, max_timestamp: int) -> None:
+        """Write one batch at the end and keep the indexes. On `OSError` everything is as it was before."""
+        self._write(data)
+        self._note(len(data), last_offset, max_timestamp)
 
-    def append(
+    def append(self, data: Buffer, headers: Sequence[BatchHeader]) -> None:
+        """Write several batches at once; `headers` are theirs, in order, with the offsets they are to have."""
+        self._write(data)
+        for header in headers:
+            self._note(header.size_in_bytes, header.last_offset, header.max_timestamp)
+
+    def append_aborted(self, transaction: AbortedTransaction) -> None:
+        self.txn_index.append(transaction)
+
+    def _write(self, data: Buffer) -> None:
+        file = self._files.files.get(self._log_path)
+        try:
+            file.pwrite((data,), self.size)
+        except OSError:
+            self._cut_remains()
+            raise
+
+    def _cut_remains(self) -> None:
+        """Of a failed write; if that fails too they stay behind the end, where the next write goes over them."""
+        try:
+            self._files.file(LOG).truncate(self.size)
+        except OSError as error:
+            logger.warning("%s: the end of a failed write cannot be cut off: %s", self._log_path, error)
+
+    def _note(self, size: int, last_offset: int, max_timestamp: int) -> None:
+        position = self.size
+        if position == 0:
+            self._first_timestamp = max_timestamp
+        largest = self._largest or self.largest()
+        if max_timestamp > largest.timestamp:
+            self._largest = largest = TimeOffset(max_timestamp, last_offset)
+        if self._since_index > self._interval:
+            self._add_index_entry(last_offset, position, largest)
+            self._since_index = 0
+        self._since_index += size
+        self.size = position + size
+
+    def _add_index_entry(self, last_offset: int, position: int, largest: TimeOffset) -> None:
+        self.offset_index.append(last_offset, position)
+        self.time_index.append(*largest)
+        limit = self._max_index_bytes
+        self.index_full = self.offset_index.is_full(limit) or self.time_index.is_full(limit)
+
+    def index_batch(self, header: BatchHeader, position: int) -> None:
+        """For recovery, which walks the file after `reset_indexes`: as if the batch had just been appended."""
+        self.size = position
+        self._note(header.size_in_bytes, header.last_offset, header.max_timestamp)
+
+    def reset_indexes(self) -> None:
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.txn_index.reset()
+        self._since_index = 0
+        self._largest = TimeOffset(NO_TIMESTAMP, self.base_offset)
+        self._first_timestamp = None
+        self.index_full = False
+
+    def cut_to(self, size: int) -> None:
+        """Make the `.log` end at a batch boundary; the indexes are the caller's business."""
+        if self.reader.mapped:
+            self._copy_prefix(size)
+        else:
+            self._files.file(LOG).truncate(size)
+        self.size = size
+        self.reader = SegmentReader(self._files, self.offset_index, trusted_from=size)
+
+    def _copy_prefix(self, size: int) -> None:
+        disk, source = self._files.files.disk, self._files.file(LOG)
+        path = self._log_path + TRUNCATED
+        copy = disk.open(path, create=True)
+        copy.truncate(0)
+        for position in range(0, size, SCAN_BLOCK):
+            copy.pwrite((source.pread(min(SCAN_BLOCK, size - position), position),), position)
+        copy.sync()
+        copy.close()
+        self._files.files.forget(self._log_path)
+        disk.rename(path, self._log_path)
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove the batch that holds `offset` and all behind it; the segment may grow again afterwards."""
+        position = self.reader.position_of(offset, self.size)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        self.cut_to(self.size if position is None else position)
+        self._since_index = 0
+        self.index_full = False
+        if self.size == 0:
+            self._first_timestamp = None
+        self._largest = self._find_largest()
+
+    def _find_largest(self) -> TimeOffset:
+        largest = self.time_index.last()
+        for batch in self.batches(self.offset_index.lookup(largest.offset).position):
+            if batch.header.max_timestamp > largest.timestamp:
+                largest = TimeOffset(batch.header.max_timestamp, batch.header.last_offset)
+        return largest
+
+    def finish(self) -> None:
+        """No more appends: complete the indexes, the last time index entry too."""
+        if self._largest is not None:
+            self.time_index.append(*self._largest)
+        self.offset_index.write()
+        self.time_index.write()
+        self.reader.closed = True
+
+    def resume(self) -> None:
+        """The opposite: this is the last segment again and may grow."""
+        self.reader.closed = False
+        self._largest = self.largest()
+
+    def flush(self) -> None:
+        """Wait for the disk. The indexes of a segment that still grows are not worth it."""
+        self._files.file(LOG).sync()
+        self.txn_index.sync()
+        if self.reader.closed:
+            self.offset_index.sync()
+            self.time_index.sync()
+
+    def read(
         self,
-        data: Buffer,
+        offset: int,
+        max_bytes: int,
         *,
-        last_offset: int,
-        max_timestamp: int,
-        offset_of_max_timestamp: int,
-        position_of_last_batch: int = 0,
-    ) -> None:
-        """Write whole batches at the end and keep the indexes. On `OSError` the file is as it was before."""
-        raise NotImplementedError
+        upper_bound: int | None,
+        end_offset: int,
+        min_one_batch: bool,
+        blocking: bool,
+    ) -> SegmentRead | None:
+        """See `SegmentReader.read`."""
+        return self.reader.read(
+            offset,
+            max_bytes,
+            self.size,
+            upper_bound=upper_bound,
+            end_offset=end_offset,
+            min_one_batch=min_one_batch,
+            blocking=blocking,
+        )
 
     def batches(self, position: int = 0, end: int | None = None) -> Iterator[StoredBatch]:
-        """The batches from `position` on, read in large blocks; `CorruptBatch` at the first impossible header."""
-        raise NotImplementedError
+        """The batches from `position` on, headers unchecked but for sense; `CorruptBatch` without it."""
+        return self.reader.scan(position, self.size if end is None else end)
 
     def position_of(self, offset: int) -> int | None:
-        """Where the batch begins that holds `offset` or, failing that, the first one behind it; None: past the end."""
-        raise NotImplementedError
+        """Where the batch begins that holds `offset` or is the first behind it; None: all end before it."""
+        return self.reader.position_of(offset, self.size)
 
     def next_offset(self) -> int:
-        """The offset behind the last batch (read from the tail)."""
-        raise NotImplementedError
+        """The offset behind the last batch, from the last indexed batch on."""
+        next_offset = self.base_offset
+        for batch in self.batches(self.offset_index.last().position):
+            next_offset = batch.header.next_offset
+        return next_offset
+
+    def largest(self) -> TimeOffset:
+        """The largest timestamp (-1: none) with the last offset of the batch that has it."""
+        if self._largest is None:
+            self._largest = self.time_index.last()
+        return self._largest
 
     def largest_timestamp(self) -> int:
         """The largest timestamp of its records, or when the file was modified if no record has one."""
-        raise NotImplementedError
+        timestamp = self.largest().timestamp
+        return timestamp if timestamp >= 0 else self.modified_ms()
+
+    def first_batch_timestamp(self) -> int | None:
+        """The largest timestamp of the first batch, by which segments age."""
+        if self._first_timestamp is None and self.size:
+            self._first_timestamp = next(self.reader.scan(0, self.size)).header.max_timestamp
+        return self._first_timestamp
+
+    def time_waited(self, now_ms: int, max_timestamp: int) -> int:
+        """How long the first batch waits for the segment to be closed, by the time of the records if any."""
+        first = self._first_timestamp
+        if first is None:
+            first = self.first_batch_timestamp()
+        if first is not None and first >= 0:
+            return max_timestamp - first
+        return now_ms - self.created_ms
+
+    def index_sizes(self) -> tuple[int, int]:
+        """Bytes of the offset index and of the time index."""
+        return len(self.offset_index) * OffsetIndex.ENTRY_SIZE, len(self.time_index) * TimeIndex.ENTRY_SIZE
 
     def path(self, kind: str) -> str:
         """The path of one of its files: `log`, `index`, `timeindex`, `txnindex`."""
-        raise NotImplementedError
+        return self._files.path(kind)
 
     def paths(self) -> list[str]:
-        """All of its files that exist."""
-        raise NotImplementedError
+        """Those of its files that exist."""
+        return self._files.existing()
 
     def change_suffix(self, suffix: str) -> None:
         """Rename all its files, e.g. to `.deleted`."""
-        raise NotImplementedError
+        self._files.rename(suffix)
+        self._log_path = self._files.path(LOG)
 
-    def finish(self) -> None:
-        """No more appends: write out and trim the indexes (the last time index entry too)."""
-        raise NotImplementedError
-
-    def flush(self) -> None:
-        """Write out and fsync every file."""
-        raise NotImplementedError
+    def move(self, directory: str) -> None:
+        """The folder was renamed."""
+        self._files.directory = directory
+        self._log_path = self._files.path(LOG)
 
     def modified_ms(self) -> int:
-        raise NotImplementedError
+        return self._files.files.disk.modified_ms(self._log_path)
 
     def set_modified(self, time_ms: int) -> None:
         """For the cleaner: a cleaned segment keeps the time of what it replaces."""
-        raise NotImplementedError
+        for kind in (LOG, OFFSET_INDEX, TIME_INDEX):
+            self._files.files.disk.set_modified(self._files.path(kind), time_ms)

@@ -1,7 +1,7 @@
 """The files of one segment, by kind: `<base offset, 20 digits>.<kind><suffix>` in the log's folder.
 
-The suffix is empty in normal life, `.cleaned` and `.swap` while the cleaner replaces segments, `.deleted` until
-the delay before deletion is over.
+The suffix is empty in normal life, `.cleaned` and `.swap` while the cleaner replaces segments, `.deleted`
+until the delay before deletion is over.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ KINDS = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 CLEANED = ".cleaned"
 SWAP = ".swap"
 DELETED = ".deleted"
+#: A copy that is about to take the place of a longer file.
+TRUNCATED = ".truncated"
 
 
 def file_name(base_offset: int, kind: str, suffix: str = "") -> str:

@@ -1,8 +1,8 @@
 """The aborted transactions that end in a segment, for consumers that read only what was committed.
 
-Kafka's `.txnindex`: entries of 34 bytes (version 0, producer id, first offset, last offset, last stable offset
-when the transaction ended), in the order of their last offsets. The file appears with the first entry. Entries
-are few, and a fetch needs them only for transactional data, so everything goes straight to the file.
+Kafka's `.txnindex`: entries of 34 bytes (version 0, producer id, first offset, last offset, last stable
+offset when the transaction ended), in the order of their last offsets. The file appears with the first entry.
+Entries are few, and a fetch needs them only for transactional data, so everything goes straight to the file.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ class TransactionIndex:
             return True
         data = self._segment.file(TXN_INDEX).pread(self._size, 0)
         base = self._segment.base_offset
-        return all(version == _VERSION and last >= base for version, _, _, last, _ in _ENTRY.iter_unpack(data))
+        return all(
+            version == _VERSION and last >= base for version, _, _, last, _ in _ENTRY.iter_unpack(data)
+        )
 
     def sync(self) -> None:
         if self._load():

@@ -1,0 +1,303 @@
+"""What a log knows of its producers: the last batches of each, and which transactions are open.
+
+With it a batch sent again is recognised (the last five of each producer are remembered), a gap in the
+sequence is refused, and consumers that read only committed records know where to stop. The state is a
+function of the log: it is checked before a write (`check`), changed after it (`update`), saved at every roll
+and at shutdown (`take_snapshot`), and after a crash rebuilt from the last snapshot and the batches behind it.
+
+Offsets of transactions only grow, so plain dicts keep open transactions in order of their first offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.protocol.records import BatchHeader
+from moldau.storage.markers import EndMarker
+from moldau.storage.producer_snapshot import SnapshotEntry
+
+RETAINED_BATCHES = 5
+NO_EPOCH = -1
+NO_OFFSET = -1
+NO_SEQUENCE = -1
+_MAX_SEQUENCE = 2**31 - 1
+
+
+class ProducedBatch(NamedTuple):
+    """A remembered batch. Sequences count from 0 to 2^31 - 1 and then start again."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_sequence(self) -> int:
+        return (self.last_sequence - self.offset_delta) & _MAX_SEQUENCE
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class ProducerEntry:
+    """One producer. `transaction_first_offset` is -1 while it has no open transaction here."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_timestamp",
+        "producer_id",
+        "transaction_first_offset",
+    )
+
+    def __init__(self, producer_id: int) -> None:
+        self.producer_id = producer_id
+        self.epoch = NO_EPOCH
+        self.coordinator_epoch = -1
+        self.last_timestamp = -1
+        self.transaction_first_offset = NO_OFFSET
+        self.batches: list[ProducedBatch] = []
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else NO_OFFSET
+
+    def adopt_epoch(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            self.batches.clear()
+            self.epoch = epoch
+
+    def to_snapshot(self) -> SnapshotEntry:
+        return SnapshotEntry(
+            self.producer_id,
+            self.epoch,
+            self.last_sequence,
+            self.last_offset,
+            self.batches[-1].offset_delta if self.batches else 0,
+            self.last_timestamp,
+            self.coordinator_epoch,
+            self.transaction_first_offset,
+        )
+
+    @classmethod
+    def from_snapshot(cls, stored: SnapshotEntry) -> ProducerEntry:
+        entry = cls(stored.producer_id)
+        entry.epoch = stored.epoch
+        entry.coordinator_epoch = stored.coordinator_epoch
+        entry.last_timestamp = stored.timestamp
+        entry.transaction_first_offset = max(stored.transaction_first_offset, NO_OFFSET)
+        if stored.last_offset >= 0:
+            batch = ProducedBatch(
+                stored.last_sequence, stored.last_offset, stored.offset_delta, stored.timestamp
+            )
+            entry.batches.append(batch)
+        return entry
+
+
+class CompletedTransaction(NamedTuple):
+    """A transaction whose marker lies at `last_offset`."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+
+class ProducerState:
+    """`end_offset`: every batch below it is accounted for."""
+
+    __slots__ = ("_expiration_ms", "_ongoing", "_topic_partition", "_unreplicated", "end_offset", "producers")
+
+    def __init__(self, topic_partition: TopicPartition, expiration_ms: int) -> None:
+        self._topic_partition = topic_partition
+        self._expiration_ms = expiration_ms
+        self.producers: dict[int, ProducerEntry] = {}
+        #: Open transactions: first offset to producer id.
+        self._ongoing: dict[int, int] = {}
+        #: Ended ones whose marker is not below the high watermark yet: first to last offset.
+        self._unreplicated: dict[int, int] = {}
+        self.end_offset = 0
+
+    def check(self, header: BatchHeader, *, from_client: bool) -> ProducedBatch | None:
+        """Refuse a batch that does not follow, before it is written; a known one sent again is given back.
+
+        Batches of the coordinators carry no sequence; only their epoch is checked.
+        """
+        entry = self.producers.get(header.producer_id)
+        if entry is None:
+            return None
+        if header.producer_epoch < entry.epoch:
+            raise self._epoch_error(header, entry)
+        if from_client:
+            if duplicate := _find_duplicate(entry, header):
+                return duplicate
+            self._check_sequence(header, entry)
+        if entry.transaction_first_offset != NO_OFFSET and not header.is_transactional:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"Expected transactional write from producer {header.producer_id} in {self._topic_partition}",
+            )
+        return None
+
+    def check_marker(self, header: BatchHeader, marker: EndMarker) -> None:
+        """Refuse a marker of a producer or coordinator that was replaced."""
+        entry = self.producers.get(header.producer_id)
+        if entry is None:
+            return
+        if header.producer_epoch < entry.epoch:
+            raise self._epoch_error(header, entry)
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"Invalid coordinator epoch for producer {header.producer_id} in {self._topic_partition}: "
+                f"{marker.coordinator_epoch} (zombie), {entry.coordinator_epoch} (current)",
+            )
+
+    def update(self, header: BatchHeader, base_offset: int) -> None:
+        """A batch of data was written at `base_offset`."""
+        entry = self._entry(header.producer_id)
+        entry.adopt_epoch(header.producer_epoch)
+        delta = header.last_offset_delta
+        batches = entry.batches
+        if len(batches) == RETAINED_BATCHES:
+            del batches[0]
+        sequence = (
+            (header.base_sequence + delta) & _MAX_SEQUENCE if header.base_sequence >= 0 else NO_SEQUENCE
+        )
+        batches.append(ProducedBatch(sequence, base_offset + delta, delta, header.max_timestamp))
+        entry.last_timestamp = header.max_timestamp
+        if header.is_transactional and entry.transaction_first_offset == NO_OFFSET:
+            entry.transaction_first_offset = base_offset
+            self._ongoing[base_offset] = header.producer_id
+
+    def update_marker(
+        self, header: BatchHeader, marker: EndMarker, offset: int
+    ) -> CompletedTransaction | None:
+        """A marker was written. None when the producer had written nothing here that it could end.
+
+        The caller then passes the result to `complete`, after it has asked for `stable_offset_after`.
+        """
+        entry = self._entry(header.producer_id)
+        entry.adopt_epoch(header.producer_epoch)
+        entry.coordinator_epoch = marker.coordinator_epoch
+        entry.last_timestamp = header.max_timestamp
+        first, entry.transaction_first_offset = entry.transaction_first_offset, NO_OFFSET
+        if first == NO_OFFSET:
+            return None
+        return CompletedTransaction(header.producer_id, first, offset, marker.aborted)
+
+    def stable_offset_after(self, completed: CompletedTransaction) -> int:
+        """How far everything is decided once this transaction is."""
+        for first_offset, producer_id in self._ongoing.items():
+            if producer_id != completed.producer_id:
+                return first_offset
+        return completed.last_offset + 1
+
+    def complete(self, completed: CompletedTransaction) -> None:
+        self._ongoing.pop(completed.first_offset, None)
+        self._unreplicated[completed.first_offset] = completed.last_offset
+
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest transaction begins that is open, or ended above the high watermark."""
+        if not self._ongoing and not self._unreplicated:
+            return None
+        ongoing = next(iter(self._ongoing), None)
+        unreplicated = min(self._unreplicated, default=None)
+        if ongoing is None or unreplicated is None:
+            return unreplicated if ongoing is None else ongoing
+        return min(ongoing, unreplicated)
+
+    def forget_replicated(self, offset: int) -> bool:
+        """Markers below `offset` count (high watermark or log start moved there); did that change anything?"""
+        done = [first for first, last in self._unreplicated.items() if last < offset]
+        for first in done:
+            del self._unreplicated[first]
+        return bool(done)
+
+    def remove_expired(self, now_ms: int) -> None:
+        """Forget producers that wrote nothing for `producer.id.expiration.ms`."""
+        for producer_id, entry in list(self.producers.items()):
+            if self._expired(entry, now_ms):
+                del self.producers[producer_id]
+
+    def last_records(self) -> dict[int, tuple[int | None, int]]:
+        """What compaction must keep of each producer: its last data offset (None: it has none) and epoch."""
+        return {
+            producer_id: (entry.last_offset if entry.batches else None, entry.epoch)
+            for producer_id, entry in self.producers.items()
+        }
+
+    def clear(self, end_offset: int) -> None:
+        self.producers.clear()
+        self._ongoing.clear()
+        self._unreplicated.clear()
+        self.end_offset = end_offset
+
+    def to_snapshot(self) -> list[SnapshotEntry]:
+        return [entry.to_snapshot() for entry in self.producers.values()]
+
+    def restore(self, stored: Iterable[SnapshotEntry], end_offset: int, now_ms: int) -> None:
+        """Begin again from a snapshot."""
+        self.clear(end_offset)
+        for item in stored:
+            entry = ProducerEntry.from_snapshot(item)
+            if not self._expired(entry, now_ms):
+                self.producers[entry.producer_id] = entry
+        started = (entry for entry in self.producers.values() if entry.transaction_first_offset != NO_OFFSET)
+        for entry in sorted(started, key=lambda entry: entry.transaction_first_offset):
+            self._ongoing[entry.transaction_first_offset] = entry.producer_id
+
+    def _entry(self, producer_id: int) -> ProducerEntry:
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            entry = self.producers[producer_id] = ProducerEntry(producer_id)
+        return entry
+
+    def _expired(self, entry: ProducerEntry, now_ms: int) -> bool:
+        return (
+            entry.transaction_first_offset == NO_OFFSET
+            and now_ms - entry.last_timestamp >= self._expiration_ms
+        )
+
+    def _check_sequence(self, header: BatchHeader, entry: ProducerEntry) -> None:
+        first = header.base_sequence
+        if header.producer_epoch != entry.epoch:
+            if first != 0 and entry.epoch != NO_EPOCH:
+                raise KafkaError(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"Invalid sequence number for new epoch of producer {header.producer_id} in partition "
+                    f"{self._topic_partition}: {header.producer_epoch} (request epoch), {first} (seq. number), "
+                    f"{entry.epoch} (current producer epoch)",
+                )
+        elif first != (entry.last_sequence + 1) & _MAX_SEQUENCE:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {header.producer_id} in partition "
+                f"{self._topic_partition}: {first} (incoming seq. number), {entry.last_sequence} (current end "
+                "sequence number)",
+            )
+
+    def _epoch_error(self, header: BatchHeader, entry: ProducerEntry) -> KafkaError:
+        return KafkaError(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"Epoch of producer {header.producer_id} in {self._topic_partition} is {header.producer_epoch}, "
+            f"which is smaller than the last seen epoch {entry.epoch}",
+        )
+
+
+def _find_duplicate(entry: ProducerEntry, header: BatchHeader) -> ProducedBatch | None:
+    if header.producer_epoch != entry.epoch:
+        return None
+    for batch in entry.batches:
+        if batch.offset_delta == header.last_offset_delta and batch.first_sequence == header.base_sequence:
+            return batch
+    return None

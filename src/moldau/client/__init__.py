@@ -1,0 +1,1 @@
+"""The Python APIs towards any Kafka-protocol cluster: the admin client, and what routes its requests."""

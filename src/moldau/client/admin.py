@@ -1,0 +1,124 @@
+"""The admin client: everything the tools do to a cluster, over our own protocol code.
+
+`AsyncAdminClient` is the thing itself, for code that lives on an event loop. `AdminClient` is the same for
+everyone else: each method has the same name and arguments, and returns when the answer is there.
+
+    with AdminClient("localhost:9092") as admin:
+        admin.create_topics([NewTopic("orders", partitions=3)])
+
+Calls about several things return one entry per thing, a result or a `KafkaError`; `checked` raises the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from moldau.base.errors import KafkaError
+from moldau.client.cluster import Cluster
+from moldau.client.configs import ConfigAdmin
+from moldau.client.nodes import NodeAdmin
+from moldau.client.offsets import OffsetAdmin
+from moldau.client.quotas import QuotaAdmin
+from moldau.client.settings import ClientSettings, parse_addresses
+from moldau.client.topics import TopicAdmin
+
+P = ParamSpec("P")
+R = TypeVar("R")
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class AsyncAdminClient(TopicAdmin, ConfigAdmin, QuotaAdmin, OffsetAdmin, NodeAdmin):
+    """Connects when first used. Close it, or use it in an `async with`."""
+
+    def __init__(self, where: str | ClientSettings) -> None:
+        settings = where if isinstance(where, ClientSettings) else ClientSettings(parse_addresses(where))
+        self.cluster = Cluster(settings)
+
+    async def close(self) -> None:
+        self.cluster.close()
+
+    async def __aenter__(self) -> AsyncAdminClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def _blocking(
+    method: Callable[Concatenate[AsyncAdminClient, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[AdminClient, P], R]:
+    def call(self: AdminClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.run(method(self.client, *args, **kwargs))
+
+    call.__name__ = method.__name__
+    call.__doc__ = method.__doc__
+    return call
+
+
+class AdminClient:
+    """The admin client without `await`. Its loop runs in a thread of its own, so it works anywhere."""
+
+    def __init__(self, where: str | ClientSettings) -> None:
+        self.client = AsyncAdminClient(where)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="moldau-admin", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, R]) -> R:
+        """Run a coroutine on the client's loop and wait for it."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        if self._loop.is_closed():
+            return
+        self.run(self.client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def __enter__(self) -> AdminClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    list_topics = _blocking(AsyncAdminClient.list_topics)
+    describe_topics = _blocking(AsyncAdminClient.describe_topics)
+    describe_topic_ids = _blocking(AsyncAdminClient.describe_topic_ids)
+    create_topics = _blocking(AsyncAdminClient.create_topics)
+    delete_topics = _blocking(AsyncAdminClient.delete_topics)
+    create_partitions = _blocking(AsyncAdminClient.create_partitions)
+    list_partition_reassignments = _blocking(AsyncAdminClient.list_partition_reassignments)
+    describe_configs = _blocking(AsyncAdminClient.describe_configs)
+    incremental_alter_configs = _blocking(AsyncAdminClient.incremental_alter_configs)
+    list_config_resources = _blocking(AsyncAdminClient.list_config_resources)
+    describe_client_quotas = _blocking(AsyncAdminClient.describe_client_quotas)
+    alter_client_quotas = _blocking(AsyncAdminClient.alter_client_quotas)
+    describe_user_scram_credentials = _blocking(AsyncAdminClient.describe_user_scram_credentials)
+    alter_user_scram_credentials = _blocking(AsyncAdminClient.alter_user_scram_credentials)
+    list_offsets = _blocking(AsyncAdminClient.list_offsets)
+    delete_records = _blocking(AsyncAdminClient.delete_records)
+    describe_cluster = _blocking(AsyncAdminClient.describe_cluster)
+    describe_log_dirs = _blocking(AsyncAdminClient.describe_log_dirs)
+    node_versions = _blocking(AsyncAdminClient.node_versions)
+    list_groups = _blocking(AsyncAdminClient.list_groups)
+    unregister_broker = _blocking(AsyncAdminClient.unregister_broker)
+
+
+def checked(results: Mapping[K, V | KafkaError]) -> dict[K, V]:
+    """The results of a call about several things; the first error is raised."""
+    good: dict[K, V] = {}
+    for key, result in results.items():
+        if isinstance(result, KafkaError):
+            raise result
+        good[key] = result
+    return good

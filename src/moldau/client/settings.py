@@ -1,0 +1,103 @@
+"""What a client is told: where the cluster is and how patient to be, by Kafka's property names.
+
+A name we do not use is ignored, as Kafka's clients do. Security is the exception: a client that was told to
+encrypt or authenticate must not silently talk in the clear, so anything but PLAINTEXT is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from moldau.base.errors import ErrorCode, KafkaError
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """`controllers` says that the addresses are of controllers, not brokers (`bootstrap.controllers`)."""
+
+    bootstrap: tuple[Address, ...]
+    controllers: bool = False
+    client_id: str = "moldau-admin"
+    request_timeout_ms: int = 30_000
+    api_timeout_ms: int = 60_000
+    #: How long closed ports are tried again at the first contact: a broker that was just started is awaited,
+    #: a wrong address is reported while the user still looks.
+    bootstrap_timeout_ms: int = 3_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> ClientSettings:
+        """Read Kafka's own names: bootstrap.servers or bootstrap.controllers, client.id, the timeouts."""
+        _refuse_security(properties)
+        controllers = not properties.get("bootstrap.servers") and "bootstrap.controllers" in properties
+        name = "bootstrap.controllers" if controllers else "bootstrap.servers"
+        return cls(
+            bootstrap=parse_addresses(properties.get(name, ""), name),
+            controllers=controllers,
+            client_id=properties.get("client.id") or "moldau-admin",
+            request_timeout_ms=_number(properties, "request.timeout.ms", 30_000),
+            api_timeout_ms=_number(properties, "default.api.timeout.ms", 60_000),
+            retry_backoff_ms=_number(properties, "retry.backoff.ms", 100),
+            retry_backoff_max_ms=_number(properties, "retry.backoff.max.ms", 1_000),
+        )
+
+
+def parse_addresses(text: str, name: str = "bootstrap.servers") -> tuple[Address, ...]:
+    """Read `host:port,host:port`; `[::1]:9092` and `PLAINTEXT://host:port` are understood too."""
+    addresses = tuple(_parse_address(item.strip(), name) for item in text.split(",") if item.strip())
+    if not addresses:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"No addresses in {name}: give host:port")
+    return addresses
+
+
+def _parse_address(text: str, name: str) -> Address:
+    scheme, separator, rest = text.rpartition("://")
+    if separator and scheme.upper() not in ("PLAINTEXT", ""):
+        raise _unsupported(f"{text} in {name}")
+    host, colon, port = rest.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Invalid url in {name}: {text} (expected host:port)")
+    if ":" in host and not (host.startswith("[") and host.endswith("]")):
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Invalid url in {name}: {text} (write an IPv6 address as [{rest}]:port)",
+        )
+    return Address(host.strip("[]"), int(port))
+
+
+def _number(properties: Mapping[str, str], name: str, default: int) -> int:
+    if name not in properties:
+        return default
+    try:
+        value = int(properties[name])
+    except ValueError:
+        value = -1
+    if value < 0:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Invalid value {properties[name]} for configuration {name}: give milliseconds",
+        )
+    return value
+
+
+def _refuse_security(properties: Mapping[str, str]) -> None:
+    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol not in ("PLAINTEXT", ""):
+        raise _unsupported(f"security.protocol={protocol}")
+
+
+def _unsupported(what: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_CONFIG, f"{what}: only PLAINTEXT is supported so far, nothing was sent in the clear"
+    )

@@ -1,0 +1,319 @@
+"""A connection towards another node: many requests under way at once, each answer found by its id.
+
+How it works. `connect` opens the socket and asks for the versions the node speaks (ApiVersions); `call`
+encodes a request in the newest version both sides know, remembers its correlation id and waits. Answers
+are decoded as their frames arrive.
+
+Invariants:
+
+- Every failure is a `KafkaError` whose sentence says which node and what happened; nothing else leaves.
+- A request that is not answered within its time closes the connection: answers come in order, so whatever
+  follows on it would be late as well. All requests under way fail with the same reason.
+- Frames, requests under way and the bytes waiting in the socket are bounded.
+- A message that carries records keeps the buffer it lies in: its views stay good as long as it lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+from typing import Any, NamedTuple, cast
+
+import moldau
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.network.frames import FrameBuffer, FrameTooLarge
+from moldau.protocol.apis import APIS, Api
+from moldau.protocol.headers import RequestHeader, decode_response_header, encode_request_header
+from moldau.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from moldau.protocol.schema import DecodeError, EncodeError, Message, decode, encode
+
+API_VERSIONS = 18
+#: Fetch, FetchSnapshot, ShareFetch: their answers hand out views of the receive buffer.
+_CARRY_RECORDS = frozenset({1, 59, 78})
+MAX_FRAME_BYTES = 512 * 1024 * 1024
+MAX_IN_FLIGHT = 256
+CONNECT_TIMEOUT_MS = 10_000
+REQUEST_TIMEOUT_MS = 30_000
+
+
+class NodeUnreachable(KafkaError):
+    """No connection: name unknown, port closed, way blocked. `passing`: waiting may help."""
+
+    def __init__(self, host: str, port: int, reason: str, *, passing: bool = True) -> None:
+        super().__init__(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {host}:{port}: {reason}")
+        self.host, self.port, self.reason, self.passing = host, port, reason, passing
+
+
+class ConnectionLost(KafkaError):
+    """The connection was there and ended; whether a request under way was carried out is not known."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
+
+
+class NotKafka(KafkaError):
+    """Something answers at this port that does not speak the Kafka protocol in plain text."""
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(ErrorCode.NETWORK_EXCEPTION, f"{host}:{port} {reason}")
+        self.host, self.port, self.reason = host, port, reason
+
+
+class VersionRange(NamedTuple):
+    lowest: int
+    highest: int
+
+
+class _Waiting:
+    """One request under way."""
+
+    __slots__ = ("api", "future", "version")
+
+    def __init__(self, api: Api, version: int, future: asyncio.Future[Message]) -> None:
+        self.api = api
+        self.version = version
+        self.future = future
+
+
+class NodeConnection:
+    """Open with `connect`; `call` from any task of the same loop; `close` when done."""
+
+    def __init__(self, host: str, port: int, client_id: str | None, *, max_frame_bytes: int) -> None:
+        self.host = host
+        self.port = port
+        self.api_versions: dict[int, VersionRange] = {}
+        #: The whole answer to ApiVersions: features and their levels are in there too.
+        self.node: ApiVersionsResponse = ApiVersionsResponse()
+        self._client_id = client_id
+        self._channel = _Channel(self, max_frame_bytes)
+        self._waiting: dict[int, _Waiting] = {}
+        self._correlation_ids = itertools.count()
+        self._in_flight = asyncio.Semaphore(MAX_IN_FLIGHT)
+        self._failure: KafkaError | None = None
+
+    @classmethod
+    async def connect(
+        cls,
+        host: str,
+        port: int,
+        *,
+        client_id: str | None = "moldau",
+        timeout_ms: int = CONNECT_TIMEOUT_MS,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+    ) -> NodeConnection:
+        """Open a connection and learn what the node speaks, or raise a `KafkaError` that says why not."""
+        connection = cls(host, port, client_id, max_frame_bytes=max_frame_bytes)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await connection._open()
+                await connection._negotiate()
+        except TimeoutError:
+            reason = "no answer" if connection._channel.connected else "the connection was not accepted"
+            connection.close()
+            raise NodeUnreachable(host, port, f"{reason} within {timeout_ms} ms") from None
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @property
+    def closed(self) -> bool:
+        return self._failure is not None
+
+    def supports(self, api_key: int) -> bool:
+        return self.version_for(APIS[api_key]) is not None
+
+    def version_for(self, api: Api) -> int | None:
+        """The newest stable version that both sides speak."""
+        node = self.api_versions.get(api.key)
+        if node is None:
+            return None
+        newest = min(api.max_version - (1 if api.latest_unstable else 0), node.highest)
+        return newest if newest >= max(api.min_version, node.lowest) else None
+
+    async def call(
+        self,
+        request: Message,
+        version: int | None = None,
+        *,
+        timeout_ms: int = REQUEST_TIMEOUT_MS,
+    ) -> Any:
+        """Send a request and wait for the response of its API; the caller says which type that is."""
+        api = APIS[request.API_KEY]
+        if version is None:
+            version = self._negotiated(api)
+        async with self._in_flight:
+            future = await self._send(api, version, request)
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    return await future
+            except TimeoutError:
+                sentence = f"{self.host}:{self.port} did not answer {api.name} within {timeout_ms} ms"
+                late = KafkaError(ErrorCode.REQUEST_TIMED_OUT, sentence)
+                self._fail(late)
+                raise late from None
+
+    def close(self) -> None:
+        self._fail(ConnectionLost(f"the connection to {self.host}:{self.port} was closed"))
+
+    def _negotiated(self, api: Api) -> int:
+        version = self.version_for(api)
+        if version is not None:
+            return version
+        node = self.api_versions.get(api.key)
+        speaks = "does not serve it" if node is None else f"speaks {node.lowest} to {node.highest}"
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"{api.name} {api.min_version} to {api.max_version} was to be sent to {self.host}:{self.port}, "
+            f"which {speaks}",
+        )
+
+    async def _open(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.create_connection(lambda: self._channel, self.host, self.port)
+        except socket.gaierror as error:
+            reason = f"the name cannot be resolved ({error.strerror})"
+            passing = error.errno == socket.EAI_AGAIN
+            raise NodeUnreachable(self.host, self.port, reason, passing=passing) from error
+        except ConnectionRefusedError as error:
+            raise NodeUnreachable(self.host, self.port, "connection refused") from error
+        except OSError as error:
+            raise NodeUnreachable(self.host, self.port, _reason(error)) from error
+
+    async def _negotiate(self) -> None:
+        """Ask in our newest version; a node that is older answers in version 0 with what it knows."""
+        api = APIS[API_VERSIONS]
+        request = ApiVersionsRequest(
+            client_software_name="moldau", client_software_version=moldau.__version__
+        )
+        version = api.max_version
+        for _ in range(2):
+            answer = cast(ApiVersionsResponse, await (await self._send(api, version, request)))
+            if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
+                break
+            known = [key.max_version for key in answer.api_keys if key.api_key == API_VERSIONS]
+            version = min([api.max_version, *known]) if known else 0
+        if answer.error_code != ErrorCode.NONE:
+            raise KafkaError(ErrorCode(answer.error_code), f"{self.host}:{self.port} refused ApiVersions")
+        self.node = answer
+        self.api_versions = {
+            key.api_key: VersionRange(key.min_version, key.max_version) for key in answer.api_keys
+        }
+
+    async def _send(self, api: Api, version: int, request: Message) -> asyncio.Future[Message]:
+        await self._channel.writable()
+        if self._failure is not None:
+            raise self._failure
+        correlation_id = next(self._correlation_ids) & 0x7FFFFFFF
+        header = encode_request_header(RequestHeader(api.key, version, correlation_id, self._client_id))
+        try:
+            parts = encode(request, version)
+        except EncodeError as error:
+            sentence = f"{self.host}:{self.port} speaks {api.name} {version}: {error}"
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, sentence) from error
+        size = len(header) + sum(map(len, parts))
+        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._waiting[correlation_id] = _Waiting(api, version, future)
+        self._channel.write([size.to_bytes(4, "big"), header, *parts])
+        return future
+
+    def _answered(self, frame: memoryview) -> bool:
+        """Give a frame to whoever waits for it; True when the answer holds on to the buffer."""
+        correlation_id = int.from_bytes(frame[:4], "big", signed=True)
+        waiting = self._waiting.pop(correlation_id, None)
+        if waiting is None:
+            raise DecodeError(f"an answer nobody asked for (correlation id {correlation_id})")
+        api, version = waiting.api, waiting.version
+        _, body = decode_response_header(api.key, version, frame)
+        if api.key == API_VERSIONS and bytes(frame[body : body + 2]) == b"\x00\x23":
+            version = 0
+        if waiting.future.done():
+            return False
+        waiting.future.set_result(decode(api.response, frame, version, body))
+        return api.key in _CARRY_RECORDS
+
+    def _fail(self, failure: KafkaError) -> None:
+        if self._failure is None:
+            self._failure = failure
+        self._channel.abort()
+        waiting, self._waiting = self._waiting, {}
+        for request in waiting.values():
+            if not request.future.done():
+                request.future.set_exception(self._failure)
+                request.future.exception()
+
+
+class _Channel(asyncio.BufferedProtocol):
+    """The socket's side of a `NodeConnection`."""
+
+    def __init__(self, connection: NodeConnection, max_frame_bytes: int) -> None:
+        self._connection = connection
+        self._frames = FrameBuffer(max_frame_bytes)
+        self._transport: asyncio.Transport | None = None
+        self._may_write = asyncio.Event()
+        self._may_write.set()
+        self._first_bytes = b""
+        self.connected = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.connected = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._may_write.set()
+        where = f"{self._connection.host}:{self._connection.port}"
+        detail = f" ({_reason(exc)})" if isinstance(exc, OSError) else ""
+        self._connection._fail(ConnectionLost(f"{where} closed the connection{detail}"))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._frames.writable()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        frames = self._frames
+        if not self._first_bytes:
+            self._first_bytes = bytes(frames.writable()[: min(nbytes, 16)])
+        frames.received(nbytes)
+        try:
+            while (frame := frames.next_frame()) is not None:
+                if self._connection._answered(frame):
+                    frames.keep()
+        except (FrameTooLarge, DecodeError) as error:
+            host, port = self._connection.host, self._connection.port
+            self._connection._fail(NotKafka(host, port, explain_garbage(self._first_bytes) or str(error)))
+
+    def pause_writing(self) -> None:
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        self._may_write.set()
+
+    async def writable(self) -> None:
+        await self._may_write.wait()
+
+    def write(self, parts: list[bytes | memoryview]) -> None:
+        if self._transport is not None:
+            self._transport.writelines(parts)
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def explain_garbage(first_bytes: bytes) -> str | None:
+    """What the first bytes of an answer say about who is really there; None when they say nothing."""
+    if first_bytes[:2] in (b"\x15\x03", b"\x16\x03"):
+        return "speaks TLS: it is an SSL or SASL_SSL listener, and this client sent plain text"
+    if first_bytes.startswith(b"HTTP/"):
+        return "is an HTTP server, not a Kafka broker: is the port right?"
+    if first_bytes.startswith(b"SSH-"):
+        return "is an SSH server, not a Kafka broker: is the port right?"
+    if first_bytes and all(32 <= byte < 127 or byte in b"\r\n\t" for byte in first_bytes):
+        text = first_bytes.decode("ascii").strip()
+        return f"does not speak the Kafka protocol (it answered {text!r}): is the port right?"
+    return None
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__

@@ -111,7 +111,7 @@ def encode_control_key(control_type: int) -> bytes:
 
 
 def decode_control_key(key: Buffer | None) -> int:
-    """The type of a control record, as a number: it may be newer than we are, and so may the key's version."""
+    """The type of a control record as a number, because it may be newer than we are."""
     if key is None or _version(key) < 0:
         raise DecodeError("a control record whose key has no version")
     return decode_prefix(ControlRecordTypeSchema, key, 0, 2)[0].type

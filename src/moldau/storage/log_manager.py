@@ -1,0 +1,405 @@
+"""All logs of a node, in one or more data directories.
+
+The manager owns the table of logs. It opens them at start and on demand (a new one in the directory that has
+the fewest), renames them away and removes them later when their topic is deleted, and does what logs need
+from time to time (`upkeep`: flush, retention, checkpoints, removal of deleted files, compaction). It has no
+tasks or threads of its own: the node calls the coroutines at the intervals of its configuration, slow work
+goes to the pool, and `shutdown` leaves everything so that the next start needs no recovery.
+
+A disk that fails takes the partitions of its directory with it and no others: they leave the table and the
+owner is told (`on_directory_failure`), whoever noticed the failure. A full disk is not a failed one.
+
+A partition's folder is created, renamed or removed by one coroutine at a time (`_alone_with`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import posixpath
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from moldau.base.clock import Clock
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import Randomness, TopicPartition, Uuid, format_uuid, random_uuid
+from moldau.base.pool import Pool
+from moldau.storage.cleaner_job import CleanerRunner, CleanerSettings
+from moldau.storage.cleaner_manager import LogCleaner
+from moldau.storage.disk import Disk, DiskFull, LogDirectoryFailed
+from moldau.storage.log import Log
+from moldau.storage.log_config import LogConfig
+from moldau.storage.log_directory import LogDirectory
+from moldau.storage.log_loading import ConfigOf, LoadedDirectory, LogLoader
+from moldau.storage.log_upkeep import LogUpkeep
+from moldau.storage.open_files import DEFAULT_LIMIT, OpenFiles
+from moldau.storage.partition_folders import delete_folder, stray_folder
+
+_CREATIONS_AT_A_TIME = 4
+
+_logger = logging.getLogger(__name__)
+
+IsStray = Callable[[TopicPartition, Uuid | None], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class LogManagerSettings:
+    """The broker's settings that concern all logs."""
+
+    recovery_threads_per_data_dir: int = 2
+    producer_id_expiration_ms: int = 86_400_000
+    delete_delay_ms: int = 60_000
+    open_files: int = DEFAULT_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryFailure:
+    """A data directory is gone, and with it these partitions. `last`: no other is left."""
+
+    path: str
+    reason: str
+    partitions: tuple[TopicPartition, ...]
+    last: bool
+
+
+class NewLog(NamedTuple):
+    """A log that should exist; `directory_id` names the directory when it is not ours to choose."""
+
+    topic_partition: TopicPartition
+    topic_id: Uuid
+    config: LogConfig
+    directory_id: Uuid | None = None
+
+
+class LogManager:
+    """`logs` are the replicas that count; `future_logs` those on their way to another directory."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        pool: Pool,
+        randomness: Randomness,
+        directories: Mapping[str, Uuid | None],
+        runner: CleanerRunner,
+        *,
+        settings: LogManagerSettings | None = None,
+        cleaner_settings: CleanerSettings | None = None,
+        on_directory_failure: Callable[[DirectoryFailure], None] = lambda failure: None,
+    ) -> None:
+        """`directories`: absolute path of each data directory, with its id from `meta.properties`."""
+        self.settings = settings or LogManagerSettings()
+        self.logs: dict[TopicPartition, Log] = {}
+        self.future_logs: dict[TopicPartition, Log] = {}
+        self.previous_broker_epoch: int | None = None
+        self._directories = {path: LogDirectory(disk, pool, path, id_) for path, id_ in directories.items()}
+        self._disk = disk
+        self._pool = pool
+        self._randomness = randomness
+        self._on_directory_failure = on_directory_failure
+        self._files = OpenFiles(disk, self.settings.open_files)
+        self._loader = LogLoader(
+            disk, clock, pool, self._files, randomness,
+            threads=self.settings.recovery_threads_per_data_dir,
+            producer_expiration_ms=self.settings.producer_id_expiration_ms,
+        )  # fmt: skip
+        self.cleaner = LogCleaner(
+            disk, clock, pool, runner, cleaner_settings or CleanerSettings(),
+            self.logs, self._directories, self.storage_failed,
+        )  # fmt: skip
+        self.upkeep = LogUpkeep(
+            disk,
+            clock,
+            pool,
+            self.logs,
+            self.future_logs,
+            self._directories,
+            self.cleaner,
+            self.storage_failed,
+        )
+        self._changing: dict[TopicPartition, asyncio.Event] = {}
+        self._arriving: Counter[str] = Counter()
+
+    @property
+    def directories(self) -> Sequence[LogDirectory]:
+        return tuple(self._directories.values())
+
+    def in_directory(self, path: str) -> list[Log]:
+        return [log for log in self._all_logs() if posixpath.dirname(log.directory) == path]
+
+    def get(self, topic_partition: TopicPartition) -> Log | None:
+        return self.logs.get(topic_partition)
+
+    async def load(
+        self, config_of: ConfigOf, is_stray: IsStray = lambda topic_partition, topic_id: False
+    ) -> None:
+        """Lock the directories and open all logs in them; recover those that were not shut down cleanly.
+
+        A directory whose disk fails is left out. `KafkaError` when another node uses one, when none is left,
+        or when a folder cannot be what its name says.
+        """
+        await self._claim_directories()
+        online = [directory for directory in self.directories if directory.online]
+        results = await asyncio.gather(*(self._loader.load(item, config_of) for item in online))
+        for directory, loaded in zip(online, results, strict=True):
+            self._adopt(directory, loaded)
+        if not any(directory.online for directory in self.directories):
+            raise _storage_error(f"None of the log directories can be used: {', '.join(self._directories)}")
+        for log in list(self.logs.values()):
+            if is_stray(log.topic_partition, log.topic_id):
+                await self._rename_away(self.logs, log.topic_partition, stray_folder)
+                _logger.warning(
+                    "%s is not known to the metadata: kept aside as %s", log.topic_partition, log.directory
+                )
+        _logger.info("Loaded %d logs", len(self.logs))
+
+    async def _claim_directories(self) -> None:
+        real_paths = [await self._pool.run(self._disk.realpath, path) for path in self._directories]
+        if len(set(real_paths)) < len(real_paths):
+            raise _storage_error(f"log.dirs names a directory twice: {', '.join(self._directories)}")
+        epochs: set[int | None] = set()
+        for directory in self.directories:
+            try:
+                await self._pool.run(directory.claim)
+                epochs.add(await self._pool.run(directory.read_state))
+            except OSError as error:
+                epochs.add(None)
+                self._take_offline(directory, str(error))
+        self.previous_broker_epoch = epochs.pop() if len(epochs) == 1 else None
+
+    def _adopt(self, directory: LogDirectory, loaded: LoadedDirectory) -> None:
+        """Take what was found in a directory into the tables."""
+        if loaded.failure is not None:
+            self._take_offline(directory, str(loaded.failure))
+            return
+        directory.loaded = True
+        for path in loaded.deleted:
+            self.upkeep.remove_later(path, self.settings.delete_delay_ms)
+        for table, logs in ((self.logs, loaded.current), (self.future_logs, loaded.future)):
+            for log in logs:
+                other = table.setdefault(log.topic_partition, log)
+                if other is not log:
+                    raise _storage_error(
+                        f"{log.topic_partition} lies both in {log.directory} and in {other.directory}. That "
+                        "happens when a disk fails while a replica is moved: delete one of the two folders, "
+                        "best the one on the disk that failed, and start again."
+                    )
+
+    async def get_or_create(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: Uuid,
+        config: LogConfig,
+        *,
+        directory_id: Uuid | None = None,
+        is_new: bool = True,
+    ) -> Log:
+        """The log of a partition; a new one goes to the directory given or the one with the fewest logs.
+
+        A log that is not new and not here may lie in a directory that failed: then nothing is created.
+        """
+        async with self._alone_with(topic_partition):
+            log = self.logs.get(topic_partition)
+            if log is None:
+                offline = [directory.path for directory in self.directories if directory.offline]
+                if offline and not is_new:
+                    raise _storage_error(
+                        f"Cannot create a log for {topic_partition} while {offline} are offline"
+                    )
+                log = await self._create(topic_partition, topic_id, config, directory_id)
+                self.logs[topic_partition] = log
+            elif log.topic_id is not None and log.topic_id != topic_id:
+                raise KafkaError(
+                    ErrorCode.INCONSISTENT_TOPIC_ID,
+                    f"The log of {topic_partition} belongs to topic id {format_uuid(log.topic_id)}, "
+                    f"not {format_uuid(topic_id)}",
+                )
+            return log
+
+    async def create_all(self, wanted: Iterable[NewLog]) -> dict[TopicPartition, Log | KafkaError]:
+        """`get_or_create` for many at once."""
+        results: dict[TopicPartition, Log | KafkaError] = {}
+        pending = iter(wanted)
+
+        async def work() -> None:
+            for topic_partition, topic_id, config, directory_id in pending:
+                try:
+                    results[topic_partition] = await self.get_or_create(
+                        topic_partition, topic_id, config, directory_id=directory_id
+                    )
+                except KafkaError as error:
+                    results[topic_partition] = error
+
+        await asyncio.gather(*(work() for _ in range(_CREATIONS_AT_A_TIME)))
+        return results
+
+    async def _create(
+        self, topic_partition: TopicPartition, topic_id: Uuid, config: LogConfig, directory_id: Uuid | None
+    ) -> Log:
+        error: KafkaError = _storage_error("No log directory is available")
+        for directory in self._candidates(directory_id):
+            self._arriving[directory.path] += 1
+            try:
+                path = posixpath.join(directory.path, str(topic_partition))
+                return await self._loader.create(path, topic_partition, topic_id, config)
+            except (DiskFull, LogDirectoryFailed) as failure:
+                self.storage_failed(failure)
+                error = failure
+            finally:
+                self._arriving[directory.path] -= 1
+        raise error
+
+    def _candidates(self, directory_id: Uuid | None) -> list[LogDirectory]:
+        """Where a new log may go, best first."""
+        online = [directory for directory in self.directories if directory.online]
+        for directory in online:
+            if directory_id is not None and directory.id == directory_id:
+                return [directory]
+        if len(online) > 1:
+            counts = self._arriving.copy()
+            counts.update(posixpath.dirname(log.directory) for log in self._all_logs())
+            online.sort(key=lambda directory: counts[directory.path])
+        return online
+
+    async def delete(self, *topic_partitions: TopicPartition) -> None:
+        """Rename the folders of partitions away at once, to be removed after the delay."""
+        touched: set[str] = set()
+        for topic_partition in topic_partitions:
+            for table in (self.logs, self.future_logs):
+                path = await self._rename_away(table, topic_partition, delete_folder)
+                if path is not None:
+                    touched.add(posixpath.dirname(path))
+                    self.upkeep.remove_later(path, self.settings.delete_delay_ms)
+        await self.upkeep.write_checkpoints(touched)
+        for path in touched:
+            self._directories[path].forget_cleaner_offsets(topic_partitions)
+            await self._directories[path].write_cleaner_offsets()
+
+    async def _rename_away(
+        self,
+        table: dict[TopicPartition, Log],
+        topic_partition: TopicPartition,
+        name: Callable[[TopicPartition, Uuid], str],
+    ) -> str | None:
+        """Take a log out of a table and give its folder another name; the new path."""
+        async with self._alone_with(topic_partition):
+            await self.cleaner.pause(topic_partition)
+            try:
+                log = table.pop(topic_partition, None)
+                if log is None:
+                    return None
+                directory = posixpath.dirname(log.directory)
+                path = posixpath.join(directory, name(topic_partition, random_uuid(self._randomness)))
+                await self._pool.run(log.rename_directory, path)
+                return path
+            except LogDirectoryFailed as error:
+                self.storage_failed(error)
+                return None
+            finally:
+                self.cleaner.resume(topic_partition)
+
+    def update_config(self, topic_partition: TopicPartition, config: LogConfig) -> None:
+        for table in (self.logs, self.future_logs):
+            log = table.get(topic_partition)
+            if log is not None:
+                log.update_config(config)
+        if not config.compact:
+            self.cleaner.abort(topic_partition)
+
+    async def truncate_to(self, topic_partition: TopicPartition, offset: int) -> None:
+        """Cut a log, keeping the cleaner away from what it is about to lose."""
+        await self._truncate(topic_partition, lambda log: log.truncate_to(offset))
+
+    async def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
+        await self._truncate(topic_partition, lambda log: log.truncate_fully_and_start_at(offset))
+
+    async def _truncate(self, topic_partition: TopicPartition, truncate: Callable[[Log], object]) -> None:
+        await self.cleaner.pause(topic_partition)
+        try:
+            log = self.logs.get(topic_partition)
+            if log is None:
+                return
+            truncate(log)
+            directory = self._directories[posixpath.dirname(log.directory)]
+            limit = log.segments[-1].base_offset
+            if directory.cleaner_offsets.get(topic_partition, 0) > limit:
+                directory.cleaner_offsets[topic_partition] = limit
+                await directory.write_cleaner_offsets()
+            await self.upkeep.write_checkpoints([directory.path])
+        finally:
+            self.cleaner.resume(topic_partition)
+
+    def storage_failed(self, error: KafkaError) -> None:
+        """Whoever meets a `LogDirectoryFailed` reports it here; other errors are only logged."""
+        if isinstance(error, LogDirectoryFailed):
+            for directory in self.directories:
+                if error.path == directory.path or error.path.startswith(directory.path + "/"):
+                    self._take_offline(directory, str(error))
+        else:
+            _logger.error("%s", error)
+
+    def _take_offline(self, directory: LogDirectory, reason: str) -> None:
+        if directory.offline:
+            return
+        directory.online = False
+        lost: list[TopicPartition] = []
+        for table in (self.logs, self.future_logs):
+            for log in [log for log in table.values() if posixpath.dirname(log.directory) == directory.path]:
+                del table[log.topic_partition]
+                self.cleaner.abort(log.topic_partition)
+                if table is self.logs:
+                    lost.append(log.topic_partition)
+        self._files.forget_directory(directory.path)
+        directory.release()
+        last = not any(other.online for other in self.directories)
+        _logger.error(
+            "Log directory %s has failed, %d partitions are offline: %s", directory.path, len(lost), reason
+        )
+        self._on_directory_failure(DirectoryFailure(directory.path, reason, tuple(lost), last))
+
+    async def shutdown(self, broker_epoch: int = -1) -> None:
+        """Sync and close everything, so that the next start finds nothing to recover."""
+        await self.cleaner.close()
+        await asyncio.gather(*(self._close(item, broker_epoch) for item in self.directories if item.online))
+        self.logs.clear()
+        self.future_logs.clear()
+
+    async def _close(self, directory: LogDirectory, broker_epoch: int) -> None:
+        logs = self.in_directory(directory.path)
+        pending = iter(logs)
+
+        async def work() -> None:
+            for log in pending:
+                await self._pool.run(log.close)
+
+        try:
+            await asyncio.gather(
+                *(work() for _ in range(max(1, self.settings.recovery_threads_per_data_dir)))
+            )
+            await self.upkeep.write_checkpoints([directory.path])
+            if directory.loaded and directory.online:
+                await self._pool.run(directory.clean_shutdown.write, broker_epoch)
+        except (OSError, KafkaError) as error:
+            _logger.error("%s will be recovered at the next start: %s", directory.path, error)
+        finally:
+            directory.release()
+
+    def _all_logs(self) -> list[Log]:
+        return [*self.logs.values(), *self.future_logs.values()]
+
+    @asynccontextmanager
+    async def _alone_with(self, topic_partition: TopicPartition) -> AsyncIterator[None]:
+        while topic_partition in self._changing:
+            await self._changing[topic_partition].wait()
+        self._changing[topic_partition] = asyncio.Event()
+        try:
+            yield
+        finally:
+            self._changing.pop(topic_partition).set()
+
+
+def _storage_error(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)

@@ -1,0 +1,196 @@
+"""What the logs of a node need from time to time; the node calls each coroutine at its own interval.
+
+| coroutine | setting for the interval |
+|---|---|
+| `flush_due` | log.flush.scheduler.interval.ms |
+| `retention` | log.retention.check.interval.ms |
+| `write_recovery_points`, `write_log_starts` | log.flush.(offset, start.offset).checkpoint.interval.ms |
+| `write_high_watermarks` | replica.high.watermark.checkpoint.interval.ms |
+| `remove_deleted_files` | every second or so; what is removed has waited for file.delete.delay.ms |
+| `expire_producers` | producer.id.expiration.check.interval.ms |
+| `check` | as often as the operator wants damage on disk looked for |
+
+Each goes on with the other logs when one of them fails; failing disks are reported to the log manager. On
+the loop it pauses now and then, so that thousands of logs do not hold up requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import posixpath
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
+
+from moldau.base.clock import Clock
+from moldau.base.errors import KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.base.pool import Pool
+from moldau.storage.checkpoints import (
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+)
+from moldau.storage.cleaner_manager import LogCleaner
+from moldau.storage.disk import Disk, storage_failure
+from moldau.storage.log import Log
+from moldau.storage.log_directory import LogDirectory
+
+#: The longest stretch of work on the loop before others get their turn.
+_SLICE_SECONDS = 0.004
+
+_logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+LogTable = Mapping[TopicPartition, Log]
+
+
+class LogUpkeep:
+    """Works on the log manager's own tables."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        pool: Pool,
+        logs: LogTable,
+        future_logs: LogTable,
+        directories: Mapping[str, LogDirectory],
+        cleaner: LogCleaner,
+        on_failure: Callable[[KafkaError], None],
+    ) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._pool = pool
+        self._logs = logs
+        self._future_logs = future_logs
+        self._directories = directories
+        self._cleaner = cleaner
+        self._on_failure = on_failure
+        self._doomed: list[tuple[int, str]] = []
+
+    async def flush_due(self) -> None:
+        """Sync the logs whose `flush.ms` is over, and segments that were closed."""
+        now_ms = self._clock.time_ms()
+        for log in self._all_logs():
+            if log.needs_flush(now_ms):
+                await self._guarded(self._pool.run(log.flush))
+
+    async def retention(self) -> int:
+        """Let go of segments that are too old, too many, or before the log start; how many.
+
+        A log under the cleaner's hands is left for the next time.
+        """
+        now_ms, deleted, started = self._clock.time_ms(), 0, self._clock.monotonic()
+        for log in self._all_logs():
+            if self._cleaner.is_busy(log.topic_partition):
+                continue
+            try:
+                deleted += len(log.delete_old_segments(now_ms))
+            except KafkaError as error:
+                self._on_failure(error)
+            if self._clock.monotonic() - started > _SLICE_SECONDS:
+                await asyncio.sleep(0)
+                started = self._clock.monotonic()
+        return deleted
+
+    async def write_recovery_points(self) -> None:
+        await self._write(RECOVERY_POINT_CHECKPOINT, _recovery_point)
+
+    async def write_log_starts(self) -> None:
+        await self._write(LOG_START_OFFSET_CHECKPOINT, _log_start_to_note)
+
+    async def write_high_watermarks(self) -> None:
+        await self._write(REPLICATION_OFFSET_CHECKPOINT, _high_watermark)
+
+    async def write_checkpoints(self, paths: Iterable[str] | None = None) -> None:
+        """All three, in all directories or in some."""
+        for name, offset_of in _CHECKPOINTS.items():
+            await self._write(name, offset_of, paths)
+
+    async def remove_deleted_files(self) -> None:
+        """Remove files and folders whose time has come."""
+        now_ms = self._clock.time_ms()
+        due = [path for due_ms, path in self._doomed if due_ms <= now_ms]
+        self._doomed = [item for item in self._doomed if item[0] > now_ms]
+        for path in due:
+            if self._directories[posixpath.dirname(path)].online:
+                await self._guarded(self._pool.run(self._disk.remove_tree, path), path)
+                _logger.info("Deleted %s", path)
+        for error in await self._pool.run(_remove_deleted_files, self._all_logs(), now_ms):
+            self._on_failure(error)
+
+    def remove_later(self, path: str, delay_ms: int) -> None:
+        """A folder that was renamed for deletion."""
+        self._doomed.append((self._clock.time_ms() + delay_ms, path))
+
+    async def expire_producers(self) -> None:
+        """Forget idempotent producers that were silent for `producer.id.expiration.ms`."""
+        now_ms = self._clock.time_ms()
+        for log in self._all_logs():
+            log.producer_state.remove_expired(now_ms)
+
+    async def check(self) -> int:
+        """Look at every batch of all closed segments, one log after the other; how many are damaged."""
+        damaged = 0
+        for log in self._all_logs():
+            damaged += await self._guarded(self._pool.run(log.check)) or 0
+        return damaged
+
+    async def _write(
+        self, name: str, offset_of: Callable[[Log], int | None], paths: Iterable[str] | None = None
+    ) -> None:
+        offsets: dict[str, dict[TopicPartition, int]] = {
+            path: {} for path in (self._directories if paths is None else paths)
+        }
+        for log in self._all_logs():
+            in_directory = offsets.get(posixpath.dirname(log.directory))
+            offset = offset_of(log)
+            if in_directory is not None and offset is not None:
+                in_directory[log.topic_partition] = offset
+        for path, content in offsets.items():
+            await self._guarded(self._directories[path].write(name, content), path)
+
+    async def _guarded(self, work: Awaitable[R], path: str = "") -> R | None:
+        """The result, or None after reporting what the disk did."""
+        try:
+            return await work
+        except OSError as error:
+            self._on_failure(storage_failure(error, path))
+        except KafkaError as error:
+            self._on_failure(error)
+        return None
+
+    def _all_logs(self) -> list[Log]:
+        return [*self._logs.values(), *self._future_logs.values()]
+
+
+def _recovery_point(log: Log) -> int:
+    return log.recovery_point
+
+
+def _high_watermark(log: Log) -> int:
+    return log.high_watermark
+
+
+def _log_start_to_note(log: Log) -> int | None:
+    """None for a log that begins where its first segment does: that needs no note."""
+    start = log.log_start_offset
+    return start if start > log.segments[0].base_offset else None
+
+
+_CHECKPOINTS: dict[str, Callable[[Log], int | None]] = {
+    RECOVERY_POINT_CHECKPOINT: _recovery_point,
+    LOG_START_OFFSET_CHECKPOINT: _log_start_to_note,
+    REPLICATION_OFFSET_CHECKPOINT: _high_watermark,
+}
+
+
+def _remove_deleted_files(logs: list[Log], now_ms: int) -> list[KafkaError]:
+    errors: list[KafkaError] = []
+    for log in logs:
+        try:
+            log.remove_deleted_files(now_ms)
+        except KafkaError as error:
+            errors.append(error)
+    return errors

@@ -1,0 +1,195 @@
+"""Apache Kafka as an oracle: one combined node with the interface of `moldau.testing.Cluster`.
+
+A test that passes against it is a right test. The jars are those in the folder that the environment
+variable `KAFKA_LIBS` names; `make interop` gets them with Maven when it is not set.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+
+_LOGGING = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.stdout.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = [%d] %p %m (%c)%n
+"""
+_STARTED = "Kafka Server started"
+
+
+class ApacheFailed(RuntimeError):
+    """Apache Kafka did not start; the message ends with what it said."""
+
+
+def kafka_libs() -> Path | None:
+    """The folder of Apache Kafka's jars, if the environment names one."""
+    folder = os.environ.get("KAFKA_LIBS")
+    return Path(folder) if folder else None
+
+
+def java_command(libs: Path, main: str, *arguments: str, heap: str = "256m") -> list[str]:
+    quick = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Xmx{heap}"]
+    return ["java", *quick, "-cp", f"{libs}/*", main, *arguments]
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+class ApacheCluster:
+    """One node of Apache Kafka, formatted and started on entering, gone without a trace on leaving."""
+
+    def __init__(
+        self,
+        *,
+        config: Mapping[str, str | int | bool] | None = None,
+        data_dir: str | os.PathLike[str] | None = None,
+        start_timeout: float = 60.0,
+        libs: Path | None = None,
+    ) -> None:
+        folder = libs or kafka_libs()
+        if folder is None:
+            raise ApacheFailed("set KAFKA_LIBS to the folder with Apache Kafka's jars")
+        self.libs = folder
+        self._overrides = {name: _text(value) for name, value in (config or {}).items()}
+        self._keep_data = data_dir is not None
+        self._data_dir = Path(data_dir) if data_dir is not None else None
+        self._start_timeout = start_timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+        self.controller_port = 0
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def data_dir(self) -> Path:
+        if self._data_dir is None:
+            raise RuntimeError("the cluster has no data folder before it is started")
+        return self._data_dir
+
+    @property
+    def log_file(self) -> Path:
+        return self.data_dir / "node.log"
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise RuntimeError("the node is not running")
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> ApacheCluster:
+        if self._data_dir is None:
+            self._data_dir = Path(tempfile.mkdtemp(prefix="apache-"))
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        self.port = self.port or free_port()
+        self.controller_port = self.controller_port or free_port()
+        properties = self._write_properties()
+        self._format(properties)
+        said_before = self.log_file.stat().st_size if self.log_file.exists() else 0
+        command = java_command(self.libs, "kafka.Kafka", str(properties), heap="512m")
+        command.insert(1, f"-Dlog4j2.configurationFile={self._write('log4j2.properties', _LOGGING)}")
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        self._wait_started(said_before)
+        return self
+
+    def stop(self, timeout: float = 30.0) -> None:
+        self._end(signal.SIGTERM, timeout)
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL, 10.0)
+
+    def restart(self) -> None:
+        if self.running:
+            self.stop()
+        self.start()
+
+    def close(self) -> None:
+        if self.running:
+            self.stop() if self._keep_data else self.kill()
+        if not self._keep_data and self._data_dir is not None:
+            shutil.rmtree(self._data_dir, ignore_errors=True)
+            self._data_dir = None
+
+    def __enter__(self) -> ApacheCluster:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _end(self, number: signal.Signals, timeout: float) -> None:
+        process = self._process
+        if process is None:
+            raise RuntimeError("the node is not running")
+        process.send_signal(number)
+        process.wait(timeout)
+        self._process = None
+
+    def _format(self, properties: Path) -> None:
+        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "x")
+        arguments = ["format", "-t", cluster_id, "-c", str(properties), "--standalone", "--ignore-formatted"]
+        command = java_command(self.libs, "kafka.tools.StorageTool", *arguments)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode != 0:
+            raise ApacheFailed(done.stdout + done.stderr)
+
+    def _wait_started(self, said_before: int) -> None:
+        deadline = time.monotonic() + self._start_timeout
+        while True:
+            said = self.log_file.read_bytes()[said_before:].decode(errors="replace")
+            if _STARTED in said:
+                return
+            if not self.running or time.monotonic() > deadline:
+                raise ApacheFailed(said[-4000:])
+            time.sleep(0.05)
+
+    def _write_properties(self) -> Path:
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self.controller_port}",
+            "log.dirs": str(self.data_dir / "logs"),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            **self._overrides,
+        }
+        return self._write("server.properties", "".join(f"{k}={v}\n" for k, v in properties.items()))
+
+    def _write(self, name: str, text: str) -> Path:
+        path = self.data_dir / name
+        path.write_text(text)
+        return path
+
+
+def _text(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -115,7 +115,7 @@ def compare_field(definition: dict[str, Any], field: Field, structs: dict[str, A
 
 def expected_default(definition: dict[str, Any], base: str) -> Any:
     default = definition.get("default")
-    if default == "null" or (default is None and "default" in definition):
+    if default == "null":  # the string: a JSON null means that there is none
         return None
     if definition["type"].startswith("[]") or base[0].isupper():
         return FRESH

@@ -14,7 +14,7 @@ from moldau.protocol.decoder import Decoder
 from moldau.protocol.encoder import Encoder
 from moldau.protocol.errors import DecodeError, EncodeError
 from moldau.protocol.fields import FRESH, Field, StructType
-from moldau.protocol.schema import Buffer, Message, Struct, shared_default
+from moldau.protocol.schema import Buffer, Message, Struct, shared_default, shares_default
 
 
 def encoder(message: type[Message], version: int) -> Callable[[Any], list[bytes | memoryview]]:
@@ -80,7 +80,7 @@ def _parameter(field: Field, constants: dict[str, Any]) -> tuple[str, str]:
         return f"{name}=FRESH", f"[] if {name} is FRESH else {name}"
     if not isinstance(field.type, StructType):
         raise TypeError(f"{field!r} has no default")
-    if field.tagged_versions is not None:
+    if shares_default(field):
         constants[f"default_{name}"] = shared_default(field.type)
         return f"{name}=default_{name}", name
     constants[f"new_{name}"] = field.type

@@ -12,8 +12,8 @@ are not written: mostly none is left, and then the section is one zero byte insi
 from __future__ import annotations
 
 from moldau.protocol import primitives
-from moldau.protocol.fields import FRESH, Field, Scalar, StructType
-from moldau.protocol.schema import Message
+from moldau.protocol.fields import Field, Scalar, StructType
+from moldau.protocol.schema import Message, shares_default
 from moldau.protocol.writer import Writer
 
 _HELPERS = ("uvarint", "string_uvarint", "absent_error", "several")
@@ -248,6 +248,6 @@ class Encoder(Writer):
 
     def is_unsent(self, source: str, field: Field) -> str:
         """A cheap test that holds in the usual case; where it fails, `is_default` decides."""
-        if field.default is FRESH and not field.is_array:
+        if shares_default(field):
             return f"{source} is {self.default(field)}"
         return self.is_default(source, field)

@@ -27,6 +27,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar, dataclass_transform
 
 from moldau.protocol.errors import DecodeError, EncodeError
 from moldau.protocol.fields import (
+    FRESH,
     Field,
     Scalar,
     StructType,
@@ -73,6 +74,7 @@ __all__ = [
     "records_",
     "records_view",
     "shared_default",
+    "shares_default",
     "string",
     "struct",
     "uint16",
@@ -128,6 +130,14 @@ class Message(Struct):
 
 
 _SHARED: dict[StructType, Struct] = {}
+
+
+def shares_default(field: Field) -> bool:
+    """Whether a field is a tagged struct whose default may be shared: nothing inside it can be changed."""
+    nested = field.struct
+    if nested is None or field.is_array or field.default is not FRESH or field.tagged_versions is None:
+        return False
+    return all(inner.default is not FRESH for inner in nested.FIELDS)
 
 
 def shared_default(struct_type: StructType) -> Any:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from moldau.protocol.fields import FRESH, Field, StructType
-from moldau.protocol.schema import Message, shared_default
+from moldau.protocol.schema import Message, shared_default, shares_default
 
 
 class Writer:
@@ -81,7 +81,7 @@ class Writer:
         struct_type = field.type
         if not isinstance(struct_type, StructType):
             raise TypeError(f"{field!r} has no default")
-        if field.tagged_versions is not None:
+        if shares_default(field):
             return self.constant(f"default_{struct_type.__name__}", shared_default(struct_type))
         return f"{self.constant(struct_type.__name__, struct_type)}()"
 

@@ -19,7 +19,7 @@ class StreamsGroupMetadataValue(Message, api_key=17, versions="0", flexible="0+"
     metadata_hash: int = int64("0+")
     validated_topology_epoch: int = int32("0+", default=-1, tagged="0+", tag=0)
     last_assignment_configs: list[LastAssignmentConfig] | None = array(
-        LastAssignmentConfig, "0+", default=None, nullable="0+", tagged="0+", tag=1
+        LastAssignmentConfig, "0+", nullable="0+", tagged="0+", tag=1
     )
 
 
@@ -83,7 +83,7 @@ class StreamsGroupCurrentMemberAssignmentKey(Message, api_key=22, versions="0"):
 class CurrentTaskIds(Struct):
     subtopology_id: str = string("0+")
     partitions: list[int] = array(int32, "0+")
-    assignment_epochs: list[int] | None = array(int32, "0+", default=None, nullable="0+", tagged="0+", tag=0)
+    assignment_epochs: list[int] | None = array(int32, "0+", nullable="0+", tagged="0+", tag=0)
 
 
 class StreamsGroupCurrentMemberAssignmentValue(Message, api_key=22, versions="0", flexible="0+"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from moldau.base.broker_config_rules import check_rules
+from moldau.base.broker_config_rules import check_rules, connection_overrides
 from moldau.base.broker_config_support import check_supported, plugin_warnings
 from moldau.base.broker_configs import BROKER_CONFIGS, DYNAMIC_BROKER_CONFIGS
 from moldau.base.broker_settings import BrokerSettings
@@ -154,6 +154,10 @@ class BrokerConfig(BrokerSettings):
     def inter_broker_listener_name(self) -> str:
         name = self.text("inter.broker.listener.name")
         return name.upper() if name is not None else str(self["security.inter.broker.protocol"])
+
+    @cached_property
+    def max_connections_per_ip_overrides(self) -> dict[str, int]:
+        return connection_overrides(self)
 
     @cached_property
     def quorum_voters(self) -> tuple[Voter, ...]:

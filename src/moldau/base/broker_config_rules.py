@@ -209,7 +209,7 @@ def _connections(config: BrokerConfig) -> None:
         f"queued.max.request.bytes={queued} must be at least socket.request.max.bytes={largest}, or -1 for "
         "no limit.",
     )
-    overrides = connection_overrides(config)
+    overrides = config.max_connections_per_ip_overrides
     _require(
         config["max.connections.per.ip"] or overrides,
         "max.connections.per.ip=0 lets nobody connect; max.connections.per.ip.overrides must say who may.",

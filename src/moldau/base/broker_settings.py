@@ -74,6 +74,20 @@ class BrokerSettings:
             values["retention.ms"] = max(retention_ms, -1)
         return values
 
+    def topic_values(self, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
+        """The typed value of every topic setting. What cannot be read counts as not set.
+
+        Values are not judged here: a folder may hold some that an older release allowed.
+        """
+        values = dict(self.topic_default_values)
+        for name, text in overrides.items():
+            if name in TOPIC_CONFIGS:
+                try:
+                    values[name] = TOPIC_CONFIGS[name].read(text)
+                except ConfigError:
+                    continue
+        return values
+
     def topic_defaults(self) -> dict[str, str]:
         """The same as text, without the settings that have no value."""
         texts = {name: format_value(value) for name, value in self.topic_default_values.items()}

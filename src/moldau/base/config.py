@@ -113,6 +113,9 @@ REQUIRED: Final = Required.REQUIRED
 class Validator(Protocol):
     """A rule a parsed value must keep; `str()` is what documentation shows as allowed."""
 
+    #: Whether entries of a list that are named twice count once.
+    drops_duplicates: bool
+
     def check(self, name: str, value: ConfigValue) -> None:
         """Raise `ConfigError` unless `value` is allowed."""
         ...
@@ -140,12 +143,17 @@ class ConfigKey(NamedTuple):
         return format_value(self.default)
 
     def parse(self, text: str) -> ConfigValue:
-        """The typed value of `text`, or `ConfigError`."""
-        value = parse_type(self.name, text, self.type)
+        """The typed and allowed value of `text`, or `ConfigError`."""
+        value = self.read(text)
         if self.valid is not None:
-            if isinstance(value, tuple) and getattr(self.valid, "drops_duplicates", False):
-                value = tuple(dict.fromkeys(value))
             self.valid.check(self.name, value)
+        return value
+
+    def read(self, text: str) -> ConfigValue:
+        """The typed value of `text`, allowed or not; `ConfigError` when it is not of the type."""
+        value = parse_type(self.name, text, self.type)
+        if isinstance(value, tuple) and self.valid is not None and self.valid.drops_duplicates:
+            return tuple(dict.fromkeys(value))
         return value
 
 

@@ -97,6 +97,8 @@ def _parse_dynamic_voter(text: str) -> DynamicVoter:
 class VoterList:
     """The rule of `controller.quorum.voters`."""
 
+    drops_duplicates = False
+
     def check(self, name: str, value: ConfigValue) -> None:
         parse_voters(name, value if isinstance(value, tuple) else ())
 
@@ -106,6 +108,8 @@ class VoterList:
 
 class ServerList:
     """The rule of `controller.quorum.bootstrap.servers`."""
+
+    drops_duplicates = False
 
     def check(self, name: str, value: ConfigValue) -> None:
         for entry in value if isinstance(value, tuple) else ():

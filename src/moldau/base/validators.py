@@ -15,6 +15,7 @@ from moldau.base.config import ConfigError, ConfigValue, format_double, invalid_
 class Range:
     """A number with a lowest and perhaps a highest value."""
 
+    drops_duplicates = False
     __slots__ = ("highest", "lowest")
 
     def __init__(self, lowest: float, highest: float | None = None) -> None:
@@ -49,6 +50,7 @@ def between(lowest: float, highest: float) -> Range:
 class OneOf:
     """A string out of a few."""
 
+    drops_duplicates = False
     __slots__ = ("allowed",)
 
     def __init__(self, allowed: tuple[str, ...]) -> None:
@@ -65,6 +67,7 @@ class OneOf:
 class OneOfAnyCase:
     """A string out of a few, upper and lower case alike."""
 
+    drops_duplicates = False
     __slots__ = ("allowed",)
 
     def __init__(self, allowed: tuple[str, ...]) -> None:
@@ -82,6 +85,7 @@ class OneOfAnyCase:
 class ListOf:
     """A list without blanks between its commas; what is named twice counts once."""
 
+    drops_duplicates = True
     __slots__ = ("allowed", "empty_allowed", "null_allowed")
 
     def __init__(
@@ -90,10 +94,6 @@ class ListOf:
         self.allowed = allowed
         self.empty_allowed = empty_allowed
         self.null_allowed = null_allowed
-
-    @property
-    def drops_duplicates(self) -> bool:
-        return True
 
     def check(self, name: str, value: ConfigValue) -> None:
         if value is None:
@@ -117,6 +117,8 @@ class ListOf:
 class NonEmpty:
     """A string of at least one character, if there is one at all."""
 
+    drops_duplicates = False
+
     def check(self, name: str, value: ConfigValue) -> None:
         if value == "":
             raise invalid_value(name, value, "String must be non-empty")
@@ -128,6 +130,8 @@ class NonEmpty:
 class NonNull:
     """Any string, the empty one included."""
 
+    drops_duplicates = False
+
     def check(self, name: str, value: ConfigValue) -> None:
         if value is None:
             raise invalid_value(name, value, "entry must be non null")
@@ -138,6 +142,8 @@ class NonNull:
 
 class GzipLevel:
     """1 to 9, or -1 for the level zlib prefers."""
+
+    drops_duplicates = False
 
     def check(self, name: str, value: ConfigValue) -> None:
         if not isinstance(value, int):
@@ -151,6 +157,8 @@ class GzipLevel:
 
 class ThrottledReplicas:
     """Replicas as `partition:broker` pairs, or `*` for all of them."""
+
+    drops_duplicates = False
 
     def check(self, name: str, value: ConfigValue) -> None:
         entries = value if isinstance(value, tuple) else ()
@@ -168,6 +176,8 @@ _DURATION = r"(?i)\+?P(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:[.,]\d{0,9})
 
 class ShareOffsetReset:
     """Where a share group begins: `earliest`, `latest`, or `by_duration:` and an ISO 8601 length of time."""
+
+    drops_duplicates = False
 
     def check(self, name: str, value: ConfigValue) -> None:
         if value in ("earliest", "latest"):

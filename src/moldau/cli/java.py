@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 
 def java_double(value: float) -> str:
     """`Double.toString`: plain digits from 0.001 up to ten million, `1.0E7` outside of that."""
@@ -18,3 +20,12 @@ def java_double(value: float) -> str:
 
 def java_boolean(value: bool) -> str:
     return "true" if value else "false"
+
+
+def java_float(value: float) -> str:
+    """`Float.toString` of a number that came as 32 bits: the fewest digits that give it back."""
+    for digits in range(1, 10):
+        shorter = float(f"{value:.{digits}g}")
+        if ctypes.c_float(shorter).value == value:
+            return java_double(shorter)
+    return java_double(value)

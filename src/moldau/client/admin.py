@@ -94,6 +94,7 @@ class AdminClient:
     list_topics = _blocking(AsyncAdminClient.list_topics)
     describe_topics = _blocking(AsyncAdminClient.describe_topics)
     describe_topic_ids = _blocking(AsyncAdminClient.describe_topic_ids)
+    ensure_topic = _blocking(AsyncAdminClient.ensure_topic)
     create_topics = _blocking(AsyncAdminClient.create_topics)
     delete_topics = _blocking(AsyncAdminClient.delete_topics)
     create_partitions = _blocking(AsyncAdminClient.create_partitions)

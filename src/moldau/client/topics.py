@@ -123,6 +123,25 @@ class TopicAdmin:
             results[topic.topic_id] = next(iter(description.values()))
         return results
 
+    async def ensure_topic(self, name: str) -> bool:
+        """Have a missing topic created as brokers do for clients that use it; whether it is there then."""
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
+
+        async def attempt() -> bool:
+            answer: MetadataResponse = await self.cluster.ask_any(request)
+            code = answer.topics[0].error_code
+            if code in (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                raise error_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            check(code)
+            return True
+
+        try:
+            return await self.cluster.retry(attempt)
+        except KafkaError as error:
+            if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                return False
+            raise
+
     async def create_topics(
         self, topics: Sequence[NewTopic], *, validate_only: bool = False
     ) -> dict[str, KafkaError | None]:

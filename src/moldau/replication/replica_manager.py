@@ -1,26 +1,38 @@
 """The replicas this node holds, kept in step with the metadata image.
 
-`apply` is called once for every published image: it opens logs for new replicas, gives each its role,
-drops deleted ones and passes changed configs on. Partitions are keyed by topic id; names are resolved
-only at the edge, through the image.
+`apply` is called once for every published image: it opens logs for new replicas, gives each its role, drops
+deleted ones and passes changed configs on. Partitions are keyed by topic id; names are resolved only at the
+edge. A replica whose directory is offline stays in the table without a log, so that clients are told about
+the disk instead of about a partition that does not exist.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import TopicId, TopicPartition
+from moldau.base.ids import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR, DirectoryId, TopicId, TopicPartition
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from moldau.replication.partition import Partition
+from moldau.storage.log import Log
 from moldau.storage.log_config import LogConfig
-from moldau.storage.log_manager import LogManager
+from moldau.storage.log_manager import LogManager, NewLog
 
 log = logging.getLogger(__name__)
 
 PartitionKey = tuple[TopicId, int]
+_NOT_A_DIRECTORY = (UNASSIGNED_DIR, MIGRATING_DIR, LOST_DIR)
+
+
+class Placed(NamedTuple):
+    """A replica lies in another directory than the metadata says (or the metadata does not say)."""
+
+    topic_id: TopicId
+    index: int
+    directory_id: DirectoryId
 
 
 class ReplicaManager:
@@ -35,13 +47,10 @@ class ReplicaManager:
         self._config_of = config_of
         self._partitions: dict[PartitionKey, Partition] = {}
         self._by_name: dict[tuple[str, int], Partition] = {}
-        self.image = MetadataImage.empty()
+        self._image = MetadataImage.empty()
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
-
-    def __len__(self) -> int:
-        return len(self._partitions)
 
     # Look-ups.
 
@@ -49,15 +58,13 @@ class ReplicaManager:
         partition = self._by_name.get((topic, index))
         if partition is not None:
             return partition
-        known = self.image.topics.by_name.get(topic)
-        raise self._missing(known, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise self._missing(self._image.topics.by_name.get(topic), index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def by_id(self, topic_id: TopicId, index: int) -> Partition:
         partition = self._partitions.get((topic_id, index))
         if partition is not None:
             return partition
-        known = self.image.topics.by_id.get(topic_id)
-        raise self._missing(known, index, ErrorCode.UNKNOWN_TOPIC_ID)
+        raise self._missing(self._image.topics.by_id.get(topic_id), index, ErrorCode.UNKNOWN_TOPIC_ID)
 
     def _missing(self, topic: TopicImage | None, index: int, unknown: ErrorCode) -> KafkaError:
         if topic is None:
@@ -68,59 +75,93 @@ class ReplicaManager:
 
     # Following the metadata.
 
-    async def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Bring the replicas in line with `image`; `delta` says what to look at."""
-        for topic_id in delta.topics_deleted:
-            await self._drop_topic(topic_id)
-        for topic_id, indexes in delta.topics_changed.items():
-            topic = image.topics.by_id.get(topic_id)
-            if topic is not None:
-                await self._apply_topic(image, topic, indexes)
+    async def apply(self, delta: MetadataDelta, image: MetadataImage) -> list[Placed]:
+        """Bring the replicas in line with `image`; what the controller should hear about where they lie."""
+        await self._drop(delta.topics_deleted)
+        changed = [
+            (image.topics.by_id[topic_id], index)
+            for topic_id, indexes in delta.topics_changed.items()
+            for index in sorted(indexes)
+            if self._node_id in image.topics.by_id[topic_id].partitions[index].replicas
+        ]
+        await self._open(delta, image, changed)
+        for topic, index in changed:
+            self._partitions[topic.id, index].take_role(topic.partitions[index])
         self._apply_configs(delta, image)
-        self.image = image
+        self._image = image
+        return [placed for topic, index in changed if (placed := self._placed(topic, index)) is not None]
 
-    async def _apply_topic(self, image: MetadataImage, topic: TopicImage, indexes: set[int]) -> None:
-        config = self._config_of(image, topic.name)
-        for index in sorted(indexes):
-            registration = topic.partitions[index]
-            if self._node_id in registration.replicas:
-                await self._apply_partition(topic, index, registration, config)
-
-    async def _apply_partition(
-        self, topic: TopicImage, index: int, registration: PartitionRegistration, config: LogConfig
+    async def _open(
+        self, delta: MetadataDelta, image: MetadataImage, changed: list[tuple[TopicImage, int]]
     ) -> None:
-        partition = self._partitions.get((topic.id, index))
-        if partition is None:
+        wanted: dict[TopicPartition, tuple[TopicId, NewLog]] = {}
+        for topic, index in changed:
+            if (topic.id, index) in self._partitions:
+                continue
+            config = self._config_of(image, topic.name)
             topic_partition = TopicPartition(topic.name, index)
-            replica_log = await self._logs.get_or_create(topic_partition, topic.id, config)
-            partition = Partition(topic_partition, topic.id, replica_log, self._node_id)
-            self._partitions[topic.id, index] = partition
-            self._by_name[topic.name, index] = partition
-        if partition.is_leader and partition.registration == registration:
-            return
-        partition.take_role(registration)
+            directory = self._directory(topic.partitions[index])
+            known_before = delta.image.offset < 0 or delta.image.topics.partition(topic.id, index) is not None
+            if known_before and (lost := self._lost(topic_partition)) is not None:
+                log.error("%s", lost)
+                self._add(topic_partition, topic.id, None)
+            else:
+                wanted[topic_partition] = (topic.id, NewLog(topic_partition, topic.id, config, directory))
+        opened = await self._logs.create_all(new for _, new in wanted.values())
+        for topic_partition, (topic_id, _) in wanted.items():
+            found = opened[topic_partition]
+            if isinstance(found, KafkaError):
+                log.error("%s has no log: %s", topic_partition, found)
+            self._add(topic_partition, topic_id, found if isinstance(found, Log) else None)
 
-    async def _drop_topic(self, topic_id: TopicId) -> None:
-        for key in [key for key in self._partitions if key[0] == topic_id]:
+    def _lost(self, topic_partition: TopicPartition) -> str | None:
+        """A replica that is not new and not in any directory that works lies in one that does not."""
+        offline = [directory.path for directory in self._logs.directories if directory.offline]
+        if self._logs.get(topic_partition) is None and offline:
+            return f"{topic_partition} is offline with its log directory, one of {', '.join(offline)}"
+        return None
+
+    def _directory(self, registration: PartitionRegistration) -> DirectoryId | None:
+        directory = registration.directory_of(self._node_id)
+        return None if directory in _NOT_A_DIRECTORY else directory
+
+    def _add(self, topic_partition: TopicPartition, topic_id: TopicId, found: Log | None) -> None:
+        partition = Partition(topic_partition, topic_id, found, self._node_id)
+        self._partitions[topic_id, topic_partition.partition] = partition
+        self._by_name[topic_partition] = partition
+
+    def _placed(self, topic: TopicImage, index: int) -> Placed | None:
+        found = self._partitions[topic.id, index].log
+        actual = self._logs.directory_id_of(found) if found is not None else None
+        if actual is None or actual == topic.partitions[index].directory_of(self._node_id):
+            return None
+        return Placed(topic.id, index, actual)
+
+    async def _drop(self, topic_ids: Iterable[TopicId]) -> None:
+        doomed = set(topic_ids)
+        gone = []
+        for key in [key for key in self._partitions if key[0] in doomed] if doomed else ():
             partition = self._partitions.pop(key)
-            self._by_name.pop((partition.topic_partition.topic, key[1]), None)
+            self._by_name.pop(partition.topic_partition, None)
             partition.stop()
-            await self._logs.delete(partition.topic_partition)
+            gone.append(partition.topic_partition)
+        if gone:
+            await self._logs.delete(*gone)
 
     def _apply_configs(self, delta: MetadataDelta, image: MetadataImage) -> None:
         changed = delta.topic_configs_changed()
         everything = delta.broker_configs_changed(self._node_id)
-        for partition in self._partitions.values() if everything else self._of_topics(changed):
+        if not changed and not everything:
+            return
+        for partition in self._partitions.values():
             name = partition.topic_partition.topic
-            self._logs.update_config(partition.topic_partition, self._config_of(image, name))
-
-    def _of_topics(self, names: set[str]) -> list[Partition]:
-        return [p for p in self._partitions.values() if p.topic_partition.topic in names] if names else []
+            if everything or name in changed:
+                self._logs.update_config(partition.topic_partition, self._config_of(image, name))
 
     # Failing directories.
 
-    def directory_failed(self, topic_partitions: set[TopicPartition]) -> None:
-        for partition in self._partitions.values():
-            if partition.topic_partition in topic_partitions:
-                log.error("%s is offline: its log directory failed", partition.topic_partition)
+    def went_offline(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        for topic_partition in topic_partitions:
+            partition = self._by_name.get(topic_partition)
+            if partition is not None:
                 partition.log = None

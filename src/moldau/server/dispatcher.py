@@ -18,6 +18,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.network.connection import Answer, CloseConnection, Connection, Parts
 from moldau.protocol.headers import RequestHeader, decode_request_header, encode_response_header
 from moldau.protocol.schema import DecodeError, Message, decode, encode
+from moldau.server.api_versions import api_versions_response
 from moldau.server.context import ANONYMOUS, RequestContext
 
 if TYPE_CHECKING:
@@ -45,12 +46,11 @@ class ApiDispatcher:
         try:
             header, offset = decode_request_header(frame)
             served = self._served(header)
-            version = header.api_version if served.serves(header.api_version) else 0
-            request = decode(served.api.request, frame, version, offset) if served.serves(version) else None
+            if not served.serves(header.api_version):
+                return Answer(self._unsupported_api_versions(served, header))
+            request = decode(served.api.request, frame, header.api_version, offset)
         except DecodeError as error:
             raise CloseConnection(f"a request cannot be read: {error}") from error
-        if request is None or version != header.api_version:
-            return Answer(self._unsupported_api_versions(served, header))
         context = RequestContext(
             header.api_key,
             header.api_version,
@@ -109,7 +109,7 @@ class ApiDispatcher:
 
     def _unsupported_api_versions(self, served: ServedApi, header: RequestHeader) -> Parts:
         """Asked in a version we do not know: version 0 of the answer tells which ones we do."""
-        response = self._node.api_versions(0, served.listener_role)
+        response = api_versions_response(0, self._table, self._node.image)
         response.error_code = ErrorCode.UNSUPPORTED_VERSION
         return frame_parts(header._replace(api_version=0), encode(response, 0))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode
 from moldau.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from moldau.server.api_versions import api_versions_response
 from moldau.server.context import RequestContext
 
 if TYPE_CHECKING:
@@ -21,4 +22,4 @@ def handle(node: Node, context: RequestContext, request: ApiVersionsRequest) -> 
         if not all(_SOFTWARE.fullmatch(word) for word in software):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.connection.client_software = software
-    return node.api_versions(context.api_version, node.role_of(context.listener_name))
+    return api_versions_response(context.api_version, node.apis_of(context.listener_name), node.image)

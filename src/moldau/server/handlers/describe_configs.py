@@ -1,0 +1,116 @@
+"""DescribeConfigs (key 32), versions 1 to 4: settings of topics, brokers, groups and the rest, with their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from moldau.base.describe_configs import (
+    ConfigEntryDescription,
+    describe_broker_configs,
+    describe_broker_defaults,
+    describe_client_metrics_configs,
+    describe_group_configs,
+    describe_topic_configs,
+)
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.controller.topics import topic_name_problem
+from moldau.metadata.image import ResourceType
+from moldau.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from moldau.server.context import RequestContext
+from moldau.server.loggers import describe_loggers
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+def handle(node: Node, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=[_result(node, request, resource) for resource in request.resources])
+
+
+def _result(
+    node: Node, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
+    )
+    try:
+        entries = _describe(node, resource)
+    except KafkaError as error:
+        result.error_code = error.code
+        result.error_message = error.message
+        return result
+    result.configs = [
+        _shaped(entry, request.include_synonyms, request.include_documentation) for entry in entries
+    ]
+    return result
+
+
+def _describe(node: Node, resource: DescribeConfigsResource) -> list[ConfigEntryDescription]:
+    name, names = resource.resource_name, resource.configuration_keys
+    match resource.resource_type:
+        case ResourceType.TOPIC:
+            return _topic(node, name, names)
+        case ResourceType.BROKER:
+            if not name:
+                return describe_broker_defaults(node.config, names)
+            _check_broker(node, name)
+            return describe_broker_configs(node.config, names)
+        case ResourceType.BROKER_LOGGER:
+            if not name:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+            _check_broker(node, name)
+            return describe_loggers(names)
+        case ResourceType.GROUP:
+            if not name:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+            return describe_group_configs(node.image.config(ResourceType.GROUP, name), node.config, names)
+        case ResourceType.CLIENT_METRICS:
+            if not name:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+            return describe_client_metrics_configs(node.image.config(ResourceType.CLIENT_METRICS, name), names)
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
+
+
+def _topic(node: Node, name: str, names: Collection[str] | None) -> list[ConfigEntryDescription]:
+    problem = topic_name_problem(name)
+    if problem is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if name not in node.image.topics.by_name:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return describe_topic_configs(node.image.topic_config(name), node.config, names)
+
+
+def _check_broker(node: Node, name: str) -> None:
+    if not name.lstrip("-").isdecimal():
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if int(name) != node.id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {node.id} or empty string, but received {name}",
+        )
+
+
+def _shaped(
+    entry: ConfigEntryDescription, include_synonyms: bool, include_documentation: bool
+) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        config_type=entry.type,
+        documentation=entry.documentation if include_documentation else None,
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in (entry.synonyms if include_synonyms else ())
+        ],
+    )

@@ -1,0 +1,68 @@
+"""Log levels as the BROKER_LOGGER resource shows and changes them; not kept over a restart, as in Kafka.
+
+Kafka's level names map to Python's: TRACE is DEBUG, FATAL is CRITICAL. The logger `root` is ours too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from moldau.base.config import ConfigSource, ConfigType
+from moldau.base.describe_configs import ConfigEntryDescription
+from moldau.base.errors import ErrorCode, KafkaError
+
+ROOT = "root"
+LEVELS = {
+    "TRACE": logging.DEBUG,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+_NAMES = {level: name for name, level in LEVELS.items() if name != "TRACE"}
+
+
+def logger_names() -> list[str]:
+    ours = (name for name in logging.root.manager.loggerDict if name.split(".")[0] == "moldau")
+    return [ROOT, *sorted(ours)]
+
+
+def describe_loggers(names: Collection[str] | None) -> list[ConfigEntryDescription]:
+    return [
+        ConfigEntryDescription(
+            name=name,
+            value=_NAMES.get(_logger(name).getEffectiveLevel(), "INFO"),
+            source=ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+            is_sensitive=False,
+            read_only=False,
+            type=ConfigType.STRING,
+            documentation=None,
+            synonyms=(),
+        )
+        for name in logger_names()
+        if names is None or name in names
+    ]
+
+
+def check_logger(name: str, level: str | None) -> None:
+    """What may be asked: a logger that exists, and one of the levels; None asks for its removal."""
+    if name not in logger_names():
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
+    if level is not None and level not in LEVELS:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Cannot set the log level of {name} to {level} as it is not a supported log level. "
+            f"Valid log levels are {', '.join(LEVELS)}",
+        )
+    if level is None and name == ROOT:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Removing the log level of the {ROOT} logger is not allowed")
+
+
+def set_level(name: str, level: str | None) -> None:
+    _logger(name).setLevel(LEVELS[level] if level is not None else logging.NOTSET)
+
+
+def _logger(name: str) -> logging.Logger:
+    return logging.getLogger(None if name == ROOT else name)

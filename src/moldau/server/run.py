@@ -1,0 +1,98 @@
+"""From properties to a running process: checks, the event loop, signals, and the way out.
+
+`StartError` carries the one sentence a person needs when a node cannot start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import random
+import signal
+import sys
+from collections.abc import Callable, Mapping
+
+from moldau.base.broker_config import BrokerConfig
+from moldau.base.clock import SystemClock
+from moldau.base.config import ConfigError
+from moldau.base.errors import KafkaError
+from moldau.base.pool import ThreadPool
+from moldau.network.listener import ListenError
+from moldau.quorum.errors import UnusableMetadata
+from moldau.server.format import FormatError, format_storage, is_formatted
+from moldau.server.node import Node
+from moldau.storage.cleaner_runner import ProcessRunner
+from moldau.storage.disk import PosixDisk
+
+log = logging.getLogger(__name__)
+
+Ports = dict[str, int]
+
+
+class StartError(Exception):
+    """The node cannot start; the message says why and what to do."""
+
+
+def run_node(properties: Mapping[str, str], *, on_ready: Callable[[Ports], None] | None = None) -> int:
+    """Run a node until SIGTERM or Ctrl-C; `on_ready` hears the port of every listener."""
+    if sys.platform == "win32":
+        raise StartError("Moldau runs on Linux and macOS; on Windows, start it inside WSL.")
+    try:
+        config = BrokerConfig.from_properties(properties)
+        for warning in config.warnings:
+            log.warning("%s", warning)
+        return _run_loop(config, on_ready or (lambda ports: None))
+    except (ConfigError, FormatError, ListenError, UnusableMetadata, KafkaError) as error:
+        raise StartError(str(error)) from error
+    except OSError as error:
+        raise StartError(f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")) from error
+
+
+def format_if_needed(properties: Mapping[str, str]) -> None:
+    """What `moldau dev` does by itself: make the folders of a new node ready."""
+    try:
+        config = BrokerConfig.from_properties(properties)
+        disk = PosixDisk()
+        if not is_formatted(disk, config):
+            format_storage(disk, SystemClock(), random.SystemRandom(), config)
+    except (ConfigError, FormatError, UnusableMetadata, KafkaError) as error:
+        raise StartError(str(error)) from error
+    except OSError as error:
+        raise StartError(f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")) from error
+
+
+def _run_loop(config: BrokerConfig, on_ready: Callable[[Ports], None]) -> int:
+    try:
+        import uvloop  # noqa: PLC0415  a platform without it runs on asyncio's own loop
+    except ImportError:
+        return asyncio.run(_serve(config, on_ready))
+    return uvloop.run(_serve(config, on_ready))
+
+
+async def _serve(config: BrokerConfig, on_ready: Callable[[Ports], None]) -> int:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    pool = ThreadPool(config["background.threads"])
+    node = Node(
+        config,
+        clock=SystemClock(),
+        randomness=random.SystemRandom(),
+        disk=PosixDisk(),
+        pool=pool,
+        cleaner=ProcessRunner(),
+        on_fatal=stop.set,
+    )
+    try:
+        await node.start()
+        # What start-up made stays for good: the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        on_ready(node.ports)
+        await stop.wait()
+    finally:
+        await node.stop()
+        pool.close()
+    return 1 if node.failed else 0

@@ -1,4 +1,4 @@
-"""Every message and version that `kio` knows: the same values, the same bytes, read by each from the other."""
+"""Every message and version that `kio` knows: the same values, the same bytes, each reads the other's."""
 
 from __future__ import annotations
 

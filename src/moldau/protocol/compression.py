@@ -140,7 +140,7 @@ def _lz4(data: Buffer, level: int | None) -> bytes:
     compressor = cramjam.lz4.Compressor(
         level=_LZ4_FASTEST if level is None else level, content_checksum=False, block_linked=False
     )
-    compressor.compress(data)
+    compressor.compress(bytes(data))
     return bytes(compressor.finish())
 
 

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class DiskFull(KafkaError):
@@ -62,7 +63,11 @@ class WouldWait(Exception):
 def storage_failure(error: OSError, path: str) -> KafkaError:
     """What an `OSError` under `path` means to the rest of the node."""
     message = f"{path}: {error.strerror or error}"
-    return DiskFull(message) if error.errno in _FULL else LogDirectoryFailed(path, message)
+    if error.errno in _FULL:
+        return DiskFull(message)
+    if error.errno in _PASSING:
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
+    return LogDirectoryFailed(path, message)
 
 
 class File(Protocol):

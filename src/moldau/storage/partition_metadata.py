@@ -21,6 +21,9 @@ def read_topic_id(disk: Disk, directory: str) -> Uuid | None:
         return None
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not text") from error
+    if not text.strip("\0\n "):
+        # Created just before a power cut.
+        return None
     values = dict(_split(path, line) for line in text.splitlines() if line.strip())
     if values.get("version") != "0" or "topic_id" not in values:
         raise ValueError(f"{path}: expected version 0 and a topic_id")
@@ -28,7 +31,16 @@ def read_topic_id(disk: Disk, directory: str) -> Uuid | None:
 
 
 def write_topic_id(disk: Disk, directory: str, topic_id: Uuid) -> None:
-    disk.write_atomic(f"{directory}/{FILE_NAME}", f"version: 0\ntopic_id: {format_uuid(topic_id)}".encode())
+    """Quick, since it happens for every new partition: nobody waits for the disk before `sync_topic_id`."""
+    file = disk.open(f"{directory}/{FILE_NAME}", create=True)
+    file.pwrite((f"version: 0\ntopic_id: {format_uuid(topic_id)}".encode(),), 0)
+    file.close()
+
+
+def sync_topic_id(disk: Disk, directory: str) -> None:
+    file = disk.open(f"{directory}/{FILE_NAME}")
+    file.sync()
+    file.close()
 
 
 def _split(path: str, line: str) -> tuple[str, str]:

@@ -144,7 +144,8 @@ class ProducerState:
         if entry.transaction_first_offset != NO_OFFSET and not header.is_transactional:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE,
-                f"Expected transactional write from producer {header.producer_id} in {self._topic_partition}",
+                f"{self._topic_partition}: producer {header.producer_id} has an open transaction and sends "
+                "records outside it",
             )
         return None
 
@@ -158,8 +159,9 @@ class ProducerState:
         if marker.coordinator_epoch < entry.coordinator_epoch:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"Invalid coordinator epoch for producer {header.producer_id} in {self._topic_partition}: "
-                f"{marker.coordinator_epoch} (zombie), {entry.coordinator_epoch} (current)",
+                f"{self._topic_partition}: a coordinator of epoch {marker.coordinator_epoch} ends a "
+                f"transaction of producer {header.producer_id}, one of epoch {entry.coordinator_epoch} "
+                "was here",
             )
 
     def update(self, header: BatchHeader, base_offset: int) -> None:
@@ -170,10 +172,8 @@ class ProducerState:
         batches = entry.batches
         if len(batches) == RETAINED_BATCHES:
             del batches[0]
-        sequence = (
-            (header.base_sequence + delta) & _MAX_SEQUENCE if header.base_sequence >= 0 else NO_SEQUENCE
-        )
-        batches.append(ProducedBatch(sequence, base_offset + delta, delta, header.max_timestamp))
+        batch = ProducedBatch(header.last_sequence, base_offset + delta, delta, header.max_timestamp)
+        batches.append(batch)
         entry.last_timestamp = header.max_timestamp
         if header.is_transactional and entry.transaction_first_offset == NO_OFFSET:
             entry.transaction_first_offset = base_offset
@@ -217,7 +217,7 @@ class ProducerState:
         return min(ongoing, unreplicated)
 
     def forget_replicated(self, offset: int) -> bool:
-        """Markers below `offset` count (high watermark or log start moved there); did that change anything?"""
+        """Markers below `offset` are settled (the high watermark is there); did that change anything?"""
         done = [first for first, last in self._unreplicated.items() if last < offset]
         for first in done:
             del self._unreplicated[first]
@@ -274,23 +274,21 @@ class ProducerState:
             if first != 0 and entry.epoch != NO_EPOCH:
                 raise KafkaError(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                    f"Invalid sequence number for new epoch of producer {header.producer_id} in partition "
-                    f"{self._topic_partition}: {header.producer_epoch} (request epoch), {first} (seq. number), "
-                    f"{entry.epoch} (current producer epoch)",
+                    f"{self._topic_partition}: producer {header.producer_id} begins epoch "
+                    f"{header.producer_epoch} (after {entry.epoch}) with sequence {first} instead of 0",
                 )
         elif first != (entry.last_sequence + 1) & _MAX_SEQUENCE:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"Out of order sequence number for producer {header.producer_id} in partition "
-                f"{self._topic_partition}: {first} (incoming seq. number), {entry.last_sequence} (current end "
-                "sequence number)",
+                f"{self._topic_partition}: producer {header.producer_id} sends sequence {first} after "
+                f"{entry.last_sequence}",
             )
 
     def _epoch_error(self, header: BatchHeader, entry: ProducerEntry) -> KafkaError:
         return KafkaError(
             ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"Epoch of producer {header.producer_id} in {self._topic_partition} is {header.producer_epoch}, "
-            f"which is smaller than the last seen epoch {entry.epoch}",
+            f"{self._topic_partition}: producer {header.producer_id} has epoch {header.producer_epoch}, "
+            f"a newer one with epoch {entry.epoch} was here",
         )
 
 

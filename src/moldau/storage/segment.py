@@ -111,7 +111,7 @@ class Segment:
         self._note(len(data), last_offset, max_timestamp)
 
     def append(self, data: Buffer, headers: Sequence[BatchHeader]) -> None:
-        """Write several batches at once; `headers` are theirs, in order, with the offsets they are to have."""
+        """Write several batches at once; `headers` are theirs, in order, with their final offsets."""
         self._write(data)
         for header in headers:
             self._note(header.size_in_bytes, header.last_offset, header.max_timestamp)
@@ -128,7 +128,7 @@ class Segment:
             raise
 
     def _cut_remains(self) -> None:
-        """Of a failed write; if that fails too they stay behind the end, where the next write goes over them."""
+        """Of a failed write; if that fails too they stay behind the end, and the next write covers them."""
         try:
             self._files.file(LOG).truncate(self.size)
         except OSError as error:
@@ -154,18 +154,23 @@ class Segment:
         self.index_full = self.offset_index.is_full(limit) or self.time_index.is_full(limit)
 
     def index_batch(self, header: BatchHeader, position: int) -> None:
-        """For recovery, which walks the file after `reset_indexes`: as if the batch had just been appended."""
+        """For recovery, which walks the file after `reset_indexes`: as if the batch had been appended."""
         self.size = position
         self._note(header.size_in_bytes, header.last_offset, header.max_timestamp)
 
-    def reset_indexes(self) -> None:
+    def reset_indexes(self, *, transactions: bool) -> None:
         self.offset_index.reset()
         self.time_index.reset()
-        self.txn_index.reset()
+        if transactions:
+            self.txn_index.reset()
         self._since_index = 0
         self._largest = TimeOffset(NO_TIMESTAMP, self.base_offset)
         self._first_timestamp = None
         self.index_full = False
+
+    def trust_all(self) -> None:
+        """Every batch was verified just now."""
+        self.reader = SegmentReader(self._files, self.offset_index, trusted_from=0)
 
     def cut_to(self, size: int) -> None:
         """Make the `.log` end at a batch boundary; the indexes are the caller's business."""
@@ -214,6 +219,7 @@ class Segment:
             self.time_index.append(*self._largest)
         self.offset_index.write()
         self.time_index.write()
+        self.txn_index.write()
         self.reader.closed = True
 
     def resume(self) -> None:
@@ -233,17 +239,18 @@ class Segment:
         self,
         offset: int,
         max_bytes: int,
+        size: int,
         *,
         upper_bound: int | None,
         end_offset: int,
         min_one_batch: bool,
         blocking: bool,
     ) -> SegmentRead | None:
-        """See `SegmentReader.read`."""
+        """See `SegmentReader.read`; `size` is how much of the segment the reader may see."""
         return self.reader.read(
             offset,
             max_bytes,
-            self.size,
+            size,
             upper_bound=upper_bound,
             end_offset=end_offset,
             min_one_batch=min_one_batch,

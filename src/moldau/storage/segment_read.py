@@ -66,6 +66,10 @@ class SegmentReader:
         self.closed = False
         self.mapped = False
 
+    def distrust(self) -> None:
+        """Damage was found: verify everything again when it is read."""
+        self._verified = _Verified(_FOREVER)
+
     def scan(self, position: int, end: int) -> Iterator[StoredBatch]:
         """Batch after batch, read in large blocks; `CorruptBatch` where something cannot be one."""
         return _scan(self._files.file(LOG), position, end, SCAN_BLOCK)

@@ -7,10 +7,13 @@ Entries are few, and a fetch needs them only for transactional data, so everythi
 
 from __future__ import annotations
 
+import logging
 from struct import Struct
 from typing import NamedTuple
 
 from moldau.storage.segment_files import TXN_INDEX, SegmentFiles
+
+logger = logging.getLogger(__name__)
 
 _ENTRY = Struct(">hqqqq")
 _VERSION = 0
@@ -24,25 +27,37 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    __slots__ = ("_segment", "_size")
+    __slots__ = ("_pending", "_segment", "_size")
 
     def __init__(self, segment: SegmentFiles, *, empty: bool = False) -> None:
         self._segment = segment
         #: Bytes of valid entries, -1 until somebody asks.
         self._size = 0 if empty else -1
+        #: Entries that could not be written. Their marker is in the log, so they count all the same.
+        self._pending: tuple[AbortedTransaction, ...] = ()
 
     def append(self, transaction: AbortedTransaction) -> None:
-        size = self._load()
-        file = self._segment.file(TXN_INDEX, create=True)
-        file.pwrite((_ENTRY.pack(_VERSION, *transaction),), size)
-        self._size = size + _ENTRY.size
+        self._pending = (*self._pending, transaction)
+        try:
+            self.write()
+        except OSError as error:
+            logger.warning("%s cannot be written: %s", self._segment.path(TXN_INDEX), error)
+
+    def write(self) -> None:
+        """Bring the file up to date."""
+        if self._pending:
+            size = self._load()
+            data = b"".join(_ENTRY.pack(_VERSION, *transaction) for transaction in self._pending)
+            self._segment.file(TXN_INDEX, create=True).pwrite((data,), size)
+            self._size = size + len(data)
+            self._pending = ()
 
     def entries(self) -> list[AbortedTransaction]:
-        size = self._load()
+        size, pending = self._load(), self._pending
         if not size:
-            return []
+            return list(pending)
         data = self._segment.file(TXN_INDEX).pread(size, 0)
-        return [AbortedTransaction(*fields[1:]) for fields in _ENTRY.iter_unpack(data)]
+        return [*(AbortedTransaction(*fields[1:]) for fields in _ENTRY.iter_unpack(data)), *pending]
 
     def collect(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
         """What touches `[fetch_offset, upper_bound)`, and whether later segments have nothing to add."""
@@ -56,12 +71,14 @@ class TransactionIndex:
 
     def truncate_to(self, offset: int) -> None:
         """Forget transactions that end at or behind an offset."""
+        self.write()
         kept = sum(1 for entry in self.entries() if entry.last_offset < offset)
         if kept * _ENTRY.size < self._load():
             self._size = kept * _ENTRY.size
             self._segment.file(TXN_INDEX).truncate(self._size)
 
     def reset(self) -> None:
+        self._pending = ()
         if self._load():
             self._size = 0
             self._segment.file(TXN_INDEX).truncate(0)

@@ -1,0 +1,325 @@
+"""How a log lies on disk: its segments, leader epochs and producer snapshots, and their coming and going.
+
+The last segment is the active one, the only one that grows. `roll` closes it and begins another; `flush`
+brings everything below an offset to the disk and then moves the recovery point there, up to which a crash
+needs no checking. What is no longer wanted is renamed to `.deleted` and removed after `file.delete.delay.ms`,
+so that whoever is reading it can finish.
+
+The loop owns all of this. `flush`, `check` and `remove_deleted_files` wait for the disk and run in a thread
+while the loop goes on; `_generation` grows with every change that takes something away, so that they, and
+reads, notice when the ground moved under them.
+"""
+
+from __future__ import annotations
+
+import logging
+import posixpath
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from moldau.base.clock import Clock
+from moldau.base.errors import KafkaError
+from moldau.base.ids import Randomness, TopicPartition, Uuid
+from moldau.protocol.records import CorruptBatch, check_crc
+from moldau.storage.disk import storage_failure
+from moldau.storage.epochs import LeaderEpochs
+from moldau.storage.log_config import LogConfig
+from moldau.storage.open_files import OpenFiles
+from moldau.storage.partition_metadata import sync_topic_id
+from moldau.storage.producer_snapshot import ProducerSnapshots
+from moldau.storage.producer_state import ProducerState
+from moldau.storage.segment import MAX_RELATIVE_OFFSET, Segment
+from moldau.storage.segment_files import CLEANED, DELETED, SWAP
+from moldau.storage.segment_list import SegmentList
+from moldau.storage.segment_read import damaged
+
+logger = logging.getLogger(__name__)
+
+
+class LoadedLog(NamedTuple):
+    """What opening a folder found."""
+
+    segments: SegmentList
+    epochs: LeaderEpochs
+    producer_state: ProducerState
+    snapshots: ProducerSnapshots
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+
+
+class _Deletion(NamedTuple):
+    due_ms: int
+    names: list[str]
+
+
+class LogFiles:
+    __slots__ = (
+        "_clock",
+        "_deletions",
+        "_end",
+        "_files",
+        "_flush_lock",
+        "_generation",
+        "_last_flush_ms",
+        "_list",
+        "_randomness",
+        "_snapshots",
+        "_topic_id_unsynced",
+        "config",
+        "directory",
+        "leader_epochs",
+        "log_end_offset",
+        "log_start_offset",
+        "producer_state",
+        "recovery_point",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        clock: Clock,
+        randomness: Randomness | None,
+        directory: str,
+        topic_partition: TopicPartition,
+        topic_id: Uuid | None,
+        config: LogConfig,
+        loaded: LoadedLog,
+        *,
+        topic_id_unsynced: bool = False,
+    ) -> None:
+        self._files = files
+        self._clock = clock
+        self._randomness = randomness
+        self.directory = directory
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.config = config
+        self._list = loaded.segments
+        self.leader_epochs = loaded.epochs
+        self.producer_state = loaded.producer_state
+        self._snapshots = loaded.snapshots
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.recovery_point = loaded.recovery_point
+        self._topic_id_unsynced = topic_id_unsynced
+        self._last_flush_ms = clock.time_ms()
+        self._flush_lock = threading.Lock()
+        self._deletions: list[_Deletion] = []
+        self._generation = 0
+        self._begin_active(self._list.active)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Ascending; the last one is the active segment."""
+        return self._list.items
+
+    @property
+    def size(self) -> int:
+        """Bytes of all `.log` files."""
+        return sum(segment.size for segment in self._list.items)
+
+    def maybe_roll(self, now_ms: int, incoming_bytes: int = 0) -> bool:
+        """Close the active segment if its size or age demands it, even when nothing comes."""
+        active = self._list.active
+        if not self._must_roll(active, incoming_bytes, self.log_end_offset, now_ms, now_ms):
+            return False
+        self.roll()
+        return True
+
+    def _must_roll(
+        self, active: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> bool:
+        config = self.config
+        return (
+            active.size > config.segment_bytes - size
+            or active.index_full
+            or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
+            or (
+                active.size > 0
+                and active.time_waited(now_ms, max_timestamp) > config.segment_ms - active.roll_jitter_ms
+            )
+        )
+
+    def roll(self, base_offset: int | None = None) -> Segment:
+        """Close the active segment and begin a new one, at the log end unless told otherwise."""
+        old = self._list.active
+        base = max(self.log_end_offset, base_offset or 0)
+        if base == old.base_offset:
+            return old
+        try:
+            old.finish()
+            new = Segment.create(self._files, self.directory, base, self.config, now_ms=self._clock.time_ms())
+        except OSError as error:
+            old.resume()
+            raise self._failure(error) from error
+        self._list = self._list.with_changes(added=[new])
+        self._begin_active(new)
+        self.producer_state.end_offset = base
+        self._save_producers(sync=False)
+        return new
+
+    def _begin_active(self, segment: Segment) -> None:
+        segment.resume()
+        self._end = (self.log_end_offset, segment, segment.size)
+        jitter = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        if self._randomness is not None and jitter > 0:
+            segment.roll_jitter_ms = self._randomness.randrange(0, jitter)
+
+    def _save_producers(self, *, sync: bool) -> None:
+        """A snapshot only shortens recovery: failing to write one is no reason to stop."""
+        state = self.producer_state
+        latest = self._snapshots.latest
+        if state.end_offset <= (self.log_start_offset if latest is None else latest):
+            return
+        try:
+            self._snapshots.write(state.end_offset, state.to_snapshot(), sync=sync)
+        except OSError as error:
+            logger.warning("%s: no producer snapshot at %d: %s", self.directory, state.end_offset, error)
+
+    def needs_flush(self, now_ms: int | None = None) -> bool:
+        """Is `flush.messages` reached? With a time: or `flush.ms` over, or a closed segment not flushed?"""
+        unflushed = self.log_end_offset - self.recovery_point
+        if unflushed <= 0:
+            return False
+        if unflushed >= self.config.flush_messages:
+            return True
+        return now_ms is not None and (
+            now_ms - self._last_flush_ms >= self.config.flush_ms
+            or self._list.active.base_offset > self.recovery_point
+        )
+
+    def flush(self, up_to: int | None = None) -> int:
+        """Bring all below an offset (default: the log end) to the disk; gives back the recovery point."""
+        with self._flush_lock:
+            generation = self._generation
+            target = self.log_end_offset if up_to is None else up_to
+            if target > self.recovery_point:
+                try:
+                    self._sync(target)
+                except OSError as error:
+                    if generation == self._generation:
+                        raise self._failure(error) from error
+                if generation == self._generation:
+                    self.recovery_point = max(self.recovery_point, target)
+            self._last_flush_ms = self._clock.time_ms()
+            return self.recovery_point
+
+    def _sync(self, target: int) -> None:
+        if self._topic_id_unsynced:
+            sync_topic_id(self._files.disk, self.directory)
+            self._topic_id_unsynced = False
+        segments = [item for item in self._list.since(self.recovery_point) if item.base_offset < target]
+        for segment in segments:
+            segment.flush()
+        self._snapshots.sync()
+        self.leader_epochs.write()
+        if len(segments) > 1 or self.recovery_point <= self._list.items[0].base_offset:
+            self._files.disk.sync_dir(self.directory)
+
+    def replace_segments(self, new_base_offsets: Sequence[int], old: Sequence[Segment]) -> list[Segment]:
+        """Put finished `.cleaned` segments in the place of old ones; gives back the new ones.
+
+        In this order, so that a crash at any point leaves the old or the new: `.cleaned` to `.swap`, old ones
+        to `.deleted`, `.swap` to nothing.
+        """
+        new = [
+            Segment.open(self._files, self.directory, base, self.config, suffix=CLEANED)
+            for base in sorted(new_base_offsets)
+        ]
+        try:
+            for segment in reversed(new):
+                segment.change_suffix(SWAP)
+            self._discard(old, keep_snapshots_at=set(new_base_offsets))
+            for segment in new:
+                segment.change_suffix("")
+        except OSError as error:
+            raise self._failure(error) from error
+        self._list = self._list.with_changes(without=old, added=new)
+        return new
+
+    def _discard(self, segments: Sequence[Segment], *, keep_snapshots_at: set[int] | None = None) -> None:
+        """Rename files for later deletion. The caller takes the segments out of the list."""
+        self._generation += 1
+        paths: list[str] = []
+        for segment in segments:
+            segment.change_suffix(DELETED)
+            paths += segment.paths()
+            if segment.base_offset not in (keep_snapshots_at or ()):
+                snapshot = self._snapshots.mark_deleted(segment.base_offset, DELETED)
+                paths += [snapshot] if snapshot else []
+        if paths:
+            due_ms = self._clock.time_ms() + self.config.file_delete_delay_ms
+            self._deletions.append(_Deletion(due_ms, [posixpath.basename(path) for path in paths]))
+
+    def remove_deleted_files(self, now_ms: int) -> int:
+        """Remove `.deleted` files whose delay is over; how many still wait."""
+        for deletion in [item for item in self._deletions if item.due_ms <= now_ms]:
+            for name in deletion.names:
+                self._files.disk.remove(f"{self.directory}/{name}")
+            self._deletions.remove(deletion)
+        return sum(len(deletion.names) for deletion in self._deletions)
+
+    def rename_directory(self, directory: str) -> None:
+        """The folder gets a new name: the topic is being deleted, or a replica has moved here."""
+        try:
+            self._files.disk.rename(self.directory, directory)
+        except OSError as error:
+            raise self._failure(error) from error
+        self._files.forget_directory(self.directory)
+        self.directory = directory
+        self._generation += 1
+        for segment in self._list.items:
+            segment.move(directory)
+        self.leader_epochs.move(directory)
+        self._snapshots.move(directory)
+
+    def check(self) -> int:
+        """Verify all batches of the closed segments. Damage is logged, and met again by reads; how many."""
+        found = 0
+        for segment in self._list.items[:-1]:
+            generation = self._generation
+            try:
+                damage = _check_segment(segment)
+            except OSError as error:
+                if generation == self._generation:
+                    raise self._failure(error) from error
+                continue
+            if damage and generation == self._generation:
+                segment.reader.distrust()
+                for message in damage:
+                    logger.error("%s", message)
+                found += len(damage)
+        return found
+
+    def close(self) -> None:
+        """Clean shutdown: everything is complete and on the disk, and the next start needs no recovery."""
+        try:
+            self.producer_state.end_offset = self.log_end_offset
+            self._save_producers(sync=True)
+            self._list.active.finish()
+            self.recovery_point = min(self.recovery_point, self._list.active.base_offset)
+            self._sync(self.log_end_offset + 1)
+            self.recovery_point = self.log_end_offset
+        except OSError as error:
+            raise self._failure(error) from error
+        finally:
+            self._files.forget_directory(self.directory)
+
+    def _failure(self, error: OSError) -> KafkaError:
+        return storage_failure(error, self.directory)
+
+
+def _check_segment(segment: Segment) -> list[str]:
+    damage: list[str] = []
+    try:
+        for batch in segment.batches():
+            if not check_crc(batch.data, 0, batch.header):
+                why = "the checksum does not match"
+                damage.append(str(damaged(segment.path("log"), batch.position, why)))
+    except CorruptBatch as error:
+        damage.append(str(error))
+    return damage

@@ -1,0 +1,242 @@
+"""Opening a log's folder, whatever state it was left in.
+
+1. Leftovers: `.deleted` files are removed, `.cleaned` ones too (the cleaner had not finished). `.swap` files
+are complete: what they replace is removed and they take its place, unless a `.cleaned` file shows that not
+all of that group had become `.swap`. 2. After a crash, every segment from the recovery point on is read batch
+by batch, its indexes built anew; at the first bad batch the log is cut and later segments go. After a clean
+shutdown nothing is read but the end of the last segment. A segment without its offset index, or whose end
+makes no sense, is recovered in any case. 3. The state of producers comes from the newest snapshot and the
+batches behind it.
+
+Indexes before the recovery point are trusted; damage there is found by reads and by `Log.check`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from moldau.base.ids import TopicPartition
+from moldau.protocol.records import CorruptBatch, check_crc
+from moldau.storage.epochs import LeaderEpochs
+from moldau.storage.leftovers import settle_leftovers
+from moldau.storage.log_config import LogConfig
+from moldau.storage.log_files import LoadedLog
+from moldau.storage.open_files import OpenFiles
+from moldau.storage.producer_load import apply_to_producers, restore_producers
+from moldau.storage.producer_snapshot import ProducerSnapshots
+from moldau.storage.producer_state import ProducerState
+from moldau.storage.segment import MAX_RELATIVE_OFFSET, Segment, StoredBatch
+from moldau.storage.segment_files import LOG, OFFSET_INDEX, TXN_INDEX, file_name
+from moldau.storage.segment_list import SegmentList
+from moldau.storage.segment_read import damaged
+
+logger = logging.getLogger(__name__)
+
+
+class Recovery:
+    """Loads one folder; used once."""
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        directory: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        *,
+        recovery_point: int,
+        log_start_offset: int,
+        clean_shutdown: bool,
+        producer_expiration_ms: int,
+        now_ms: int,
+    ) -> None:
+        self._files = files
+        self._disk = files.disk
+        self._directory = directory
+        self._config = config
+        self._recovery_point = recovery_point
+        self._log_start_offset = log_start_offset
+        self._clean = clean_shutdown
+        self._now_ms = now_ms
+        names = settle_leftovers(files, directory, config)
+        self._names = frozenset(names)
+        self._epochs = LeaderEpochs.load(self._disk, directory)
+        self._producers = ProducerState(topic_partition, producer_expiration_ms)
+        self._snapshots = ProducerSnapshots(self._disk, directory, names)
+        self._segments: list[Segment] = []
+        self._end: int | None = None
+
+    def load(self) -> LoadedLog:
+        self._open_segments()
+        first = self._first_to_recover()
+        for segment in self._segments[:first]:
+            if file_name(segment.base_offset, OFFSET_INDEX) not in self._names:
+                self._index_again(segment)
+        if first is not None:
+            self._recover_from(first)
+        log_end_offset = self._find_end()
+        self._epochs.truncate_from_end(log_end_offset)
+        log_start_offset = max(self._log_start_offset, self._segments[0].base_offset)
+        self._epochs.truncate_from_start(log_start_offset)
+        self._snapshots.remove_stray([segment.base_offset for segment in self._segments])
+        self._load_producers(log_start_offset, log_end_offset)
+        recovery_point = min(self._recovery_point, log_end_offset)
+        return LoadedLog(
+            SegmentList(self._segments),
+            self._epochs,
+            self._producers,
+            self._snapshots,
+            log_start_offset,
+            log_end_offset,
+            log_end_offset if self._clean and first is None else recovery_point,
+        )
+
+    def _open_segments(self) -> None:
+        suffix = f".{LOG}"
+        for name in sorted(self._names):
+            if name.endswith(suffix) and name.removesuffix(suffix).isdecimal():
+                base_offset = int(name.removesuffix(suffix))
+                self._segments.append(Segment.open(self._files, self._directory, base_offset, self._config))
+
+    def _first_to_recover(self) -> int | None:
+        """The number of the first segment that must be read through."""
+        candidates = [number for number, segment in enumerate(self._segments) if self._is_damaged(segment)]
+        if not self._clean and self._segments:
+            candidates.append(SegmentList(self._segments).floor(self._recovery_point))
+        elif self._segments and not self._ends_well(self._segments[-1]):
+            candidates.append(len(self._segments) - 1)
+        return min(candidates, default=None)
+
+    def _is_damaged(self, segment: Segment) -> bool:
+        if file_name(segment.base_offset, TXN_INDEX) not in self._names or segment.txn_index.is_sane():
+            return False
+        logger.warning("%s has a damaged transaction index, it is built anew", segment.path(LOG))
+        return True
+
+    def _ends_well(self, segment: Segment) -> bool:
+        if segment.size and file_name(segment.base_offset, OFFSET_INDEX) not in self._names:
+            return False
+        try:
+            self._end = segment.next_offset()
+        except CorruptBatch as error:
+            logger.warning("%s, after a clean shutdown", error)
+            return False
+        return True
+
+    def _index_again(self, segment: Segment) -> None:
+        """Only the indexes were lost; the batches had been flushed, so nothing is cut."""
+        logger.warning("%s has no offset index, it is built anew", segment.path(LOG))
+        size = segment.size
+        segment.reset_indexes(transactions=False)
+        try:
+            for batch in segment.batches(0, size):
+                segment.index_batch(batch.header, batch.position)
+        except CorruptBatch as error:
+            logger.error("%s", error)
+        segment.size = size
+        segment.finish()
+
+    def _recover_from(self, number: int) -> None:
+        """Read segments through, from one on."""
+        base_offset = self._segments[number].base_offset
+        self._restore_producers(self._log_start_offset, base_offset)
+        for place in range(number, len(self._segments)):
+            segment = self._segments[place]
+            if place > number:
+                self._take_snapshot(segment.base_offset)
+            if self._recover(segment):
+                self._remove(self._segments[place + 1 :])
+                return
+
+    def _recover(self, segment: Segment) -> bool:
+        """Build the indexes anew and cut what is damaged; was there anything to cut?"""
+        end, valid = segment.size, 0
+        segment.reset_indexes(transactions=True)
+        next_offset = segment.base_offset
+        try:
+            for batch in segment.batches(0, end):
+                _check_batch(segment, batch, next_offset)
+                segment.index_batch(batch.header, batch.position)
+                self._note(segment, batch)
+                next_offset = batch.header.next_offset
+                valid = batch.position + batch.header.size_in_bytes
+        except CorruptBatch as error:
+            logger.warning("%s, the log is cut there", error)
+        segment.cut_to(valid)
+        segment.trust_all()
+        segment.finish()
+        self._producers.end_offset = self._end = next_offset
+        return valid < end
+
+    def _note(self, segment: Segment, batch: StoredBatch) -> None:
+        header = batch.header
+        if header.partition_leader_epoch > self._epochs.latest:
+            self._epochs.assign(header.partition_leader_epoch, header.base_offset)
+        aborted = apply_to_producers(self._producers, batch)
+        if aborted is not None:
+            segment.append_aborted(aborted)
+
+    def _remove(self, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            logger.warning("%s is removed: it lies behind damage", segment.path(LOG))
+            paths = segment.paths()
+            for path in paths:
+                self._files.forget(path)
+                self._disk.remove(path)
+            self._segments.remove(segment)
+
+    def _find_end(self) -> int:
+        """The log end offset; there is at least one segment afterwards."""
+        if self._segments:
+            end = self._segments[-1].next_offset() if self._end is None else self._end
+            if end >= self._log_start_offset:
+                return end
+            logger.warning(
+                "%s ends at %d, before its log start offset %d: it begins there, empty",
+                self._directory,
+                end,
+                self._log_start_offset,
+            )
+            self._remove(list(self._segments))
+            self._epochs.clear()
+        self._segments.append(
+            Segment.create(
+                self._files, self._directory, self._log_start_offset, self._config, now_ms=self._now_ms
+            )
+        )
+        return self._log_start_offset
+
+    def _load_producers(self, log_start_offset: int, log_end_offset: int) -> None:
+        if self._producers.end_offset == log_end_offset and log_end_offset > log_start_offset:
+            if self._snapshots.latest != log_end_offset:
+                self._take_snapshot(log_end_offset)
+            return
+        self._restore_producers(log_start_offset, log_end_offset)
+
+    def _restore_producers(self, start: int, end: int) -> None:
+        segments = SegmentList(self._segments)
+        trusting = self._clean
+        restore_producers(
+            self._producers, self._snapshots, segments, start, end, self._now_ms, trust_absence=trusting
+        )
+
+    def _take_snapshot(self, offset: int) -> None:
+        self._producers.end_offset = offset
+        try:
+            self._snapshots.write(offset, self._producers.to_snapshot(), sync=True)
+        except OSError as error:
+            logger.warning("%s: no producer snapshot at %d: %s", self._directory, offset, error)
+
+
+def _check_batch(segment: Segment, batch: StoredBatch, next_offset: int) -> None:
+    header = batch.header
+    if not check_crc(batch.data, 0, header):
+        raise damaged(segment.path(LOG), batch.position, "the checksum does not match")
+    if header.base_offset < next_offset or header.last_offset_delta < 0:
+        raise damaged(
+            segment.path(LOG), batch.position, f"offset {header.base_offset} after {next_offset - 1}"
+        )
+    if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+        raise damaged(
+            segment.path(LOG), batch.position, f"offset {header.last_offset} is too far from the first"
+        )

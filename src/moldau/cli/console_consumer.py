@@ -103,6 +103,8 @@ def _plan(options: argparse.Namespace) -> ReadPlan:
     reset = _auto_offset_reset(options, properties)
     properties.setdefault("client.id", "console-consumer")
     properties["auto.offset.reset"] = reset
+    # librdkafka's own name: do not pause a second when we print more slowly than it fetches.
+    properties.setdefault("fetch.queue.backoff.ms", "20")
     if options.isolation_level is not None:
         properties["isolation.level"] = options.isolation_level
     if group is None:

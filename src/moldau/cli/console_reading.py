@@ -42,7 +42,7 @@ def read(
     consumer: Consumer, plan: ReadPlan, report: ReportOnce, timeout_ms: int | None
 ) -> Iterator[Sequence[Message]]:
     """Batches of records; ends when none came for `timeout_ms`."""
-    assignment = None if plan.group is not None else _Assignment(consumer, plan, report)
+    assignment = None if plan.group is not None else Assignment(consumer, plan, report)
     if assignment is None:
         consumer.subscribe([plan.topic if plan.topic is not None else f"^({plan.pattern})$"])
     patience = float("inf") if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
@@ -64,10 +64,10 @@ def _take(consumer: Consumer, timeout: float) -> list[Message]:
     first = consumer.poll(timeout)
     if first is None:
         return []
-    return [message for message in (first, *consumer.consume(BATCH, timeout=0)) if not _failed(message)]
+    return [message for message in (first, *consumer.consume(BATCH, timeout=0)) if not failed(message)]
 
 
-def _failed(message: Any) -> bool:
+def failed(message: Any) -> bool:
     error = message.error()
     if error is None:
         return False
@@ -79,7 +79,7 @@ def _failed(message: Any) -> bool:
     raise ToolError(f"Error when reading {message.topic()}-{message.partition()}: {describe_error(error)}")
 
 
-class _Assignment:
+class Assignment:
     """All partitions of what the plan names; those that appear later are read from their beginning."""
 
     def __init__(self, consumer: Consumer, plan: ReadPlan, report: ReportOnce) -> None:

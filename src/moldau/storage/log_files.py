@@ -49,6 +49,15 @@ class LoadedLog(NamedTuple):
     recovery_point: int
 
 
+class Place(NamedTuple):
+    """Where a log lies and whose it is; `topic_id_synced` tells whether a power cut could lose the id."""
+
+    directory: str
+    topic_partition: TopicPartition
+    topic_id: Uuid | None
+    topic_id_synced: bool
+
+
 class _Deletion(NamedTuple):
     due_ms: int
     names: list[str]
@@ -66,7 +75,7 @@ class LogFiles:
         "_list",
         "_randomness",
         "_snapshots",
-        "_topic_id_unsynced",
+        "_topic_id_synced",
         "config",
         "directory",
         "leader_epochs",
@@ -83,20 +92,14 @@ class LogFiles:
         files: OpenFiles,
         clock: Clock,
         randomness: Randomness | None,
-        directory: str,
-        topic_partition: TopicPartition,
-        topic_id: Uuid | None,
+        place: Place,
         config: LogConfig,
         loaded: LoadedLog,
-        *,
-        topic_id_unsynced: bool = False,
     ) -> None:
         self._files = files
         self._clock = clock
         self._randomness = randomness
-        self.directory = directory
-        self.topic_partition = topic_partition
-        self.topic_id = topic_id
+        self.directory, self.topic_partition, self.topic_id, self._topic_id_synced = place
         self.config = config
         self._list = loaded.segments
         self.leader_epochs = loaded.epochs
@@ -105,7 +108,6 @@ class LogFiles:
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
-        self._topic_id_unsynced = topic_id_unsynced
         self._last_flush_ms = clock.time_ms()
         self._flush_lock = threading.Lock()
         self._deletions: list[_Deletion] = []
@@ -209,9 +211,9 @@ class LogFiles:
             return self.recovery_point
 
     def _sync(self, target: int) -> None:
-        if self._topic_id_unsynced:
+        if not self._topic_id_synced:
             sync_topic_id(self._files.disk, self.directory)
-            self._topic_id_unsynced = False
+            self._topic_id_synced = True
         segments = [item for item in self._list.since(self.recovery_point) if item.base_offset < target]
         for segment in segments:
             segment.flush()

@@ -1,0 +1,84 @@
+"""Which feature levels a new cluster begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from moldau.metadata.features import (
+    FEATURES,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    default_levels,
+    metadata_version_name,
+    missing_requirement,
+    parse_metadata_version,
+)
+from moldau.protocol.stored.metadata import FeatureLevelRecord
+from moldau.quorum.bootstrap import bootstrap_records
+
+
+class FormatError(Exception):
+    """The folders cannot be formatted like this; the sentence is for the person who asked for it."""
+
+
+def choose_levels(release: str | None, asked: Mapping[str, int], *, dynamic: bool) -> dict[str, int]:
+    """The levels of a release, changed where somebody asked for it.
+
+    `kraft.version` is not among them: it follows from the kind of quorum, and asking for it only checks that.
+    """
+    others = {name: level for name, level in asked.items() if name != METADATA_VERSION}
+    version = _metadata_version(release, asked.get(METADATA_VERSION))
+    for name in others:
+        if name not in FEATURES:
+            known = ", ".join(sorted(known for known in FEATURES if known != METADATA_VERSION))
+            raise FormatError(f"Unsupported feature: {name}. Supported features are: {known}")
+    _check_kraft_version(others.get(KRAFT_VERSION), dynamic=dynamic)
+    levels = {**default_levels(version), **others}
+    for name, level in levels.items():
+        problem = None if name == METADATA_VERSION else missing_requirement(name, level, version)
+        if problem is not None:
+            raise FormatError(problem)
+    levels.pop(KRAFT_VERSION, None)
+    return levels
+
+
+def _metadata_version(release: str | None, asked: int | None) -> int:
+    if asked is not None and release is not None:
+        raise FormatError("Use --release-version instead of --feature metadata.version=X to avoid ambiguity.")
+    try:
+        if asked is not None:
+            metadata_version_name(asked)
+            return asked
+        return default_levels()[METADATA_VERSION] if release is None else parse_metadata_version(release)
+    except ValueError as error:
+        raise FormatError(str(error)) from error
+
+
+def _check_kraft_version(asked: int | None, *, dynamic: bool) -> None:
+    condition = (
+        "controller.quorum.voters is empty and one of the flags --standalone, --initial-controllers, or "
+        "--no-initial-controllers is used. For dynamic controllers support, try"
+    )
+    if asked == 0 and dynamic:
+        raise FormatError(
+            f"Cannot set kraft.version to 0 if {condition} removing the --feature flag for kraft.version."
+        )
+    if asked and not dynamic:
+        raise FormatError(
+            f"Cannot set kraft.version to {asked} unless {condition} using one of --standalone, "
+            "--initial-controllers, or --no-initial-controllers and removing controller.quorum.voters."
+        )
+
+
+def describe_levels(levels: Mapping[str, int]) -> str:
+    """Kafka's line about what a new cluster begins with."""
+    records = ", ".join(
+        f"ApiMessageAndVersion(FeatureLevelRecord(name='{record.name}', featureLevel={record.feature_level}) "
+        "at version 0)"
+        for record in bootstrap_records(levels)
+        if isinstance(record, FeatureLevelRecord)
+    )
+    return (
+        f"Bootstrap metadata: BootstrapMetadata(records=[{records}], "
+        f"metadataVersionLevel={levels[METADATA_VERSION]}, source=format command)"
+    )

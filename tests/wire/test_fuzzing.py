@@ -16,6 +16,8 @@ from tests.wire.catalog import every_version
 from tests.wire.samples import random_message
 
 CASES = every_version()
+#: The first and the last version of each message.
+ENDS = [case for case in CASES if case[1] in case[0].VERSIONS]
 NAMES = [f"{cls.__name__}-v{version}" for cls, version in CASES]
 #: What lying length prefixes look like: huge, negative, endless, one too many.
 LIES = [
@@ -95,8 +97,8 @@ def test_headers(data: bytes) -> None:
 @pytest.mark.parametrize("filling", [0, 1, 2, 3, 0x7F, 0x80, 0xFF])
 def test_memory_and_time_are_bounded(filling: int) -> None:
     """Bytes that mean one tiny element after the other, or one huge length: a constant factor, no hang."""
-    data = bytes([filling]) * 50_000
-    for cls, version in CASES:
+    data = bytes([filling]) * 20_000
+    for cls, version in ENDS:
         survives(cls, version, b"")  # compiled before it is measured
         tracemalloc.start()
         started = time.perf_counter()

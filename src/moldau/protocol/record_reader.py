@@ -53,51 +53,58 @@ def iter_records(
     payload = batch_payload(batch, header, max_bytes)
     if not 0 <= header.records_count <= len(payload):
         raise CorruptBatch(f"{header.records_count} records announced in {len(payload)} bytes")
-    append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_FLAG else None
-    position = 0
     try:
-        for _ in range(header.records_count):
-            length, position = _read_varint(payload, position)
-            end = position + length
-            if length < 0 or end > len(payload):
-                raise CorruptBatch(f"a record of {length} bytes goes past the end of its batch")
-            yield _read_record(payload, position, end, header, append_time)
-            position = end
+        yield from _parse(payload, header)
     except IndexError as error:
         raise CorruptBatch("a batch ends inside a record") from error
-    if position != len(payload):
-        raise CorruptBatch(f"{len(payload) - position} bytes behind the last record of a batch")
 
 
-def _read_record(
-    payload: bytes, position: int, end: int, header: BatchHeader, append_time: int | None
-) -> Record:
-    timestamp_delta, position = _read_varint(payload, position + 1)
-    offset_delta, position = _read_varint(payload, position)
-    key, position = _read_bytes(payload, position, end)
-    value, position = _read_bytes(payload, position, end)
+def _parse(payload: bytes, header: BatchHeader) -> Iterator[Record]:
+    # Calls and attributes are what costs here, so key and value are read in line and the header unpacked.
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    base_sequence = header.base_sequence
+    append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_FLAG else None
+    size, position = len(payload), 0
+    for _ in range(header.records_count):
+        length, position = _read_varint(payload, position)
+        end = position + length
+        if length < 0 or end > size:
+            raise CorruptBatch(f"a record of {length} bytes goes past the end of its batch")
+        timestamp_delta, position = _read_varint(payload, position + 1)
+        offset_delta, position = _read_varint(payload, position)
+        key = value = None
+        length, position = _read_varint(payload, position)
+        if length >= 0:
+            key = payload[position : position + length]
+            position += length
+        length, position = _read_varint(payload, position)
+        if length >= 0:
+            value = payload[position : position + length]
+            position += length
+        headers, position = _read_headers(payload, position, end)
+        if position != end:
+            raise CorruptBatch("a record has another length than it announces")
+        timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
+        sequence = -1 if base_sequence < 0 else (base_sequence + offset_delta) & 0x7FFFFFFF
+        yield Record(base_offset + offset_delta, timestamp, key, value, headers, sequence)
+    if position != size:
+        raise CorruptBatch(f"{size - position} bytes behind the last record of a batch")
+
+
+def _read_headers(payload: bytes, position: int, end: int) -> tuple[list[tuple[str, bytes | None]], int]:
     count, position = _read_varint(payload, position)
     headers: list[tuple[str, bytes | None]] = []
-    if count:
-        if not 0 <= count <= end - position:
-            raise CorruptBatch(f"a record with {count} headers")
-        for _ in range(count):
-            name, position = _read_bytes(payload, position, end)
-            if name is None:
-                raise CorruptBatch("a record header without a key")
-            content, position = _read_bytes(payload, position, end)
-            headers.append((name.decode(errors="surrogateescape"), content))
-    if position != end:
-        raise CorruptBatch("a record has another length than it announces")
-    base_sequence = header.base_sequence
-    return Record(
-        header.base_offset + offset_delta,
-        header.base_timestamp + timestamp_delta if append_time is None else append_time,
-        key,
-        value,
-        headers,
-        -1 if base_sequence < 0 else (base_sequence + offset_delta) & 0x7FFFFFFF,
-    )
+    if not count:
+        return headers, position
+    if not 0 <= count <= end - position:
+        raise CorruptBatch(f"a record with {count} headers")
+    for _ in range(count):
+        name, position = _read_bytes(payload, position, end)
+        if name is None:
+            raise CorruptBatch("a record header without a key")
+        content, position = _read_bytes(payload, position, end)
+        headers.append((name.decode(errors="surrogateescape"), content))
+    return headers, position
 
 
 def _read_bytes(payload: bytes, position: int, end: int) -> tuple[bytes | None, int]:
@@ -113,15 +120,15 @@ def _read_bytes(payload: bytes, position: int, end: int) -> tuple[bytes | None, 
 def _read_varint(payload: bytes, position: int) -> tuple[int, int]:
     """A zigzag varint of at most ten bytes."""
     value = payload[position]
-    position += 1
-    if value > 127:
-        value &= 127
-        for shift in range(7, 70, 7):
-            byte = payload[position]
-            position += 1
-            value |= (byte & 127) << shift
-            if byte < 128:
-                break
-        else:
-            raise CorruptBatch("a varint of more than ten bytes")
-    return (value >> 1) ^ -(value & 1), position
+    if value < 128:
+        return (value >> 1) ^ -(value & 1), position + 1
+    second = payload[position + 1]
+    if second < 128:
+        return ((value & 127 | second << 7) >> 1) ^ -(value & 1), position + 2
+    value = value & 127 | (second & 127) << 7
+    for index in range(2, 10):
+        byte = payload[position + index]
+        value |= (byte & 127) << (7 * index)
+        if byte < 128:
+            return (value >> 1) ^ -(value & 1), position + index + 1
+    raise CorruptBatch("a varint of more than ten bytes")

@@ -98,13 +98,15 @@ class Cleaner:
             return True
         if transactions.is_aborted(header):
             return True
-        start, base_offset, put = self._job.first_dirty_offset, header.base_offset, keys.put
-        for _, _, delta, key, _ in scan(batch_payload(batch.data, header), header.records_count):
-            offset = base_offset + delta
-            if key is not None and offset >= start and not put(key, offset):
-                keys.latest_offset = offset - 1
-                return False
-        return True
+        start, base_offset = self._job.first_dirty_offset, header.base_offset
+        spans = scan(batch_payload(batch.data, header), header.records_count)
+        entries = [(span[3], base_offset + span[2]) for span in spans]
+        if base_offset < start:
+            entries = [entry for entry in entries if entry[1] >= start]
+        no_room_at = keys.put_all(entries)
+        if no_room_at is not None:
+            keys.latest_offset = no_room_at - 1
+        return no_room_at is None
 
     def _grouped(self, end_offset: int) -> Iterator[list[Segment]]:
         """Neighbours below `end_offset` that fit into one segment together."""

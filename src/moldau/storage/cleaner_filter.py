@@ -73,17 +73,17 @@ class BatchFilter:
         return rebuild(header, payload, retained, self._new_horizon_ms if needs_horizon else None)
 
     def _retained(self, header: BatchHeader, spans: list[Span]) -> list[Span]:
-        latest, get, base_offset = self._keys.latest_offset, self._keys.get, header.base_offset
+        latest, base_offset = self._keys.latest_offset, header.base_offset
         keep_tombstones = not self._horizon_reached(header)
         retained = []
-        for span in spans:
+        for span, last_of_key in zip(spans, self._keys.get_all([span[3] for span in spans]), strict=True):
             _, _, delta, key, has_value = span
             offset = base_offset + delta
             if offset > latest:
                 retained.append(span)
             elif key is None:
                 self._result.keyless_records += 1
-            elif (has_value or keep_tombstones) and offset >= get(key):
+            elif offset >= last_of_key and (has_value or keep_tombstones):
                 retained.append(span)
         return retained
 

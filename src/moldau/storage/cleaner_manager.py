@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import posixpath
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -38,7 +37,7 @@ from moldau.storage.cleaner_job import (
 )
 from moldau.storage.disk import Disk, storage_failure
 from moldau.storage.log import Log
-from moldau.storage.log_directory import LogDirectory
+from moldau.storage.log_directories import LogDirectories
 
 _logger = logging.getLogger(__name__)
 
@@ -54,7 +53,7 @@ class LogCleaner:
         runner: CleanerRunner,
         settings: CleanerSettings,
         logs: Mapping[TopicPartition, Log],
-        directories: Mapping[str, LogDirectory],
+        directories: LogDirectories,
         on_failure: Callable[[KafkaError], None],
     ) -> None:
         self.settings = settings
@@ -121,7 +120,7 @@ class LogCleaner:
     async def _choose(self) -> Dirtiness | None:
         now_ms = self._clock.time_ms()
         free = [
-            (log, self._directory(log).cleaner_offsets.get(topic_partition))
+            (log, self._directories.of(log).cleaner_offsets.get(topic_partition))
             for topic_partition, log in self._logs.items()
             if log.config.compact and self._is_free(topic_partition)
         ]
@@ -139,7 +138,7 @@ class LogCleaner:
         ]
         for candidate in examined:
             if candidate.checkpoint_invalid:
-                offsets = self._directory(candidate.log).cleaner_offsets
+                offsets = self._directories.of(candidate.log).cleaner_offsets
                 offsets[candidate.log.topic_partition] = candidate.first_dirty_offset
         self.dirtiest_ratio = max((candidate.ratio for candidate in examined), default=0.0)
         chosen = dirtiest(examined)
@@ -203,7 +202,7 @@ class LogCleaner:
 
     async def _note(self, log: Log, job: CleanJob, result: CleanResult) -> None:
         self.last_result = result
-        directory = self._directory(log)
+        directory = self._directories.of(log)
         directory.cleaner_offsets[log.topic_partition] = result.next_dirty_offset
         await directory.write_cleaner_offsets()
         _logger.info(
@@ -218,9 +217,6 @@ class LogCleaner:
 
     def _is_free(self, topic_partition: TopicPartition) -> bool:
         return not self.is_busy(topic_partition) and topic_partition not in self.uncleanable
-
-    def _directory(self, log: Log) -> LogDirectory:
-        return self._directories[posixpath.dirname(log.directory)]
 
 
 def _examine_all(logs: list[tuple[Log, int | None]], now_ms: int) -> tuple[list[Dirtiness], list[KafkaError]]:

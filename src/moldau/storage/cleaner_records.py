@@ -37,7 +37,10 @@ Kept = tuple[BatchHeader, Buffer]
 
 
 def scan(payload: bytes, count: int) -> list[Span]:
-    """The records of an unpacked payload; `CorruptBatch` unless it holds exactly `count` of them."""
+    """The records of an unpacked payload; `CorruptBatch` unless it holds exactly `count` of them.
+
+    Numbers of one and two bytes are read in line: nearly all are that short, and calls are what costs here.
+    """
     spans: list[Span] = []
     append = spans.append
     size = len(payload)
@@ -48,7 +51,12 @@ def scan(payload: bytes, count: int) -> list[Span]:
             length = payload[position]
             position += 1
             if length > 127:
-                length, position = read_varint(payload, start)
+                second = payload[position]
+                position += 1
+                if second < 128:
+                    length = length & 127 | second << 7
+                else:
+                    length, position = read_varint(payload, start)
             end = position + (length >> 1)
             position += 1
             while payload[position] > 127:
@@ -56,7 +64,12 @@ def scan(payload: bytes, count: int) -> list[Span]:
             delta = payload[position + 1]
             position += 2
             if delta > 127:
-                delta, position = read_varint(payload, position - 1)
+                second = payload[position]
+                position += 1
+                if second < 128:
+                    delta = delta & 127 | second << 7
+                else:
+                    delta, position = read_varint(payload, position - 2)
             key_size = payload[position]
             position += 1
             if key_size > 127:

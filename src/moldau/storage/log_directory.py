@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition, Uuid
@@ -106,7 +106,3 @@ class LogDirectory:
 
     async def write_cleaner_offsets(self) -> None:
         await self.write(CLEANER_OFFSET_CHECKPOINT, dict(self.cleaner_offsets))
-
-    def forget_cleaner_offsets(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        for topic_partition in topic_partitions:
-            self.cleaner_offsets.pop(topic_partition, None)

@@ -9,7 +9,7 @@ goes to the pool, and `shutdown` leaves everything so that the next start needs 
 A disk that fails takes the partitions of its directory with it and no others: they leave the table and the
 owner is told (`on_directory_failure`), whoever noticed the failure. A full disk is not a failed one.
 
-A partition's folder is created, renamed or removed by one coroutine at a time (`_alone_with`).
+A partition's folder is created, renamed or removed by one coroutine at a time (`alone_with`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import asyncio
 import logging
 import posixpath
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -32,11 +32,13 @@ from moldau.storage.cleaner_manager import LogCleaner
 from moldau.storage.disk import Disk, DiskFull, LogDirectoryFailed
 from moldau.storage.log import Log
 from moldau.storage.log_config import LogConfig
+from moldau.storage.log_directories import LogDirectories
 from moldau.storage.log_directory import LogDirectory
 from moldau.storage.log_loading import ConfigOf, LoadedDirectory, LogLoader
 from moldau.storage.log_upkeep import LogUpkeep
 from moldau.storage.open_files import DEFAULT_LIMIT, OpenFiles
 from moldau.storage.partition_folders import delete_folder, stray_folder
+from moldau.storage.replica_moves import ReplicaMoves
 
 _CREATIONS_AT_A_TIME = 4
 
@@ -89,26 +91,27 @@ class LogManager:
         settings: LogManagerSettings | None = None,
         cleaner_settings: CleanerSettings | None = None,
         on_directory_failure: Callable[[DirectoryFailure], None] = lambda failure: None,
+        on_log_replaced: Callable[[TopicPartition, Log], None] = lambda topic_partition, log: None,
     ) -> None:
         """`directories`: absolute path of each data directory, with its id from `meta.properties`."""
         self.settings = settings or LogManagerSettings()
         self.logs: dict[TopicPartition, Log] = {}
         self.future_logs: dict[TopicPartition, Log] = {}
         self.previous_broker_epoch: int | None = None
-        self._directories = {path: LogDirectory(disk, pool, path, id_) for path, id_ in directories.items()}
+        self.directories = LogDirectories(disk, pool, directories)
         self._disk = disk
         self._pool = pool
-        self._randomness = randomness
+        self.randomness = randomness
         self._on_directory_failure = on_directory_failure
         self._files = OpenFiles(disk, self.settings.open_files)
-        self._loader = LogLoader(
+        self.loader = LogLoader(
             disk, clock, pool, self._files, randomness,
             threads=self.settings.recovery_threads_per_data_dir,
             producer_expiration_ms=self.settings.producer_id_expiration_ms,
         )  # fmt: skip
         self.cleaner = LogCleaner(
             disk, clock, pool, runner, cleaner_settings or CleanerSettings(),
-            self.logs, self._directories, self.storage_failed,
+            self.logs, self.directories, self.storage_failed,
         )  # fmt: skip
         self.upkeep = LogUpkeep(
             disk,
@@ -116,16 +119,13 @@ class LogManager:
             pool,
             self.logs,
             self.future_logs,
-            self._directories,
+            self.directories,
             self.cleaner,
             self.storage_failed,
         )
+        self.moves = ReplicaMoves(self, pool, on_log_replaced)
         self._changing: dict[TopicPartition, asyncio.Event] = {}
         self._arriving: Counter[str] = Counter()
-
-    @property
-    def directories(self) -> Sequence[LogDirectory]:
-        return tuple(self._directories.values())
 
     def in_directory(self, path: str) -> list[Log]:
         return [log for log in self._all_logs() if posixpath.dirname(log.directory) == path]
@@ -141,34 +141,26 @@ class LogManager:
         A directory whose disk fails is left out. `KafkaError` when another node uses one, when none is left,
         or when a folder cannot be what its name says.
         """
-        await self._claim_directories()
-        online = [directory for directory in self.directories if directory.online]
-        results = await asyncio.gather(*(self._loader.load(item, config_of) for item in online))
+        self.previous_broker_epoch, failures = await self.directories.claim()
+        for failure in failures:
+            self.storage_failed(failure)
+        online = self.directories.online
+        results = await asyncio.gather(*(self.loader.load(item, config_of) for item in online))
         for directory, loaded in zip(online, results, strict=True):
             self._adopt(directory, loaded)
-        if not any(directory.online for directory in self.directories):
-            raise _storage_error(f"None of the log directories can be used: {', '.join(self._directories)}")
+        if not self.directories.online:
+            raise _storage_error(
+                f"None of the log directories can be used: {', '.join(self.directories.paths)}"
+            )
         for log in list(self.logs.values()):
             if is_stray(log.topic_partition, log.topic_id):
-                await self._rename_away(self.logs, log.topic_partition, stray_folder)
+                del self.logs[log.topic_partition]
+                await self._rename(log, stray_folder)
                 _logger.warning(
                     "%s is not known to the metadata: kept aside as %s", log.topic_partition, log.directory
                 )
+        await self.moves.resume_all()
         _logger.info("Loaded %d logs", len(self.logs))
-
-    async def _claim_directories(self) -> None:
-        real_paths = [await self._pool.run(self._disk.realpath, path) for path in self._directories]
-        if len(set(real_paths)) < len(real_paths):
-            raise _storage_error(f"log.dirs names a directory twice: {', '.join(self._directories)}")
-        epochs: set[int | None] = set()
-        for directory in self.directories:
-            try:
-                await self._pool.run(directory.claim)
-                epochs.add(await self._pool.run(directory.read_state))
-            except OSError as error:
-                epochs.add(None)
-                self._take_offline(directory, str(error))
-        self.previous_broker_epoch = epochs.pop() if len(epochs) == 1 else None
 
     def _adopt(self, directory: LogDirectory, loaded: LoadedDirectory) -> None:
         """Take what was found in a directory into the tables."""
@@ -201,14 +193,11 @@ class LogManager:
 
         A log that is not new and not here may lie in a directory that failed: then nothing is created.
         """
-        async with self._alone_with(topic_partition):
+        async with self.alone_with(topic_partition):
             log = self.logs.get(topic_partition)
             if log is None:
-                offline = [directory.path for directory in self.directories if directory.offline]
-                if offline and not is_new:
-                    raise _storage_error(
-                        f"Cannot create a log for {topic_partition} while {offline} are offline"
-                    )
+                if self.directories.offline and not is_new:
+                    raise _storage_error(f"{topic_partition} may lie in a log directory that is offline")
                 log = await self._create(topic_partition, topic_id, config, directory_id)
                 self.logs[topic_partition] = log
             elif log.topic_id is not None and log.topic_id != topic_id:
@@ -240,11 +229,11 @@ class LogManager:
         self, topic_partition: TopicPartition, topic_id: Uuid, config: LogConfig, directory_id: Uuid | None
     ) -> Log:
         error: KafkaError = _storage_error("No log directory is available")
-        for directory in self._candidates(directory_id):
+        for directory in self.directories.candidates(directory_id, self._all_logs(), self._arriving):
             self._arriving[directory.path] += 1
             try:
                 path = posixpath.join(directory.path, str(topic_partition))
-                return await self._loader.create(path, topic_partition, topic_id, config)
+                return await self.loader.create(path, topic_partition, topic_id, config)
             except (DiskFull, LogDirectoryFailed) as failure:
                 self.storage_failed(failure)
                 error = failure
@@ -252,54 +241,37 @@ class LogManager:
                 self._arriving[directory.path] -= 1
         raise error
 
-    def _candidates(self, directory_id: Uuid | None) -> list[LogDirectory]:
-        """Where a new log may go, best first."""
-        online = [directory for directory in self.directories if directory.online]
-        for directory in online:
-            if directory_id is not None and directory.id == directory_id:
-                return [directory]
-        if len(online) > 1:
-            counts = self._arriving.copy()
-            counts.update(posixpath.dirname(log.directory) for log in self._all_logs())
-            online.sort(key=lambda directory: counts[directory.path])
-        return online
-
     async def delete(self, *topic_partitions: TopicPartition) -> None:
         """Rename the folders of partitions away at once, to be removed after the delay."""
-        touched: set[str] = set()
+        touched: dict[str, LogDirectory] = {}
         for topic_partition in topic_partitions:
-            for table in (self.logs, self.future_logs):
-                path = await self._rename_away(table, topic_partition, delete_folder)
-                if path is not None:
-                    touched.add(posixpath.dirname(path))
-                    self.upkeep.remove_later(path, self.settings.delete_delay_ms)
-        await self.upkeep.write_checkpoints(touched)
-        for path in touched:
-            self._directories[path].forget_cleaner_offsets(topic_partitions)
-            await self._directories[path].write_cleaner_offsets()
-
-    async def _rename_away(
-        self,
-        table: dict[TopicPartition, Log],
-        topic_partition: TopicPartition,
-        name: Callable[[TopicPartition, Uuid], str],
-    ) -> str | None:
-        """Take a log out of a table and give its folder another name; the new path."""
-        async with self._alone_with(topic_partition):
-            await self.cleaner.pause(topic_partition)
-            try:
-                log = table.pop(topic_partition, None)
-                if log is None:
-                    return None
-                directory = posixpath.dirname(log.directory)
-                path = posixpath.join(directory, name(topic_partition, random_uuid(self._randomness)))
-                await self._pool.run(log.rename_directory, path)
-                return path
-            except LogDirectoryFailed as error:
-                self.storage_failed(error)
-                return None
-            finally:
+            async with self.alone_with(topic_partition):
+                await self.cleaner.pause(topic_partition)
+                found = [table.pop(topic_partition, None) for table in (self.logs, self.future_logs)]
+                self.moves.ended(topic_partition)
                 self.cleaner.resume(topic_partition)
+                for log in found:
+                    if log is not None:
+                        directory = self.directories.of(log)
+                        directory.cleaner_offsets.pop(topic_partition, None)
+                        touched[directory.path] = directory
+                        await self.discard(log)
+        await self.upkeep.write_checkpoints(touched)
+        for directory in touched.values():
+            await directory.write_cleaner_offsets()
+
+    async def discard(self, log: Log) -> None:
+        """A log that is in no table any more: its folder is renamed for deletion."""
+        await self._rename(log, delete_folder)
+        self.upkeep.remove_later(log.directory, self.settings.delete_delay_ms)
+
+    async def _rename(self, log: Log, name: Callable[[TopicPartition, Uuid], str]) -> None:
+        folder = name(log.topic_partition, random_uuid(self.randomness))
+        path = posixpath.join(posixpath.dirname(log.directory), folder)
+        try:
+            await self._pool.run(log.rename_directory, path)
+        except KafkaError as error:
+            self.storage_failed(error)
 
     def update_config(self, topic_partition: TopicPartition, config: LogConfig) -> None:
         for table in (self.logs, self.future_logs):
@@ -308,6 +280,10 @@ class LogManager:
                 log.update_config(config)
         if not config.compact:
             self.cleaner.abort(topic_partition)
+
+    async def move(self, topic_partition: TopicPartition, path: str) -> None:
+        """Begin to move a replica to another data directory; `moves.advance` does the rest."""
+        await self.moves.begin(topic_partition, path)
 
     async def truncate_to(self, topic_partition: TopicPartition, offset: int) -> None:
         """Cut a log, keeping the cleaner away from what it is about to lose."""
@@ -323,7 +299,7 @@ class LogManager:
             if log is None:
                 return
             truncate(log)
-            directory = self._directories[posixpath.dirname(log.directory)]
+            directory = self.directories.of(log)
             limit = log.segments[-1].base_offset
             if directory.cleaner_offsets.get(topic_partition, 0) > limit:
                 directory.cleaner_offsets[topic_partition] = limit
@@ -335,9 +311,9 @@ class LogManager:
     def storage_failed(self, error: KafkaError) -> None:
         """Whoever meets a `LogDirectoryFailed` reports it here; other errors are only logged."""
         if isinstance(error, LogDirectoryFailed):
-            for directory in self.directories:
-                if error.path == directory.path or error.path.startswith(directory.path + "/"):
-                    self._take_offline(directory, str(error))
+            directory = self.directories.around(error.path)
+            if directory is not None:
+                self._take_offline(directory, str(error))
         else:
             _logger.error("%s", error)
 
@@ -352,18 +328,21 @@ class LogManager:
                 self.cleaner.abort(log.topic_partition)
                 if table is self.logs:
                     lost.append(log.topic_partition)
+                else:
+                    self.moves.ended(log.topic_partition)
         self._files.forget_directory(directory.path)
         directory.release()
-        last = not any(other.online for other in self.directories)
         _logger.error(
             "Log directory %s has failed, %d partitions are offline: %s", directory.path, len(lost), reason
         )
-        self._on_directory_failure(DirectoryFailure(directory.path, reason, tuple(lost), last))
+        self._on_directory_failure(
+            DirectoryFailure(directory.path, reason, tuple(lost), not self.directories.online)
+        )
 
     async def shutdown(self, broker_epoch: int = -1) -> None:
         """Sync and close everything, so that the next start finds nothing to recover."""
         await self.cleaner.close()
-        await asyncio.gather(*(self._close(item, broker_epoch) for item in self.directories if item.online))
+        await asyncio.gather(*(self._close(item, broker_epoch) for item in self.directories.online))
         self.logs.clear()
         self.future_logs.clear()
 
@@ -391,7 +370,7 @@ class LogManager:
         return [*self.logs.values(), *self.future_logs.values()]
 
     @asynccontextmanager
-    async def _alone_with(self, topic_partition: TopicPartition) -> AsyncIterator[None]:
+    async def alone_with(self, topic_partition: TopicPartition) -> AsyncIterator[None]:
         while topic_partition in self._changing:
             await self._changing[topic_partition].wait()
         self._changing[topic_partition] = asyncio.Event()

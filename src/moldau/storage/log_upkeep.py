@@ -34,7 +34,7 @@ from moldau.storage.checkpoints import (
 from moldau.storage.cleaner_manager import LogCleaner
 from moldau.storage.disk import Disk, storage_failure
 from moldau.storage.log import Log
-from moldau.storage.log_directory import LogDirectory
+from moldau.storage.log_directories import LogDirectories
 
 #: The longest stretch of work on the loop before others get their turn.
 _SLICE_SECONDS = 0.004
@@ -55,7 +55,7 @@ class LogUpkeep:
         pool: Pool,
         logs: LogTable,
         future_logs: LogTable,
-        directories: Mapping[str, LogDirectory],
+        directories: LogDirectories,
         cleaner: LogCleaner,
         on_failure: Callable[[KafkaError], None],
     ) -> None:
@@ -141,7 +141,7 @@ class LogUpkeep:
         self, name: str, offset_of: Callable[[Log], int | None], paths: Iterable[str] | None = None
     ) -> None:
         offsets: dict[str, dict[TopicPartition, int]] = {
-            path: {} for path in (self._directories if paths is None else paths)
+            path: {} for path in (self._directories.paths if paths is None else paths)
         }
         for log in self._all_logs():
             in_directory = offsets.get(posixpath.dirname(log.directory))

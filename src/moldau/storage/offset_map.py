@@ -6,10 +6,13 @@ much. A table of one byte for each slot, zero when the slot is free, keeps the s
 table. Entries are never removed; collisions are resolved by double hashing, which visits every slot because
 the number of slots is prime. The map is never written anywhere, so the digest is free to be the quickest one
 at hand, and the place of an entry may depend on the process.
+
+Keys come a batch's worth at a time, and both methods search in line: calls would cost as much again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import blake2s
 from math import isqrt
 from struct import Struct
@@ -18,6 +21,7 @@ ENTRY_SIZE = 25
 _DIGEST_SIZE = 16
 _ROW_SIZE = 24
 _ROW = Struct("<16sq")
+_OFFSET = Struct("<q")
 
 
 class OffsetMap:
@@ -45,42 +49,51 @@ class OffsetMap:
     def utilization(self) -> float:
         return self.size / self._slots
 
-    def put(self, key: bytes | memoryview, offset: int) -> bool:
-        """Note that `offset` has `key`; False, with nothing noted, when there is no room for a new key."""
-        digest = blake2s(key, digest_size=_DIGEST_SIZE).digest()
-        slot = self._find(digest)
-        if not self._tags[slot]:
-            if self.size >= self.capacity:
-                return False
-            self._tags[slot] = digest[0] | 1
-            self.size += 1
-        _ROW.pack_into(self._rows, slot * _ROW_SIZE, digest, offset)
-        return True
+    def put_all(self, entries: Iterable[tuple[bytes | None, int]]) -> int | None:
+        """Note which offsets have which keys; the first offset whose key is new and finds no room, or None.
 
-    def get(self, key: bytes | memoryview) -> int:
-        """The last offset noted for `key`, -1 when there is none."""
-        slot = self._find(blake2s(key, digest_size=_DIGEST_SIZE).digest())
-        if not self._tags[slot]:
-            return -1
-        offset: int = _ROW.unpack_from(self._rows, slot * _ROW_SIZE)[1]
-        return offset
-
-    def _find(self, digest: bytes) -> int:
-        """The slot that holds `digest`, or the free one where it belongs; `capacity` keeps one free."""
-        tags = self._tags
-        place = hash(digest)
-        slots = self._slots
-        slot = place % slots
-        tag = digest[0] | 1
-        step = 0
-        while found := tags[slot]:
-            if found == tag:
+        What comes behind that offset is not noted. Offsets without a key are passed over.
+        """
+        tags, rows, slots, capacity = self._tags, self._rows, self._slots, self.capacity
+        for key, offset in entries:
+            if key is None:
+                continue
+            digest = blake2s(key, digest_size=_DIGEST_SIZE).digest()
+            place = hash(digest)
+            slot = place % slots
+            tag = digest[0] | 1
+            while found := tags[slot]:
                 position = slot * _ROW_SIZE
-                if self._rows[position : position + _DIGEST_SIZE] == digest:
+                if found == tag and rows[position : position + _DIGEST_SIZE] == digest:
                     break
-            step = step or 1 + (place >> 7) % (slots - 1)
-            slot = (slot + step) % slots
-        return slot
+                slot = (slot + 1 + (place >> 7) % (slots - 1)) % slots
+            else:
+                if self.size >= capacity:
+                    return offset
+                self.size += 1
+                tags[slot] = tag
+            _ROW.pack_into(rows, slot * _ROW_SIZE, digest, offset)
+        return None
+
+    def get_all(self, keys: Iterable[bytes | None]) -> list[int]:
+        """The last offset noted for each key, -1 where there is none."""
+        tags, rows, slots = self._tags, self._rows, self._slots
+        offsets: list[int] = []
+        for key in keys:
+            offset = -1
+            if key is not None:
+                digest = blake2s(key, digest_size=_DIGEST_SIZE).digest()
+                place = hash(digest)
+                slot = place % slots
+                tag = digest[0] | 1
+                while found := tags[slot]:
+                    position = slot * _ROW_SIZE
+                    if found == tag and rows[position : position + _DIGEST_SIZE] == digest:
+                        offset = _OFFSET.unpack_from(rows, position + _DIGEST_SIZE)[0]
+                        break
+                    slot = (slot + 1 + (place >> 7) % (slots - 1)) % slots
+            offsets.append(offset)
+        return offsets
 
 
 def _prime_at_most(number: int) -> int:

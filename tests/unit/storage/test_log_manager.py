@@ -1,0 +1,421 @@
+"""Many logs in several directories: loading, creating, deleting, upkeep, failing disks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition, Uuid
+from moldau.storage.disk import LogDirectoryFailed
+from moldau.storage.log_config import LogConfig
+from moldau.storage.log_manager import LogManagerSettings, NewLog
+from tests.unit.storage.managed_logs import ORDERS, TOPIC_ID, World, append, stored
+
+CONFIG = LogConfig()
+
+
+def partitions(count: int, topic: str = "t") -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in range(count)]
+
+
+def test_records_survive_a_restart_without_recovery(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager = await world.start()
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        append(log, [(b"a", b"1"), (b"b", b"2")])
+        await manager.shutdown(broker_epoch=7)
+        data = Path(world.paths[0])
+        assert json.loads((data / ".kafka_cleanshutdown").read_text()) == {"version": 0, "brokerEpoch": 7}
+        assert (data / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
+        assert (data / "replication-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
+        assert (data / "log-start-offset-checkpoint").read_text() == "0\n0\n"
+
+        manager = await world.start()
+        assert manager.previous_broker_epoch == 7
+        assert not (data / ".kafka_cleanshutdown").exists()
+        log = manager.logs[ORDERS]
+        assert (log.topic_id, log.high_watermark, log.recovery_point) == (TOPIC_ID, 2, 2)
+        assert [record.value for record in stored(log)] == [b"1", b"2"]
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_without_a_clean_shutdown_the_tail_is_recovered(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager = await world.start()
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        append(log, [(b"a", b"1")])
+        append(log, [(b"b", b"2")])
+        await manager.shutdown()
+        data = Path(world.paths[0])
+        (data / ".kafka_cleanshutdown").unlink()
+        (data / "recovery-point-offset-checkpoint").unlink()
+        segment = data / "orders-0" / "00000000000000000000.log"
+        with segment.open("r+b") as file:
+            file.truncate(segment.stat().st_size - 3)
+        manager = await world.start()
+        assert manager.previous_broker_epoch is None
+        assert [record.value for record in stored(manager.logs[ORDERS])] == [b"1"]
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_damaged_checkpoints_are_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager = await world.start()
+        append(await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG), [(b"a", b"1")])
+        await manager.shutdown()
+        for name in ("recovery-point", "log-start", "replication", "cleaner"):
+            (Path(world.paths[0]) / f"{name}-offset-checkpoint").write_text("0\n5\nnonsense\n")
+        manager = await world.start()
+        assert len(stored(manager.logs[ORDERS])) == 1
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+    assert "recovering everything" in caplog.text
+
+
+def test_new_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, directories=3)
+        manager = await world.start()
+        for partition in partitions(7):
+            await manager.get_or_create(partition, TOPIC_ID, CONFIG)
+        assert [len(manager.in_directory(path)) for path in world.paths] == [3, 2, 2]
+        wanted = [NewLog(partition, TOPIC_ID, CONFIG) for partition in partitions(20, "u")]
+        created = await manager.create_all(wanted)
+        assert set(created) == {new.topic_partition for new in wanted}
+        assert [len(manager.in_directory(path)) for path in world.paths] == [9, 9, 9]
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_a_directory_can_be_asked_for(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, directories=2)
+        manager = await world.start()
+        second = world.paths[1]
+        for partition in partitions(3):
+            await manager.get_or_create(
+                partition, TOPIC_ID, CONFIG, directory_id=manager.directories[second].id
+            )
+        assert len(manager.in_directory(second)) == 3
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_the_same_log_is_not_created_twice(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        manager = await World(tmp_path, directories=2).start()
+        logs = await asyncio.gather(
+            *(manager.get_or_create(ORDERS, TOPIC_ID, CONFIG) for _ in range(5)),
+        )
+        assert len({id(log) for log in logs}) == 1
+        with pytest.raises(KafkaError) as raised:
+            await manager.get_or_create(ORDERS, Uuid(bytes(16)), CONFIG)
+        assert raised.value.code is ErrorCode.INCONSISTENT_TOPIC_ID
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_a_directory_in_use_is_named(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager = await world.start()
+        with pytest.raises(KafkaError, match="Another node is using this directory") as raised:
+            await world.start()
+        assert world.paths[0] in str(raised.value)
+        await manager.shutdown()
+        await (await world.start()).shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_a_directory_named_twice_is_refused(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        (tmp_path / "data1").mkdir()
+        (tmp_path / "link").symlink_to(tmp_path / "data1")
+        world.paths.append(str(tmp_path / "link"))
+        with pytest.raises(KafkaError, match="twice"):
+            await world.start()
+
+    asyncio.run(scenario())
+
+
+def test_what_lies_in_a_directory_is_told_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager = await world.start()
+        append(await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG), [(b"a", b"1")])
+        await manager.shutdown()
+        data = Path(world.paths[0])
+        hexadecimal = "0" * 32
+        doomed, stray = data / f"gone-0.{hexadecimal}-delete", data / f"lost-0.{hexadecimal}-stray"
+        for folder in (doomed, stray, data / "__cluster_metadata-0", data / "remote-log-index-cache"):
+            folder.mkdir()
+        (data / "meta.properties").write_text("version=1\n")
+        manager = await world.start()
+        assert set(manager.logs) == {ORDERS}
+        world.clock.advance(59_999)
+        await manager.upkeep.remove_deleted_files()
+        assert doomed.exists()
+        world.clock.advance(1)
+        await manager.upkeep.remove_deleted_files()
+        assert not doomed.exists()
+        assert stray.exists()
+        assert (data / "__cluster_metadata-0").exists()
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+    assert "stray" in caplog.text
+
+
+def test_a_foreign_folder_stops_the_start(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        (tmp_path / "data1" / "lost+found").mkdir(parents=True)
+        with pytest.raises(KafkaError, match=r"lost\+found"):
+            await world.start()
+
+    asyncio.run(scenario())
+
+
+def test_a_partition_in_two_directories_stops_the_start(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, directories=2)
+        manager = await world.start()
+        await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        await manager.shutdown()
+        (tmp_path / "data2" / "orders-0").mkdir()
+        with pytest.raises(KafkaError, match="lies both in"):
+            await world.start()
+
+    asyncio.run(scenario())
+
+
+def test_replicas_the_metadata_does_not_know_are_kept_aside(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager = await world.start()
+        for partition in partitions(2):
+            await manager.get_or_create(partition, TOPIC_ID, CONFIG)
+        await manager.shutdown()
+        manager = world.manager()
+        await manager.load(lambda topic: CONFIG, lambda partition, topic_id: partition.partition == 1)
+        assert set(manager.logs) == {TopicPartition("t", 0)}
+        folders = [path.name for path in Path(world.paths[0]).iterdir() if path.is_dir()]
+        assert sorted(name.split(".")[0] for name in folders) == ["t-0", "t-1"]
+        assert any(name.endswith("-stray") for name in folders)
+        await manager.shutdown()
+        manager = await world.start()
+        assert set(manager.logs) == {TopicPartition("t", 0)}
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_deleted_partitions_go_after_the_delay(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager = await world.start(settings=LogManagerSettings(delete_delay_ms=5000))
+        for partition in partitions(3):
+            append(await manager.get_or_create(partition, TOPIC_ID, CONFIG), [(b"a", b"1")])
+        gone = manager.logs[TopicPartition("t", 0)]
+        await manager.delete(*partitions(2))
+        data = Path(world.paths[0])
+        assert set(manager.logs) == {TopicPartition("t", 2)}
+        assert (data / "recovery-point-offset-checkpoint").read_text().startswith("0\n1\nt 2 ")
+        doomed = [path for path in data.iterdir() if path.name.endswith("-delete")]
+        assert len(doomed) == 2
+        assert len(stored(gone)) == 1  # who reads it just now may finish
+        again = await manager.get_or_create(TopicPartition("t", 0), Uuid(bytes(15) + b"x"), CONFIG)
+        assert stored(again) == []
+        world.clock.advance(5000)
+        await manager.upkeep.remove_deleted_files()
+        assert not any(path.exists() for path in doomed)
+        await manager.delete(TopicPartition("unknown", 0))
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_retention_lets_go_of_old_segments(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        config = replace(CONFIG, retention_ms=10_000, file_delete_delay_ms=1000)
+        manager = await world.start()
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, config)
+        for number in range(3):
+            append(log, [(b"k", b"%d" % number)], world.clock.time_ms())
+            log.roll()
+            world.clock.advance(6000)
+        assert await manager.upkeep.retention() == 2
+        assert [record.value for record in stored(log)] == [b"2"]
+        folder = Path(log.directory)
+        assert any(path.name.endswith(".deleted") for path in folder.iterdir())
+        world.clock.advance(1000)
+        await manager.upkeep.remove_deleted_files()
+        assert not any(path.name.endswith(".deleted") for path in folder.iterdir())
+        await manager.shutdown()
+        manager = await world.start(config)
+        assert manager.logs[ORDERS].log_start_offset == 2
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_log_start_inside_a_segment_is_noted(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager = await world.start()
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        append(log, [(b"a", b"%d" % number) for number in range(5)])
+        log.delete_records_before(3)
+        await manager.upkeep.write_log_starts()
+        checkpoint = Path(world.paths[0]) / "log-start-offset-checkpoint"
+        assert checkpoint.read_text() == "0\n1\norders 0 3\n"
+        await manager.shutdown()
+        manager = await world.start()
+        assert manager.logs[ORDERS].log_start_offset == 3
+        assert [record.offset for record in stored(manager.logs[ORDERS])] == [3, 4]
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_flush_when_due(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager = await world.start()
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, replace(CONFIG, flush_ms=5000))
+        append(log, [(b"a", b"1")])
+        await manager.upkeep.flush_due()
+        assert log.recovery_point == 0
+        world.clock.advance(5000)
+        await manager.upkeep.flush_due()
+        assert log.recovery_point == 1
+        await manager.upkeep.write_recovery_points()
+        checkpoint = Path(world.paths[0]) / "recovery-point-offset-checkpoint"
+        assert checkpoint.read_text() == "0\n1\norders 0 1\n"
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_a_failed_directory_takes_only_its_partitions(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, directories=2)
+        manager = await world.start()
+        for partition in partitions(4):
+            append(await manager.get_or_create(partition, TOPIC_ID, CONFIG), [(b"a", b"1")])
+        first, second = world.paths
+        lost = {log.topic_partition for log in manager.in_directory(first)}
+        inside = f"{first}/t-0/00000000000000000000.log"
+        manager.storage_failed(LogDirectoryFailed(inside, "Input/output error"))
+        manager.storage_failed(LogDirectoryFailed(inside, "Input/output error"))
+        (failure,) = world.failures
+        assert (failure.path, set(failure.partitions), failure.last) == (first, lost, False)
+        assert manager.directories[first].offline
+        assert set(manager.logs) == set(partitions(4)) - lost
+        with pytest.raises(KafkaError):
+            await manager.get_or_create(partitions(1)[0], TOPIC_ID, CONFIG, is_new=False)
+        new = await manager.get_or_create(TopicPartition("new", 0), TOPIC_ID, CONFIG)
+        assert new.directory.startswith(second)
+        await manager.upkeep.write_checkpoints()
+        await manager.shutdown()
+        assert not (Path(first) / ".kafka_cleanshutdown").exists()
+        assert (Path(second) / ".kafka_cleanshutdown").exists()
+        manager = await world.start()
+        assert len(manager.logs) == 5
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_the_last_directory_to_fail_says_so(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager = await world.start()
+        manager.storage_failed(LogDirectoryFailed(world.paths[0], "gone"))
+        assert world.failures[0].last
+        with pytest.raises(KafkaError):
+            await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="permissions mean nothing to root")
+def test_a_directory_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, directories=2)
+        (tmp_path / "data1").mkdir(mode=0)
+        manager = await world.start()
+        assert [directory.online for directory in manager.directories] == [False, True]
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_a_directory_that_is_a_file_is_left_out(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, directories=2)
+        (tmp_path / "data1").write_text("not a folder")
+        manager = await world.start()
+        assert [directory.online for directory in manager.directories] == [False, True]
+        assert world.failures[0].path == world.paths[0]
+        await manager.shutdown()
+        world.paths.pop()
+        with pytest.raises(KafkaError, match="None of the log directories"):
+            await world.start()
+
+    asyncio.run(scenario())
+
+
+def test_truncation_moves_the_checkpoints_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager = await world.start()
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        for number in range(4):
+            append(log, [(b"k", b"%d" % number)])
+            log.roll()
+        log.flush()
+        manager.directories[world.paths[0]].cleaner_offsets[ORDERS] = 4
+        await manager.truncate_to(ORDERS, 2)
+        assert log.log_end_offset == 2
+        data = Path(world.paths[0])
+        assert (data / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
+        assert manager.directories[world.paths[0]].cleaner_offsets[ORDERS] <= 2
+        await manager.truncate_fully_and_start_at(ORDERS, 100)
+        assert (log.log_start_offset, log.log_end_offset) == (100, 100)
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_config_updates_reach_the_log(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        manager = await World(tmp_path).start()
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        config = replace(CONFIG, retention_ms=1)
+        manager.update_config(ORDERS, config)
+        assert log.config is config
+        manager.update_config(TopicPartition("unknown", 0), config)
+        await manager.shutdown()
+
+    asyncio.run(scenario())

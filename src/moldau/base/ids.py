@@ -12,9 +12,9 @@ DirectoryId = Uuid
 
 ZERO_UUID = Uuid(bytes(16))
 #: Reserved directory ids (KIP-858): where a replica lives when the directory itself is not known.
-UNASSIGNED_DIR = Uuid(bytes(16))
-LOST_DIR = Uuid(bytes(15) + b"\x01")
-MIGRATING_DIR = Uuid(bytes(15) + b"\x02")
+MIGRATING_DIR = Uuid(bytes(16))
+UNASSIGNED_DIR = Uuid(bytes(15) + b"\x01")
+LOST_DIR = Uuid(bytes(15) + b"\x02")
 #: Kafka never hands out an id below 100, and 1 names the metadata topic.
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 METADATA_TOPIC = "__cluster_metadata"

@@ -76,7 +76,7 @@ class LeaderEpochs:
         self._touch()
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest known epoch up to `epoch` and the offset where it ends; (-1, -1) when it cannot be told."""
+        """The largest known epoch up to `epoch` and where it ends; (-1, -1) when that cannot be told."""
         if epoch == UNDEFINED:
             return UNDEFINED, UNDEFINED
         if epoch == self.latest:

@@ -137,7 +137,7 @@ class ProducerState:
             return None
         if header.producer_epoch < entry.epoch:
             raise self._epoch_error(header, entry)
-        if from_client:
+        if from_client and not _follows(entry, header):
             if duplicate := _find_duplicate(entry, header):
                 return duplicate
             self._check_sequence(header, entry)
@@ -290,6 +290,16 @@ class ProducerState:
             f"{self._topic_partition}: producer {header.producer_id} has epoch {header.producer_epoch}, "
             f"a newer one with epoch {entry.epoch} was here",
         )
+
+
+def _follows(entry: ProducerEntry, header: BatchHeader) -> bool:
+    """The usual case: the next sequence in the same epoch."""
+    batches = entry.batches
+    return (
+        bool(batches)
+        and header.base_sequence == (batches[-1].last_sequence + 1) & _MAX_SEQUENCE
+        and header.producer_epoch == entry.epoch
+    )
 
 
 def _find_duplicate(entry: ProducerEntry, header: BatchHeader) -> ProducedBatch | None:

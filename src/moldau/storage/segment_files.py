@@ -46,7 +46,7 @@ class SegmentFiles:
         return [path for path in paths if self.files.disk.exists(path)]
 
     def rename(self, suffix: str) -> None:
-        """Give all files another suffix; one that is not there (there may be no aborted transactions) is fine."""
+        """Give all files another suffix; one that is not there (most have no `.txnindex`) is fine."""
         disk = self.files.disk
         for kind in KINDS:
             source = self.path(kind)

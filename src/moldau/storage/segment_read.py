@@ -32,6 +32,8 @@ from moldau.storage.segment_files import LOG, SegmentFiles
 MAP_THRESHOLD = 128 * 1024
 SCAN_BLOCK = 1024 * 1024
 _SEARCH_BLOCK = 16 * 1024
+#: As many headers are walked in the time of a search in the index.
+_FEW_BATCHES = 16
 _MAX_RANGES = 16
 _MAX_CURSORS = 16
 _FOREVER = 2**63
@@ -159,6 +161,8 @@ class SegmentReader:
             length, next_offset = self._walk(data, start, 0, upper_bound, verify=True)
             self._verified.add(start, start + length)
             return length, next_offset
+        if len(data) < first.size_in_bytes * _FEW_BATCHES:
+            return self._walk(data, start, 0, upper_bound, verify=False)
         limit = len(data)
         while True:
             indexed = self._index.batch_before(start + limit - 1, blocking=blocking)

@@ -27,7 +27,7 @@ from moldau.base.listeners import (
     parse_protocol_map,
 )
 from moldau.base.properties import PropertiesError, load_properties
-from moldau.base.quorum_voters import HostPort, Voter, parse_host_port, parse_voters
+from moldau.base.quorum_voters import HostPort, Voter, parse_servers, parse_voters
 
 _ANY_ADDRESS = ("0.0.0.0", "::")
 #: Names under these are handed on to plugins.
@@ -167,7 +167,7 @@ class BrokerConfig(BrokerSettings):
     @cached_property
     def quorum_bootstrap_servers(self) -> tuple[HostPort, ...]:
         setting = "controller.quorum.bootstrap.servers"
-        return tuple(parse_host_port(setting, each, "{host}:{port}") for each in self.entries(setting))
+        return parse_servers(setting, self.entries(setting))
 
 
 def _reachable(endpoint: Endpoint) -> Endpoint:

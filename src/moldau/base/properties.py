@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from os import PathLike
 
 _BLANK = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -22,9 +22,10 @@ class PropertiesError(ValueError):
     """The text is not a properties file; the sentence says where."""
 
 
-def load_properties(path: str | Path) -> dict[str, str]:
+def load_properties(path: str | PathLike[str]) -> dict[str, str]:
     """The properties of a file; `OSError` when it cannot be read."""
-    return parse_properties(Path(path).read_bytes().decode("latin-1"))
+    with open(path, encoding="latin-1", newline="") as file:
+        return parse_properties(file.read())
 
 
 def parse_properties(text: str) -> dict[str, str]:

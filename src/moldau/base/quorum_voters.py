@@ -42,13 +42,18 @@ class HostPort(NamedTuple):
     port: int
 
 
-def parse_host_port(setting: str, text: str, form: str) -> HostPort:
-    match = re.fullmatch(_HOST_AND_PORT, text)
+def parse_servers(setting: str, texts: Iterable[str]) -> tuple[HostPort, ...]:
+    """`host:port` entries."""
+    return tuple(_parse_address(setting, text, text, "{host}:{port}") for text in texts)
+
+
+def _parse_address(setting: str, entry: str, address: str, form: str) -> HostPort:
+    match = re.fullmatch(_HOST_AND_PORT, address)
     if match is None:
-        raise ConfigError(f"{setting} has the entry '{text}'; each entry must look like {form}.")
+        raise ConfigError(f"{setting} has the entry '{entry}'; each entry must look like {form}.")
     port = int(match[2])
     if port > 65535:
-        raise ConfigError(f"{setting} has the entry '{text}'; a port lies between 0 and 65535.")
+        raise ConfigError(f"{setting} has the entry '{entry}'; a port lies between 0 and 65535.")
     return HostPort(match[1], port)
 
 
@@ -60,7 +65,7 @@ def parse_voters(setting: str, texts: Iterable[str]) -> tuple[Voter, ...]:
         identity, at, address = text.partition("@")
         if not at or not re.fullmatch(r"[+-]?\d{1,10}", identity):
             raise ConfigError(f"{setting} has the entry '{text}'; each entry must look like {form}.")
-        voters[int(identity)] = Voter(int(identity), *parse_host_port(setting, address, form))
+        voters[int(identity)] = Voter(int(identity), *_parse_address(setting, text, address, form))
     return tuple(voters.values())
 
 
@@ -112,8 +117,7 @@ class ServerList:
     drops_duplicates = False
 
     def check(self, name: str, value: ConfigValue) -> None:
-        for entry in value if isinstance(value, tuple) else ():
-            parse_host_port(name, entry, "{host}:{port}")
+        parse_servers(name, value if isinstance(value, tuple) else ())
 
     def __str__(self) -> str:
         return "non-empty list"

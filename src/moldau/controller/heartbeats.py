@@ -1,0 +1,126 @@
+"""Which brokers are alive: when each was last heard of, and how far it has followed the metadata log.
+
+All of this is soft state: it is never replicated and begins anew with every active controller. Time is an
+argument, in milliseconds that never go back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from moldau.metadata.image import BrokerRegistration
+from moldau.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+
+
+class BrokerState(Enum):
+    FENCED = auto()
+    UNFENCED = auto()
+    CONTROLLED_SHUTDOWN = auto()
+    SHUTDOWN_NOW = auto()
+
+
+@dataclass(slots=True)
+class _Session:
+    epoch: int
+    fenced: bool
+    last_contact_ms: int
+    metadata_offset: int = -1
+    #: The offset all others must reach before a broker that gave up its leaderships may stop; -1: not
+    #: stopping.
+    shutdown_offset: int = -1
+
+    @property
+    def is_active(self) -> bool:
+        return not self.fenced and self.shutdown_offset < 0
+
+
+class Heartbeats:
+    def __init__(self, session_timeout_ms: int) -> None:
+        self._session_timeout_ms = session_timeout_ms
+        self._sessions: dict[int, _Session] = {}
+
+    def activate(self, brokers: Iterable[BrokerRegistration], local_id: int, now_ms: int) -> None:
+        """Begin with who is registered. Unfenced brokers get time to report; but a broker with the id of this
+        node ran in the process before this one and is surely gone."""
+        self._sessions = {}
+        for broker in brokers:
+            contact = now_ms if broker.id != local_id else now_ms - self._session_timeout_ms - 1
+            self._sessions[broker.id] = _Session(broker.epoch, broker.fenced, contact)
+
+    def registered(self, broker_id: int, epoch: int, fenced: bool, now_ms: int) -> None:
+        self._sessions[broker_id] = _Session(epoch, fenced, now_ms)
+
+    def removed(self, broker_id: int) -> None:
+        self._sessions.pop(broker_id, None)
+
+    def has_valid_session(self, broker_id: int, epoch: int, now_ms: int) -> bool:
+        session = self._sessions.get(broker_id)
+        if session is None or session.fenced or session.epoch != epoch:
+            return False
+        return not self._expired(session, now_ms)
+
+    def next_state(
+        self, request: BrokerHeartbeatRequest, registration_offset: int, *, leads: bool
+    ) -> tuple[BrokerState, BrokerState]:
+        """The state a broker is in and the one it gets by this heartbeat."""
+        session = self._sessions[request.broker_id]
+        if session.shutdown_offset >= 0:
+            return BrokerState.CONTROLLED_SHUTDOWN, self._while_stopping(session, leads)
+        if session.fenced:
+            return BrokerState.FENCED, _while_fenced(request, registration_offset)
+        return BrokerState.UNFENCED, _while_unfenced(request, leads)
+
+    def touch(self, broker_id: int, fenced: bool, metadata_offset: int, now_ms: int) -> None:
+        session = self._sessions[broker_id]
+        session.last_contact_ms = now_ms
+        session.metadata_offset = metadata_offset
+        session.fenced = fenced
+        if fenced:
+            session.shutdown_offset = -1
+
+    def begin_shutdown(self, broker_id: int, offset: int) -> None:
+        session = self._sessions[broker_id]
+        if session.shutdown_offset < 0:
+            session.shutdown_offset = offset
+
+    def fenced(self, broker_id: int) -> None:
+        if broker_id in self._sessions:
+            self._sessions[broker_id].fenced = True
+
+    def expired_broker(self, now_ms: int) -> int | None:
+        """An unfenced broker that was silent for too long."""
+        for broker_id, session in self._sessions.items():
+            if not session.fenced and self._expired(session, now_ms):
+                return broker_id
+        return None
+
+    def is_stopping(self, broker_id: int) -> bool:
+        session = self._sessions.get(broker_id)
+        return session is not None and session.shutdown_offset >= 0
+
+    def _expired(self, session: _Session, now_ms: int) -> bool:
+        return now_ms - session.last_contact_ms > self._session_timeout_ms
+
+    def _while_stopping(self, session: _Session, leads: bool) -> BrokerState:
+        if leads:
+            return BrokerState.CONTROLLED_SHUTDOWN
+        others = [other.metadata_offset for other in self._sessions.values() if other.is_active]
+        followed = all(session.shutdown_offset <= offset for offset in others)
+        return BrokerState.SHUTDOWN_NOW if followed else BrokerState.CONTROLLED_SHUTDOWN
+
+
+def _while_fenced(request: BrokerHeartbeatRequest, registration_offset: int) -> BrokerState:
+    if request.want_shut_down:
+        return BrokerState.SHUTDOWN_NOW
+    caught_up = request.current_metadata_offset >= registration_offset
+    return BrokerState.UNFENCED if caught_up and not request.want_fence else BrokerState.FENCED
+
+
+def _while_unfenced(request: BrokerHeartbeatRequest, leads: bool) -> BrokerState:
+    if request.want_fence:
+        return BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
+    if request.want_shut_down:
+        return BrokerState.CONTROLLED_SHUTDOWN if leads else BrokerState.SHUTDOWN_NOW
+    return BrokerState.UNFENCED

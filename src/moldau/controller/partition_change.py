@@ -1,0 +1,200 @@
+"""The one place where a partition's next state is worked out: leader, in-sync replicas, reassignment.
+
+A `PartitionChange` starts as "everything stays", gets what should be different (a smaller ISR, other
+replicas, another kind of election), and gives the record that leads there, or None when nothing changes.
+
+Rules:
+
+- a leader is in the ISR, or, when the ISR is empty, among the eligible leader replicas (ELR), and alive;
+- with ELR enabled the ISR may become empty: who leaves an ISR that falls below `min.insync.replicas`
+  becomes eligible, because it still holds everything committed, unless its broker stopped uncleanly; the
+  last leader is remembered and may lead again when nobody is eligible. That election counts as unclean;
+- an unclean election (last leader, or anyone alive if the topic allows it) makes the new leader the whole
+  ISR;
+- a reassignment is complete as soon as every replica that stays is in sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from moldau.base.ids import DirectoryId, TopicId
+from moldau.metadata.features import DIRECTORY_ASSIGNMENT_SUPPORTED, NO_EPOCH_BUMP_ON_ISR_SHRINK
+from moldau.metadata.image import NO_LEADER, RECOVERING, PartitionRegistration
+from moldau.metadata.registrations import NO_LEADER_CHANGE, NO_RECOVERY_STATE_CHANGE
+from moldau.protocol.stored.metadata import PartitionChangeRecord
+
+Replicas = tuple[int, ...]
+
+
+class Election(Enum):
+    #: Whoever leads now, else anyone in sync.
+    ONLINE = auto()
+    #: The first replica if it can, else as ONLINE.
+    PREFERRED = auto()
+    #: As ONLINE, and if nobody in sync is alive, anyone alive.
+    UNCLEAN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRules:
+    """What a change has to respect besides the partition itself."""
+
+    metadata_version: int
+    elr_enabled: bool
+    #: `min.insync.replicas` of the topic, at most its replication factor.
+    min_isr: int
+    #: Whether a broker may lead: active, and with the replica's directory online.
+    may_lead: Callable[[int], bool]
+    #: The directory of a replica that is new on a broker.
+    default_directory: Callable[[int], DirectoryId]
+
+
+class PartitionChange:
+    def __init__(
+        self, partition: PartitionRegistration, topic_id: TopicId, index: int, rules: ChangeRules
+    ) -> None:
+        self._before = partition
+        self._rules = rules
+        self._record = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
+        self.isr = partition.isr
+        self.replicas = partition.replicas
+        self.removing = partition.removing
+        self.adding = partition.adding
+        self.leader_recovery_state = partition.leader_recovery_state
+        self.election = Election.ONLINE
+        #: Brokers that came back after an unclean stop: they may lack committed records.
+        self.unclean_shutdown: Replicas = ()
+        self.directories = dict(zip(partition.replicas, partition.directories, strict=True))
+        self._elr = partition.elr
+
+    def record(self) -> PartitionChangeRecord | None:
+        """The change as a record; None when there is none."""
+        self._complete_reassignment()
+        self._choose_eligible_leaders()
+        self._elect()
+        self._raise_epoch_if(not set(self._before.replicas) <= set(self.replicas))
+        self._set_isr()
+        if self._rules.metadata_version < NO_EPOCH_BUMP_ON_ISR_SHRINK and self._record.isr is not None:
+            self._raise_epoch_if(not set(self._before.isr) <= set(self._record.isr))
+        self._remember_last_leader()
+        self._set_assignment()
+        if self.leader_recovery_state != self._before.leader_recovery_state:
+            self._record.leader_recovery_state = self.leader_recovery_state
+        return None if self._is_empty() else self._record
+
+    def _complete_reassignment(self) -> None:
+        if not self.removing and not self.adding:
+            return
+        isr = tuple(replica for replica in self.isr if replica not in self.removing)
+        replicas = tuple(replica for replica in self.replicas if replica not in self.removing)
+        if isr and replicas and set(replicas) <= set(isr):
+            self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
+
+    def _choose_eligible_leaders(self) -> None:
+        if not self._rules.elr_enabled:
+            return
+        if len(self.isr) >= self._rules.min_isr:
+            self._elr = ()
+            return
+        candidates = sorted({*self._elr, *self._before.isr} - set(self.isr) - set(self.unclean_shutdown))
+        self._elr = tuple(candidates)
+
+    def _elect(self) -> None:
+        leader, unclean = self._find_leader()
+        if leader == self._before.leader:
+            return
+        if leader in self._elr:
+            self.isr = (leader,)
+            self._elr = tuple(replica for replica in self._elr if replica != leader)
+        self._record.leader = leader
+        if unclean:
+            self._record.isr = [leader]
+            if self._before.leader_recovery_state != RECOVERING:
+                self._record.leader_recovery_state = RECOVERING
+
+    def _find_leader(self) -> tuple[int, bool]:
+        """Who leads from now on, and whether records may be lost by that."""
+        order = [self._before.leader, *self.replicas]
+        if self.election is Election.PREFERRED:
+            order.insert(0, self.replicas[0])
+        leader = next((replica for replica in order if self._can_lead_cleanly(replica)), None)
+        if leader is not None:
+            return leader, False
+        if self._last_leader_can_return():
+            return self._before.last_known_elr[0], True
+        if self.election is Election.UNCLEAN:
+            alive = next((replica for replica in self.replicas if self._rules.may_lead(replica)), None)
+            if alive is not None:
+                return alive, True
+        return NO_LEADER, False
+
+    def _can_lead_cleanly(self, replica: int) -> bool:
+        in_sync = replica in self.isr or (not self.isr and replica in self._elr)
+        return in_sync and self._rules.may_lead(replica)
+
+    def _last_leader_can_return(self) -> bool:
+        if not self._rules.elr_enabled or self._elr or self.isr:
+            return False
+        last = self._before.last_known_elr
+        return len(last) == 1 and self._rules.may_lead(last[0])
+
+    def _raise_epoch_if(self, needed: bool) -> None:
+        """Naming the leader, even the same one, raises the leader epoch and so fences who is no replica."""
+        if needed and self._record.leader == NO_LEADER_CHANGE:
+            self._record.leader = self._before.leader
+
+    def _set_isr(self) -> None:
+        unclean = self._record.isr is not None
+        if unclean or not self._rules.elr_enabled:
+            self._elr = ()
+        if self._elr != self._before.elr:
+            self._record.eligible_leader_replicas = list(self._elr)
+        may_be_set = bool(self.isr) or self._rules.elr_enabled
+        if not unclean and may_be_set and self.isr != self._before.isr:
+            self._record.isr = list(self.isr)
+
+    def _remember_last_leader(self) -> None:
+        if not self._rules.elr_enabled:
+            return
+        before, record = self._before, self._record
+        if record.leader == NO_LEADER and not before.last_known_elr:
+            record.last_known_elr = [before.leader]
+        elif record.leader >= 0 and before.last_known_elr:
+            record.last_known_elr = []
+
+    def _set_assignment(self) -> None:
+        before, record = self._before, self._record
+        if self.replicas and self._rules.metadata_version >= DIRECTORY_ASSIGNMENT_SUPPORTED:
+            directories = [self._directory(replica) for replica in self.replicas]
+            if directories != list(before.directories):
+                record.directories = directories
+        if self.replicas and self.replicas != before.replicas:
+            record.replicas = list(self.replicas)
+        if self.removing != before.removing:
+            record.removing_replicas = list(self.removing)
+        if self.adding != before.adding:
+            record.adding_replicas = list(self.adding)
+
+    def _directory(self, replica: int) -> DirectoryId:
+        directory = self.directories.get(replica)
+        return self._rules.default_directory(replica) if directory is None else directory
+
+    def _is_empty(self) -> bool:
+        record = self._record
+        changed = (
+            record.isr,
+            record.replicas,
+            record.removing_replicas,
+            record.adding_replicas,
+            record.directories,
+            record.eligible_leader_replicas,
+            record.last_known_elr,
+        )
+        return (
+            all(value is None for value in changed)
+            and record.leader == NO_LEADER_CHANGE
+            and record.leader_recovery_state == NO_RECOVERY_STATE_CHANGE
+        )

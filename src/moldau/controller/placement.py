@@ -1,0 +1,99 @@
+"""Where the replicas of new partitions go.
+
+Leaders go round the active brokers one after the other, from a random start. The followers of a partition are
+taken from the same ring: first from racks, then from hosts that it does not use yet, so that one rack or one
+machine (which may run several nodes) holds as few of its copies as possible. Each time the leaders have gone
+round, the ring of followers is shifted by one, so that the same pairs do not always meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from moldau.base.errors import ErrorCode, KafkaError
+
+
+class UsableBroker(NamedTuple):
+    """A broker that may hold new replicas; a fenced one only where nobody else is left, and never as
+    leader.
+    """
+
+    id: int
+    rack: str | None
+    host: str
+    fenced: bool
+
+
+def place(
+    brokers: Iterable[UsableBroker], partitions: int, replication_factor: int, start: int = 0
+) -> list[list[int]]:
+    """Replicas for each partition, the leader first; KafkaError(INVALID_REPLICATION_FACTOR) if impossible."""
+    ring = _interleave(brokers)
+    active = [broker for broker in ring if not broker.fenced]
+    _check(replication_factor, len(ring), len(active))
+    if replication_factor == 1:
+        ids = [broker.id for broker in active]
+        return [[ids[(start + index) % len(ids)]] for index in range(partitions)]
+    positions = {broker: position for position, broker in enumerate(ring)}
+    placed = []
+    for index in range(start, start + partitions):
+        leader = active[index % len(active)]
+        shift = index // len(active) % (len(ring) - 1)
+        placed.append(_replicas(ring, leader, positions[leader] + 1 + shift, replication_factor))
+    return placed
+
+
+def _check(replication_factor: int, total: int, active: int) -> None:
+    problem = None
+    if replication_factor <= 0:
+        problem = f"Invalid replication factor {replication_factor}: the replication factor must be positive."
+    elif active == 0:
+        problem = "All brokers are currently fenced."
+    elif replication_factor > total:
+        problem = (
+            f"The target replication factor of {replication_factor} cannot be reached because only "
+            f"{total} broker(s) are registered."
+        )
+    if problem is not None:
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
+
+
+def _replicas(ring: Sequence[UsableBroker], leader: UsableBroker, first: int, count: int) -> list[int]:
+    chosen = [leader]
+    while len(chosen) < count:
+        chosen.append(_next(ring, first, chosen))
+    return [broker.id for broker in chosen]
+
+
+def _next(ring: Sequence[UsableBroker], first: int, chosen: Sequence[UsableBroker]) -> UsableBroker:
+    """The next broker round the ring that shares the least with those already chosen."""
+    racks = {broker.rack for broker in chosen}
+    hosts = {broker.host for broker in chosen}
+    taken = {broker.id for broker in chosen}
+    best: tuple[tuple[bool, bool, bool], UsableBroker] | None = None
+    for step in range(len(ring)):
+        broker = ring[(first + step) % len(ring)]
+        if broker.id in taken:
+            continue
+        price = (broker.rack in racks, broker.host in hosts, broker.fenced)
+        if not any(price):
+            return broker
+        if best is None or price < best[0]:
+            best = (price, broker)
+    if best is None:
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "There are more replicas than brokers.")
+    return best[1]
+
+
+def _interleave(brokers: Iterable[UsableBroker]) -> list[UsableBroker]:
+    """Brokers in a ring whose neighbours are in different racks and on different hosts, where possible."""
+    by_rack: dict[str | None, dict[str, list[UsableBroker]]] = {}
+    for broker in sorted(brokers, key=lambda broker: broker.id):
+        by_rack.setdefault(broker.rack, {}).setdefault(broker.host, []).append(broker)
+    return _round_robin([_round_robin(list(hosts.values())) for hosts in by_rack.values()])
+
+
+def _round_robin(queues: Sequence[Sequence[UsableBroker]]) -> list[UsableBroker]:
+    longest = max((len(queue) for queue in queues), default=0)
+    return [queue[turn] for turn in range(longest) for queue in queues if turn < len(queue)]

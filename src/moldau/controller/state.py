@@ -1,0 +1,170 @@
+"""What the controller decides upon: the metadata as its own records leave it, committed or not.
+
+The replicated part is the image, and it changes only in `replay`; next to it lie indexes that follow from
+it. Soft state (who is alive) dies with leadership. An image is immutable, so losing what was not committed
+is going back to another image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from moldau.base.broker_config import BrokerConfig
+from moldau.base.dynamic_config import apply_dynamic_configs
+from moldau.base.ids import MIGRATING_DIR, UNASSIGNED_DIR, DirectoryId, Randomness, TopicId
+from moldau.controller.heartbeats import Heartbeats
+from moldau.controller.names import collision_name
+from moldau.controller.partition_change import ChangeRules, PartitionChange
+from moldau.metadata.delta import MetadataDelta
+from moldau.metadata.features import DIRECTORY_ASSIGNMENT_SUPPORTED, MIN_METADATA_VERSION
+from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
+from moldau.metadata.records import MetadataRecord
+from moldau.protocol.stored.metadata import RegisterBrokerRecord
+
+
+class ControllerState:
+    def __init__(self, config: BrokerConfig, cluster_id: str, randomness: Randomness) -> None:
+        self.node_id = config.node_id
+        self.cluster_id = cluster_id
+        self.randomness = randomness
+        self.image = MetadataImage.empty()
+        #: The offset that the next record gets.
+        self.next_offset = 0
+        #: 0 for a static quorum, 1 for a dynamic one; the quorum knows.
+        self.kraft_version = 0
+        self.heartbeats = Heartbeats(config.integer("broker.session.timeout.ms"))
+        self._static_config = config
+        self._config = config
+        self._collisions: dict[str, set[str]] = {}
+        self._registration_offsets: dict[int, int] = {}
+
+    # Changing.
+
+    def reset(self, image: MetadataImage, next_offset: int) -> None:
+        """Forget everything after `image`."""
+        self.image = image
+        self.next_offset = next_offset
+        self._collisions = {}
+        for name in image.topics.by_name:
+            self._note_name(name)
+        # Older registrations lie before the image; every broker that follows the log has seen them.
+        self._registration_offsets = {
+            broker_id: offset
+            for broker_id, offset in self._registration_offsets.items()
+            if offset < next_offset and broker_id in image.cluster.brokers
+        }
+        self._config = self._current_config()
+
+    def replay(self, records: Sequence[MetadataRecord], base_offset: int) -> None:
+        delta = MetadataDelta(self.image)
+        delta.replay_all(records)
+        self.next_offset = base_offset + len(records)
+        self.image = delta.apply(self.next_offset - 1, self.image.epoch)
+        for topic_id in delta.topics_created:
+            self._note_name(self.image.topics.by_id[topic_id].name)
+        for topic in delta.topics_deleted.values():
+            self._forget_name(topic.name)
+        if delta.broker_configs_changed(self.node_id):
+            self._config = self._current_config()
+        for offset, record in enumerate(records, base_offset):
+            if isinstance(record, RegisterBrokerRecord):
+                self._registration_offsets[record.broker_id] = offset
+
+    def _note_name(self, name: str) -> None:
+        unified = collision_name(name)
+        if unified is not None:
+            self._collisions.setdefault(unified, set()).add(name)
+
+    def _forget_name(self, name: str) -> None:
+        unified = collision_name(name)
+        if unified is not None and name not in self.image.topics.by_name:
+            names = self._collisions[unified]
+            names.discard(name)
+            if not names:
+                del self._collisions[unified]
+
+    def _current_config(self) -> BrokerConfig:
+        dynamic = self.image.default_broker_config(), self.image.broker_config(self.node_id)
+        return apply_dynamic_configs(self._static_config, *dynamic).config
+
+    # Looking.
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The configuration of this node with the dynamic changes in force."""
+        return self._config
+
+    @property
+    def metadata_version(self) -> int:
+        return self.image.features.metadata_version or MIN_METADATA_VERSION
+
+    @property
+    def elr_enabled(self) -> bool:
+        return self.image.features.elr_enabled
+
+    def colliding_topic(self, name: str) -> str | None:
+        """A topic that metrics could not tell from one of this name."""
+        return next(iter(sorted(self._collisions.get(collision_name(name) or "", ()))), None)
+
+    def registration_offset(self, broker_id: int) -> int:
+        """Where the registration of a broker lies in the log; -1 when long ago."""
+        return self._registration_offsets.get(broker_id, -1)
+
+    def is_active(self, broker_id: int) -> bool:
+        return self.image.cluster.is_active(broker_id)
+
+    def default_directory(self, broker_id: int) -> DirectoryId:
+        if self.metadata_version < DIRECTORY_ASSIGNMENT_SUPPORTED:
+            return MIGRATING_DIR
+        broker = self.image.cluster.brokers.get(broker_id)
+        return UNASSIGNED_DIR if broker is None else broker.default_directory
+
+    def min_isr(self, topic: TopicImage) -> int:
+        """`min.insync.replicas` in force, at most the number of replicas."""
+        wanted = self.topic_setting(topic.name, "min.insync.replicas")
+        first = next(iter(topic.partitions.values()))
+        return min(int(wanted), len(first.replicas))
+
+    def unclean_election_enabled(self, topic: str) -> bool:
+        return self.topic_setting(topic, "unclean.leader.election.enable").lower() == "true"
+
+    @property
+    def static_min_isr(self) -> int:
+        """`min.insync.replicas` of this node's own file."""
+        return self._static_config.integer("min.insync.replicas")
+
+    def topic_setting(self, topic: str, name: str) -> str:
+        """A topic setting in force: the topic's own, or what the broker settings stand in with."""
+        own = self.image.topic_config(topic).get(name)
+        return str(self._config.topic_default_values[name]) if own is None else own
+
+    def change(
+        self,
+        topic: TopicImage,
+        index: int,
+        partition: PartitionRegistration,
+        is_active: Callable[[int], bool] | None = None,
+    ) -> PartitionChange:
+        """A change to a partition that respects the rules of cluster and topic."""
+        active = is_active or self.is_active
+        brokers = self.image.cluster.brokers
+
+        def may_lead(replica: int) -> bool:
+            return active(replica) and brokers[replica].has_online_directory(partition.directory_of(replica))
+
+        rules = ChangeRules(
+            self.metadata_version,
+            self.elr_enabled,
+            self.min_isr(topic) if self.elr_enabled else 1,
+            may_lead,
+            self.default_directory,
+        )
+        return PartitionChange(partition, topic.id, index, rules)
+
+    def partitions_where(
+        self, matches: Callable[[PartitionRegistration], bool]
+    ) -> Iterable[tuple[TopicImage, int, PartitionRegistration]]:
+        return (entry for entry in self.image.topics.all_partitions() if matches(entry[2]))
+
+    def topic_by_id(self, topic_id: TopicId) -> TopicImage | None:
+        return self.image.topics.by_id.get(topic_id)

@@ -1,0 +1,182 @@
+"""A controller without a log: what it decides is replayed at once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+from moldau.base.broker_config import BrokerConfig
+from moldau.base.ids import Uuid
+from moldau.controller.controller import Controller
+from moldau.metadata.features import default_levels, supported_features
+from moldau.metadata.image import PartitionRegistration
+from moldau.metadata.records import MetadataRecord, encode_record
+from moldau.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from moldau.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
+from moldau.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from moldau.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from moldau.protocol.stored.metadata import FeatureLevelRecord
+from moldau.statemachine.decision import Decision
+from tests.unit.metadata.builders import uid
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+R = TypeVar("R")
+
+
+def config(**settings: object) -> BrokerConfig:
+    properties = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.bootstrap.servers": "localhost:9093",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+        "log.dirs": "/data",
+    }
+    properties |= {name.replace("_", "."): str(value) for name, value in settings.items()}
+    return BrokerConfig.from_properties(properties)
+
+
+class Cluster:
+    def __init__(
+        self, brokers: Sequence[int] = (1,), levels: dict[str, int] | None = None, **settings: object
+    ):
+        self.controller = Controller(config(**settings), CLUSTER_ID, random.Random(7))
+        self.now = 1_000_000
+        self.records: list[MetadataRecord] = []
+        bootstrap = [
+            FeatureLevelRecord(name=name, feature_level=level)
+            for name, level in (default_levels() | (levels or {})).items()
+        ]
+        self.run(self.controller.activate(bootstrap, in_transaction=False, kraft_version=1, now_ms=self.now))
+        for broker in brokers:
+            self.register(broker)
+            self.unfence(broker)
+
+    def run(self, decision: Decision[MetadataRecord, R]) -> R:
+        """Replay a decision; its records must be writable, too."""
+        state = self.controller.state
+        self.records = list(decision.records)
+        for record in decision.records:
+            encode_record(record, state.metadata_version)
+        if decision.records:
+            self.controller.replay(decision.records, state.next_offset)
+        return decision.response
+
+    # Brokers.
+
+    def register(
+        self,
+        broker: int,
+        *,
+        incarnation: int = 1,
+        previous_epoch: int = -1,
+        rack: str | None = None,
+        host: str = "localhost",
+        dirs: Sequence[Uuid] | None = None,
+        **changes: object,
+    ) -> BrokerRegistrationResponse:
+        levels = supported_features(self.controller.image.features.levels)
+        request = BrokerRegistrationRequest(
+            broker_id=broker,
+            cluster_id=CLUSTER_ID,
+            incarnation_id=uid(broker * 10 + incarnation),
+            listeners=[Listener(name="PLAINTEXT", host=host, port=9092)],
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in levels.items()
+            ],
+            rack=rack,
+            log_dirs=list(dirs or [uid(100 + broker)]),
+            previous_broker_epoch=previous_epoch,
+        )
+        for name, value in changes.items():
+            setattr(request, name, value)
+        return self.run(self.controller.register_broker(request, self.now))
+
+    def epoch(self, broker: int) -> int:
+        return self.controller.image.cluster.brokers[broker].epoch
+
+    def heartbeat(self, broker: int, **values: object) -> BrokerHeartbeatResponse:
+        fields: dict[str, object] = {
+            "broker_id": broker,
+            "broker_epoch": self.epoch(broker),
+            "current_metadata_offset": self.controller.state.next_offset - 1,
+        }
+        request = BrokerHeartbeatRequest(**(fields | values))  # type: ignore[arg-type]
+        return self.run(self.controller.broker_heartbeat(request, self.now))
+
+    def unfence(self, broker: int) -> BrokerHeartbeatResponse:
+        return self.heartbeat(broker)
+
+    def stop(self, broker: int) -> BrokerHeartbeatResponse:
+        return self.heartbeat(broker, want_shut_down=True)
+
+    def restart_cleanly(self, broker: int) -> None:
+        while not self.stop(broker).should_shut_down:
+            continue
+        self.register(broker, incarnation=2, previous_epoch=self.epoch(broker))
+        self.unfence(broker)
+
+    # Topics.
+
+    def create(
+        self,
+        name: str = "orders",
+        partitions: int = -1,
+        factor: int = -1,
+        *,
+        assignments: dict[int, list[int]] | None = None,
+        configs: dict[str, str | None] | None = None,
+        validate_only: bool = False,
+    ):
+        topic = new_topic(name, partitions, factor, assignments, configs)
+        request = CreateTopicsRequest(topics=[topic], validate_only=validate_only)
+        return self.run(self.controller.create_topics(request)).topics[0]
+
+    def partition(self, topic: str = "orders", index: int = 0) -> PartitionRegistration:
+        return self.controller.image.topics.by_name[topic].partitions[index]
+
+    def alter(self, kind: int, name: str, *changes: tuple[str, int, str | None], validate_only: bool = False):
+        resource = AlterConfigsResource(
+            resource_type=kind,
+            resource_name=name,
+            configs=[
+                AlterableConfig(name=key, config_operation=op, value=value) for key, op, value in changes
+            ],
+        )
+        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+        return self.run(self.controller.incremental_alter_configs(request)).responses[0]
+
+
+def new_topic(
+    name: str,
+    partitions: int = -1,
+    factor: int = -1,
+    assignments: dict[int, list[int]] | None = None,
+    configs: dict[str, str | None] | None = None,
+) -> CreatableTopic:
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
+            for index, brokers in (assignments or {}).items()
+        ],
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
+    )

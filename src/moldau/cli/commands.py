@@ -1,0 +1,165 @@
+"""The commands of `moldau` that are its own: a node for development, the doctor, a look at the protocol."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import moldau
+from moldau.cli.main import TOOLS, find_tool
+
+app = typer.Typer(
+    name="moldau",
+    help="Moldau, an event-streaming platform that speaks the Kafka protocol.",
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_KAFKA_TOOLS = "Kafka's tools (the same as kafka-topics and so on)"
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code."""
+    for name, (_, _, summary) in TOOLS.items():
+        _add_tool(name, summary)
+    try:
+        app(list(arguments), prog_name="moldau")
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return 0
+
+
+def _add_tool(name: str, summary: str) -> None:
+    """Show a tool in the help; running it does not come this way (see `main`)."""
+
+    def run_tool(context: typer.Context) -> None:
+        tool = find_tool(name)
+        raise typer.Exit(1 if tool is None else tool(context.args))
+
+    app.command(
+        name.removeprefix("kafka-"),
+        help=summary,
+        rich_help_panel=_KAFKA_TOOLS,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+        add_help_option=False,
+    )(run_tool)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"moldau {moldau.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def dev(
+    port: Annotated[int, typer.Option(help="Port of the broker; 0 for a free one.")] = 9092,
+    data: Annotated[str, typer.Option(help="Folder of the data.")] = "data",
+    override: Annotated[
+        list[str] | None, typer.Option(help="A broker setting, as name=value; may be repeated.")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log of the node.")] = False,
+) -> None:
+    """Run a ready node without any configuration."""
+    from moldau.cli.server import dev as run_dev
+
+    announce = Console(highlight=False, soft_wrap=True).print
+    raise typer.Exit(
+        run_dev(port=port, data=data, overrides=override or (), announce=announce, verbose=verbose)
+    )
+
+
+@app.command()
+def server(
+    file: Annotated[str, typer.Argument(metavar="SERVER.PROPERTIES", help="The properties of the node.")],
+    override: Annotated[
+        list[str] | None, typer.Option(help="A setting that wins over the file, as name=value.")
+    ] = None,
+) -> None:
+    """Run a node with a properties file, as kafka-server-start does."""
+    from moldau.cli.server import start_main
+
+    words = [word for item in override or [] for word in ("--override", item)]
+    raise typer.Exit(start_main([file, *words]))
+
+
+@app.command()
+def doctor(
+    bootstrap_server: Annotated[
+        str | None, typer.Option(help="The address a client uses; localhost:9092 if nothing says otherwise.")
+    ] = None,
+    command_config: Annotated[
+        str | None, typer.Option(help="The client's properties file, to check it as well.")
+    ] = None,
+    timeout_ms: Annotated[int, typer.Option(help="How long to wait for each answer.")] = 5000,
+) -> None:
+    """Find out why a client cannot connect, and what to change."""
+    from moldau.cli.tool import ToolError, load_config
+
+    try:
+        properties = load_config(command_config)
+    except ToolError as error:
+        Console(stderr=True).print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
+    bootstrap = bootstrap_server or properties.get("bootstrap.servers") or "localhost:9092"
+    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    raise typer.Exit(_interruptible(lambda: _examine(bootstrap, timeout_ms, protocol)))
+
+
+def _interruptible(work: Callable[[], int]) -> int:
+    try:
+        return work()
+    except KeyboardInterrupt:
+        return 130
+
+
+def _examine(bootstrap: str, timeout_ms: int, protocol: str) -> int:
+    import asyncio
+
+    from moldau.cli.doctor import Level, examine
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"Connecting to {bootstrap} the way a client does ...", markup=False)
+    marks = {Level.GOOD: ("ok", "green"), Level.NOTE: ("note", "yellow"), Level.PROBLEM: ("problem", "red")}
+    problems = 0
+
+    async def show() -> None:
+        nonlocal problems
+        async for finding in examine(bootstrap, timeout_ms, protocol):
+            word, colour = marks[finding.level]
+            console.print(f"[{colour}]{word:>8}[/]  ", end="")
+            console.print(finding.what, markup=False)
+            if finding.advice is not None:
+                console.print(f"          -> {finding.advice}", style="dim", markup=False)
+            problems += finding.level is Level.PROBLEM
+
+    asyncio.run(show())
+    if problems:
+        console.print(f"{problems} problem{'s' if problems > 1 else ''} found.", style="red")
+        return 1
+    console.print("Clients on this machine can use this cluster.", style="green")
+    return 0
+
+
+@app.command()
+def protocol(
+    api: Annotated[str, typer.Argument(help="The name of an API or of a message, such as Produce.")],
+    version: Annotated[int | None, typer.Argument(help="The version; the newest if not given.")] = None,
+) -> None:
+    """Print the code that reads and writes a message of the protocol."""
+    from moldau.cli.protocol_source import print_source
+
+    raise typer.Exit(print_source(api, version, sys.stdout))

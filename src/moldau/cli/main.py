@@ -1,0 +1,55 @@
+"""`moldau`: one command for everything; the tools with Kafka's names are its subcommands too.
+
+Typer is only loaded for the commands a person reads. A Kafka tool goes straight to its own parser, so
+`moldau topics --list` starts as quickly as `kafka-topics --list`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+#: Kafka's name of a tool -> module of `moldau.cli`, function, what it does.
+TOOLS: dict[str, tuple[str, str, str]] = {
+    "kafka-topics": ("topics", "main", "Create, list, describe, alter and delete topics."),
+    "kafka-configs": ("configs", "main", "Show and change configurations."),
+    "kafka-console-producer": ("console_producer", "main", "Send lines as records."),
+    "kafka-console-consumer": ("console_consumer", "main", "Print records."),
+    "kafka-get-offsets": ("get_offsets", "main", "Show offsets of partitions."),
+    "kafka-delete-records": ("delete_records", "main", "Delete records up to an offset."),
+    "kafka-dump-log": ("dump_log", "main", "Print and check files of a log."),
+    "kafka-log-dirs": ("log_dirs", "main", "Show what lies in log directories."),
+    "kafka-cluster": ("cluster", "main", "Show the id and the endpoints of a cluster."),
+    "kafka-broker-api-versions": ("api_versions", "main", "Show the API versions of brokers."),
+    "kafka-producer-perf-test": ("producer_perf", "main", "Measure producing."),
+    "kafka-consumer-perf-test": ("consumer_perf", "main", "Measure consuming."),
+    "kafka-storage": ("storage", "main", "Format and inspect the folders of a node."),
+    "kafka-server-start": ("server", "start_main", "Start a node."),
+    "kafka-server-stop": ("server", "stop_main", "Stop the nodes of this machine."),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    tool = find_tool(arguments[0]) if arguments else None
+    if tool is not None:
+        return tool(arguments[1:])
+    from moldau.cli.commands import run
+
+    return run(arguments)
+
+
+def find_tool(name: str) -> Callable[[Sequence[str]], int] | None:
+    """A tool by Kafka's name, also without `kafka-` in front or `.sh` behind."""
+    full = name.removesuffix(".sh")
+    entry = TOOLS.get(full) or TOOLS.get(f"kafka-{full}")
+    if entry is None:
+        return None
+    module, function, _ = entry
+    tool: Callable[[Sequence[str]], int] = getattr(import_module(f"moldau.cli.{module}"), function)
+    return tool
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -65,7 +65,7 @@ def _config_names() -> str:
 
     quotas = sorted(config_quotas.CLIENT_QUOTAS)
     groups = (
-        ("topics", sorted(TOPIC_CONFIGS)),
+        ("topics", [name for name, key in TOPIC_CONFIGS.items() if not key.internal]),
         ("users", [*sorted(config_quotas.SCRAM), *quotas]),
         ("clients", quotas),
         ("ips", sorted(config_quotas.IP_QUOTAS)),

@@ -15,7 +15,8 @@ from enum import Enum, auto
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.settings import Address
-from moldau.network.client import NodeConnection, NotKafka
+from moldau.network.client import NodeConnection
+from moldau.network.failures import NotKafka
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from moldau.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 

@@ -71,7 +71,7 @@ def _run(
 def explain(error: KafkaError) -> str:
     """The sentence of an error, and what to do where we know it."""
     from moldau.client.cluster import BootstrapFailed
-    from moldau.network.client import NodeUnreachable, NotKafka
+    from moldau.network.failures import NodeUnreachable, NotKafka
 
     text = str(error)
     if isinstance(error, BootstrapFailed):

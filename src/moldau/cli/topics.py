@@ -8,23 +8,17 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import ZERO_UUID, TopicPartition, Uuid, format_uuid, parse_uuid
+from moldau.base.ids import ZERO_UUID, TopicPartition, Uuid, parse_uuid
 from moldau.cli.arguments import ToolParser, UsageError, given, refuse_together, require
 from moldau.cli.patterns import INTERNAL_TOPICS, TopicPattern
 from moldau.cli.tool import ToolError, add_bootstrap_options, open_admin, run_tool, warn
+from moldau.cli.topic_report import REPORTS, TopicReport, joined
 
 if TYPE_CHECKING:
     from moldau.client.admin import AdminClient
-    from moldau.client.configs import ConfigEntry
-    from moldau.client.topics import PartitionDescription, Reassignment, TopicDescription
+    from moldau.client.topics import Reassignment, TopicDescription
 
 ACTIONS = ("create", "list", "alter", "describe", "delete")
-REPORTS = (
-    "under-replicated-partitions",
-    "under-min-isr-partitions",
-    "at-min-isr-partitions",
-    "unavailable-partitions",
-)
 CONFIGS_HINT = " (To alter topic configurations, the kafka-configs tool can be used.)"
 COLLISION_WARNING = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could "
@@ -85,7 +79,9 @@ def _parser() -> ToolParser:
 def _config_names() -> str:
     from moldau.base.topic_configs import TOPIC_CONFIGS
 
-    return "topic configurations:\n" + "\n".join(f"  {name}" for name in sorted(TOPIC_CONFIGS))
+    return "topic configurations:\n" + "\n".join(
+        f"  {name}" for name, key in TOPIC_CONFIGS.items() if not key.internal
+    )
 
 
 def _execute(options: argparse.Namespace) -> None:
@@ -213,7 +209,7 @@ def _describe(admin: AdminClient, options: argparse.Namespace) -> None:
         return
     resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics]
     configs = checked(admin.describe_configs(resources))
-    report = _Report(options, _reassignments(admin), {node.id for node in admin.describe_cluster().nodes})
+    report = TopicReport(options, _reassignments(admin), {node.id for node in admin.describe_cluster().nodes})
     for topic, resource in zip(topics, resources, strict=True):
         report.show(topic, configs[resource])
 
@@ -243,80 +239,6 @@ def _reassignments(admin: AdminClient) -> dict[TopicPartition, Reassignment]:
         raise
 
 
-class _Report:
-    """Prints topics the way --describe and its filters want them."""
-
-    def __init__(
-        self,
-        options: argparse.Namespace,
-        reassignments: dict[TopicPartition, Reassignment],
-        live_brokers: set[int],
-    ) -> None:
-        self._options = options
-        self._reassignments = reassignments
-        self._live_brokers = live_brokers
-        self._filtered = any(given(options, report) for report in REPORTS)
-
-    def show(self, topic: TopicDescription, configs: Sequence[ConfigEntry]) -> None:
-        own = [config for config in configs if not config.is_default]
-        if not self._filtered and (own or not self._options.topics_with_overrides):
-            print(self._topic_line(topic, own))
-        if self._options.topics_with_overrides:
-            return
-        minimum = next((int(c.value or 1) for c in configs if c.name == "min.insync.replicas"), 1)
-        for partition in topic.partitions:
-            if not self._filtered or self._selected(topic.name, partition, minimum):
-                print(self._partition_line(topic.name, partition))
-
-    def _topic_line(self, topic: TopicDescription, own: Sequence[ConfigEntry]) -> str:
-        parts = [f"Topic: {topic.name}"]
-        if topic.id != ZERO_UUID:
-            parts.append(f"TopicId: {format_uuid(topic.id)}")
-        parts.append(f"PartitionCount: {len(topic.partitions)}")
-        parts.append(f"ReplicationFactor: {self._factor(topic.name, topic.partitions[0])}")
-        parts.append("Configs: " + ",".join(f"{config.name}={config.value}" for config in own))
-        return "\t".join(parts)
-
-    def _partition_line(self, topic: str, partition: PartitionDescription) -> str:
-        reassignment = self._reassignments.get(TopicPartition(topic, partition.partition))
-        parts = [
-            "",
-            f"Topic: {topic}",
-            f"Partition: {partition.partition}",
-            f"Leader: {partition.leader if partition.leader >= 0 else 'none'}",
-            f"Replicas: {_joined(partition.replicas)}",
-            f"Isr: {_joined(partition.isr)}",
-        ]
-        if reassignment is not None:
-            parts.append(f"Adding Replicas: {_joined(reassignment.adding)}")
-            parts.append(f"Removing Replicas: {_joined(reassignment.removing)}")
-        parts.append(f"Elr: {_joined(partition.elr)}")
-        parts.append(f"LastKnownElr: {_joined(partition.last_known_elr)}")
-        return "\t".join(parts)
-
-    def _factor(self, topic: str, partition: PartitionDescription) -> int:
-        """The replication factor; replicas that a reassignment only adds do not count yet."""
-        reassignment = self._reassignments.get(TopicPartition(topic, partition.partition))
-        if reassignment is None or not {*reassignment.adding, *reassignment.removing} & set(
-            partition.replicas
-        ):
-            return len(partition.replicas)
-        return len(reassignment.replicas) - len(reassignment.adding)
-
-    def _selected(self, topic: str, partition: PartitionDescription, minimum: int) -> bool:
-        options, in_sync = self._options, len(partition.isr)
-        return (
-            (options.under_replicated_partitions and self._factor(topic, partition) > in_sync)
-            or (options.unavailable_partitions and partition.leader not in self._live_brokers)
-            or (options.under_min_isr_partitions and (partition.leader < 0 or in_sync < minimum))
-            or (options.at_min_isr_partitions and in_sync == minimum)
-        )
-
-
-def _joined(ids: Sequence[int] | None) -> str:
-    return "N/A" if ids is None else ",".join(map(str, ids))
-
-
 def _parse_configs(items: Sequence[str]) -> dict[str, str]:
     pairs = [re.split(r"\s*=\s*", item) for item in items]
     if any(len(pair) != 2 for pair in pairs):
@@ -335,7 +257,7 @@ def _parse_assignment(text: str | None) -> dict[int, list[int]]:
             ) from None
         twice = sorted({broker for broker in replicas if replicas.count(broker) > 1})
         if twice:
-            raise ToolError(f"Partition replica lists may not contain duplicate entries: {_joined(twice)}")
+            raise ToolError(f"Partition replica lists may not contain duplicate entries: {joined(twice)}")
         assignment[partition] = replicas
         if len(replicas) != len(assignment[0]):
             raise ToolError(f"Partition {partition} has different replication factor: {replicas}")

@@ -22,7 +22,8 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.errors import check, error_of
 from moldau.client.settings import Address, ClientSettings
-from moldau.network.client import NodeConnection, NodeUnreachable, NotKafka
+from moldau.network.client import NodeConnection
+from moldau.network.failures import NodeUnreachable, NotKafka
 from moldau.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from moldau.protocol.schema import Message

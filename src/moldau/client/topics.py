@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import ZERO_UUID, TopicPartition, Uuid
+from moldau.base.ids import TopicPartition, Uuid
 from moldau.client.cluster import Cluster
 from moldau.client.errors import check, error_of
+from moldau.client.topic_types import (
+    NewTopic,
+    PartitionDescription,
+    Reassignment,
+    TopicDescription,
+    TopicListing,
+    add_page,
+    described,
+)
 from moldau.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -39,53 +47,16 @@ from moldau.protocol.messages.list_partition_reassignments import (
 )
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
+__all__ = [
+    "NewTopic",
+    "PartitionDescription",
+    "Reassignment",
+    "TopicAdmin",
+    "TopicDescription",
+    "TopicListing",
+]
+
 DESCRIBE_TOPIC_PARTITIONS = 75
-
-
-@dataclass(frozen=True, slots=True)
-class NewTopic:
-    """A topic to be created; -1 leaves a number to the broker's defaults."""
-
-    name: str
-    partitions: int = -1
-    replication_factor: int = -1
-    assignment: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    configs: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class TopicListing:
-    name: str
-    id: Uuid
-    internal: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionDescription:
-    """`elr` and `last_known_elr` are None where the broker does not tell them."""
-
-    partition: int
-    leader: int
-    leader_epoch: int
-    replicas: list[int]
-    isr: list[int]
-    elr: list[int] | None = None
-    last_known_elr: list[int] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TopicDescription:
-    name: str
-    id: Uuid
-    internal: bool
-    partitions: list[PartitionDescription]
-
-
-@dataclass(frozen=True, slots=True)
-class Reassignment:
-    replicas: list[int]
-    adding: list[int]
-    removing: list[int]
 
 
 class TopicAdmin:
@@ -111,7 +82,7 @@ class TopicAdmin:
         connection = await self.cluster.retry(self.cluster.any_connection)
         if connection.supports(DESCRIBE_TOPIC_PARTITIONS):
             return await self._describe_in_pages(wanted, partitions_per_response)
-        return _described(await self.cluster.retry(lambda: self.cluster.metadata(wanted)))
+        return described(await self.cluster.retry(lambda: self.cluster.metadata(wanted)))
 
     async def describe_topic_ids(self, ids: Iterable[Uuid]) -> dict[Uuid, TopicDescription | KafkaError]:
         topics = [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]
@@ -119,7 +90,7 @@ class TopicAdmin:
         answer: MetadataResponse = await self.cluster.retry(lambda: self.cluster.ask_any(request))
         results: dict[Uuid, TopicDescription | KafkaError] = {}
         for topic in answer.topics:
-            description = _described(MetadataResponse(topics=[topic]))
+            description = described(MetadataResponse(topics=[topic]))
             results[topic.topic_id] = next(iter(description.values()))
         return results
 
@@ -238,55 +209,13 @@ class TopicAdmin:
             page: DescribeTopicPartitionsResponse = await self.cluster.retry(
                 lambda request=request: self.cluster.ask_any(request)  # type: ignore[misc]
             )
-            _add_page(results, page)
+            add_page(results, page)
             if page.next_cursor is None:
                 return results
             cursor = Cursor(
                 topic_name=page.next_cursor.topic_name, partition_index=page.next_cursor.partition_index
             )
             remaining = [name for name in remaining if name >= cursor.topic_name]
-
-
-def _add_page(
-    results: dict[str, TopicDescription | KafkaError], page: DescribeTopicPartitionsResponse
-) -> None:
-    for topic in page.topics:
-        name = topic.name or ""
-        if topic.error_code:
-            results[name] = error_of(topic.error_code)
-            continue
-        partitions = [
-            PartitionDescription(
-                partition.partition_index,
-                partition.leader_id,
-                partition.leader_epoch,
-                partition.replica_nodes,
-                partition.isr_nodes,
-                partition.eligible_leader_replicas,
-                partition.last_known_elr,
-            )
-            for partition in topic.partitions
-        ]
-        known = results.get(name)
-        if isinstance(known, TopicDescription):
-            known.partitions.extend(partitions)
-        else:
-            results[name] = TopicDescription(name, topic.topic_id, topic.is_internal, partitions)
-
-
-def _described(metadata: MetadataResponse) -> dict[str, TopicDescription | KafkaError]:
-    results: dict[str, TopicDescription | KafkaError] = {}
-    for topic in metadata.topics:
-        name = topic.name or ""
-        if topic.error_code:
-            results[name] = error_of(topic.error_code)
-            continue
-        partitions = [
-            PartitionDescription(p.partition_index, p.leader_id, p.leader_epoch, p.replica_nodes, p.isr_nodes)
-            for p in sorted(topic.partitions, key=lambda partition: partition.partition_index)
-        ]
-        results[name] = TopicDescription(name, topic.topic_id or ZERO_UUID, topic.is_internal, partitions)
-    return results
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, cast
 
 import moldau
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.network.failures import ConnectionLost, NodeUnreachable, NotKafka, explain_garbage, reason_of
 from moldau.network.frames import FrameBuffer, FrameTooLarge
 from moldau.protocol.apis import APIS, Api
 from moldau.protocol.headers import RequestHeader, decode_response_header, encode_request_header
@@ -31,33 +32,11 @@ from moldau.protocol.schema import DecodeError, EncodeError, Message, decode, en
 API_VERSIONS = 18
 #: Fetch, FetchSnapshot, ShareFetch: their answers hand out views of the receive buffer.
 _CARRY_RECORDS = frozenset({1, 59, 78})
-MAX_FRAME_BYTES = 512 * 1024 * 1024
+#: Below what the first bytes of TLS, HTTP and other text mean as a length, so that strangers are noticed at once.
+MAX_FRAME_BYTES = 256 * 1024 * 1024
 MAX_IN_FLIGHT = 256
 CONNECT_TIMEOUT_MS = 10_000
 REQUEST_TIMEOUT_MS = 30_000
-
-
-class NodeUnreachable(KafkaError):
-    """No connection: name unknown, port closed, way blocked. `passing`: waiting may help."""
-
-    def __init__(self, host: str, port: int, reason: str, *, passing: bool = True) -> None:
-        super().__init__(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {host}:{port}: {reason}")
-        self.host, self.port, self.reason, self.passing = host, port, reason, passing
-
-
-class ConnectionLost(KafkaError):
-    """The connection was there and ended; whether a request under way was carried out is not known."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
-
-
-class NotKafka(KafkaError):
-    """Something answers at this port that does not speak the Kafka protocol in plain text."""
-
-    def __init__(self, host: str, port: int, reason: str) -> None:
-        super().__init__(ErrorCode.NETWORK_EXCEPTION, f"{host}:{port} {reason}")
-        self.host, self.port, self.reason = host, port, reason
 
 
 class VersionRange(NamedTuple):
@@ -180,7 +159,7 @@ class NodeConnection:
         except ConnectionRefusedError as error:
             raise NodeUnreachable(self.host, self.port, "connection refused") from error
         except OSError as error:
-            raise NodeUnreachable(self.host, self.port, _reason(error)) from error
+            raise NodeUnreachable(self.host, self.port, reason_of(error)) from error
 
     async def _negotiate(self) -> None:
         """Ask in our newest version; a node that is older answers in version 0 with what it knows."""
@@ -222,7 +201,7 @@ class NodeConnection:
     def _answered(self, frame: memoryview) -> bool:
         """Give a frame to whoever waits for it; True when the answer holds on to the buffer."""
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
-        waiting = self._waiting.pop(correlation_id, None)
+        waiting = self._waiting.get(correlation_id)
         if waiting is None:
             raise DecodeError(f"an answer nobody asked for (correlation id {correlation_id})")
         api, version = waiting.api, waiting.version
@@ -230,8 +209,11 @@ class NodeConnection:
         if api.key == API_VERSIONS and bytes(frame[body : body + 2]) == b"\x00\x23":
             version = 0
         if waiting.future.done():
+            del self._waiting[correlation_id]
             return False
-        waiting.future.set_result(decode(api.response, frame, version, body))
+        response = decode(api.response, frame, version, body)
+        del self._waiting[correlation_id]
+        waiting.future.set_result(response)
         return api.key in _CARRY_RECORDS
 
     def _fail(self, failure: KafkaError) -> None:
@@ -264,7 +246,7 @@ class _Channel(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._may_write.set()
         where = f"{self._connection.host}:{self._connection.port}"
-        detail = f" ({_reason(exc)})" if isinstance(exc, OSError) else ""
+        detail = f" ({reason_of(exc)})" if isinstance(exc, OSError) else ""
         self._connection._fail(ConnectionLost(f"{where} closed the connection{detail}"))
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -299,21 +281,3 @@ class _Channel(asyncio.BufferedProtocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
-
-
-def explain_garbage(first_bytes: bytes) -> str | None:
-    """What the first bytes of an answer say about who is really there; None when they say nothing."""
-    if first_bytes[:2] in (b"\x15\x03", b"\x16\x03"):
-        return "speaks TLS: it is an SSL or SASL_SSL listener, and this client sent plain text"
-    if first_bytes.startswith(b"HTTP/"):
-        return "is an HTTP server, not a Kafka broker: is the port right?"
-    if first_bytes.startswith(b"SSH-"):
-        return "is an SSH server, not a Kafka broker: is the port right?"
-    if first_bytes and all(32 <= byte < 127 or byte in b"\r\n\t" for byte in first_bytes):
-        text = first_bytes.decode("ascii").strip()
-        return f"does not speak the Kafka protocol (it answered {text!r}): is the port right?"
-    return None
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error) or type(error).__name__

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from moldau.protocol.records import BatchHeader, CorruptBatch, batch_payload, check_crc
+from moldau.protocol.records import BatchHeader, batch_payload, check_crc
 from moldau.storage.cleaner_filter import BatchFilter
 from moldau.storage.cleaner_job import CleanedGroup, CleanJob, CleanResult
 from moldau.storage.cleaner_records import control_type, scan
@@ -23,6 +23,7 @@ from moldau.storage.disk import Buffer, Disk
 from moldau.storage.offset_map import OffsetMap
 from moldau.storage.open_files import OpenFiles
 from moldau.storage.segment import Segment, StoredBatch
+from moldau.storage.segment_read import damaged
 
 _MAX_OFFSETS_IN_SEGMENT = 2**31 - 1
 _WRITE_BYTES = 256 * 1024
@@ -160,7 +161,7 @@ class Cleaner:
     def _examine(self, segment: Segment, batch: StoredBatch) -> None:
         self._throttle(batch.header.size_in_bytes)
         if not check_crc(batch.data, 0, batch.header):
-            raise CorruptBatch(f"{segment.path('log')} at position {batch.position}: checksum does not match")
+            raise damaged(segment.path("log"), batch.position, "the checksum does not match")
 
 
 class _Output:

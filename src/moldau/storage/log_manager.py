@@ -126,6 +126,7 @@ class LogManager:
         self.moves = ReplicaMoves(self, pool, on_log_replaced)
         self._changing: dict[TopicPartition, asyncio.Event] = {}
         self._arriving: Counter[str] = Counter()
+        self._claimed = False
 
     def in_directory(self, path: str) -> list[Log]:
         return [log for log in self._all_logs() if posixpath.dirname(log.directory) == path]
@@ -133,17 +134,24 @@ class LogManager:
     def get(self, topic_partition: TopicPartition) -> Log | None:
         return self.logs.get(topic_partition)
 
+    async def claim(self) -> None:
+        """Lock the directories for this node and read their checkpoints; once, before anything is written."""
+        if self._claimed:
+            return
+        self.previous_broker_epoch, failures = await self.directories.claim()
+        self._claimed = True
+        for failure in failures:
+            self.storage_failed(failure)
+
     async def load(
         self, config_of: ConfigOf, is_stray: IsStray = lambda topic_partition, topic_id: False
     ) -> None:
-        """Lock the directories and open all logs in them; recover those that were not shut down cleanly.
+        """Open all logs in the directories; recover those that were not shut down cleanly.
 
         A directory whose disk fails is left out. `KafkaError` when another node uses one, when none is left,
         or when a folder cannot be what its name says.
         """
-        self.previous_broker_epoch, failures = await self.directories.claim()
-        for failure in failures:
-            self.storage_failed(failure)
+        await self.claim()
         online = self.directories.online
         results = await asyncio.gather(*(self.loader.load(item, config_of) for item in online))
         for directory, loaded in zip(online, results, strict=True):

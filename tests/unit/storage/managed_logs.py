@@ -83,3 +83,19 @@ def stored(log: Log) -> list[Record]:
 
 def latest(records: Iterable[Record]) -> dict[bytes | None, bytes | None]:
     return {record.key: record.value for record in records}
+
+
+def names(folder: str) -> list[str]:
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def folders(folder: str) -> list[str]:
+    """Names of the partitions' folders, without what marks some of them."""
+    return sorted(path.name.split(".")[0] for path in Path(folder).iterdir() if path.is_dir())
+
+
+def damage(path: str) -> None:
+    """Change the last byte of a file."""
+    content = bytearray(Path(path).read_bytes())
+    content[-1] ^= 0xFF
+    Path(path).write_bytes(content)

@@ -43,7 +43,15 @@ def test_nothing_without_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"1\n0\n", b"x\n0\n", b"0\n2\na 0 1\n", b"0\n1\na 0\n", b"0\n1\na b c\n", b"0\n1\na 0 1 2\n", b"\xff\xfe\n0\n"],
+    [
+        b"1\n0\n",
+        b"x\n0\n",
+        b"0\n2\na 0 1\n",
+        b"0\n1\na 0\n",
+        b"0\n1\na b c\n",
+        b"0\n1\na 0 1 2\n",
+        b"\xff\xfe\n0\n",
+    ],
 )
 def test_damaged_files_are_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / NAME).write_bytes(content)

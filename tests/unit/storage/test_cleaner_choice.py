@@ -12,6 +12,7 @@ from moldau.storage.cleaner_choice import Dirtiness, dirtiest, examine
 from moldau.storage.log_config import LogConfig
 
 NOW = 1_700_000_000_000
+PARTITION = TopicPartition("t", 0)
 
 
 @dataclass
@@ -35,7 +36,7 @@ class FakeLog:
     log_start_offset: int = 0
     log_end_offset: int = 10**6
     config: LogConfig = field(default_factory=lambda: LogConfig(cleanup_policy=frozenset({"compact"})))
-    topic_partition: TopicPartition = TopicPartition("t", 0)
+    topic_partition: TopicPartition = PARTITION
 
 
 def log(*bases: int, **changes: Any) -> FakeLog:

@@ -57,9 +57,16 @@ def test_rebuilt_batches_keep_everything_but_the_removed_records(
 ) -> None:
     batch = memoryview(
         build_batch(
-            made, base_offset=1000, last_offset=made[-1].offset + 5, codec=codec, producer_id=7, producer_epoch=3,
-            base_sequence=11, is_transactional=True, partition_leader_epoch=4,
-        )  # fmt: skip
+            made,
+            base_offset=1000,
+            last_offset=made[-1].offset + 5,
+            codec=codec,
+            producer_id=7,
+            producer_epoch=3,
+            base_sequence=11,
+            is_transactional=True,
+            partition_leader_epoch=4,
+        )
     )
     old = read_batch_header(batch)
     payload = batch_payload(batch, old)

@@ -15,7 +15,7 @@ from moldau.base.ids import TopicPartition, Uuid
 from moldau.storage.disk import LogDirectoryFailed
 from moldau.storage.log_config import LogConfig
 from moldau.storage.log_manager import LogManagerSettings, NewLog
-from tests.unit.storage.managed_logs import ORDERS, TOPIC_ID, World, append, stored
+from tests.unit.storage.managed_logs import ORDERS, TOPIC_ID, World, append, folders, names, stored
 
 CONFIG = LogConfig()
 
@@ -218,9 +218,8 @@ def test_replicas_the_metadata_does_not_know_are_kept_aside(tmp_path: Path) -> N
         manager = world.manager()
         await manager.load(lambda topic: CONFIG, lambda partition, topic_id: partition.partition == 1)
         assert set(manager.logs) == {TopicPartition("t", 0)}
-        folders = [path.name for path in Path(world.paths[0]).iterdir() if path.is_dir()]
-        assert sorted(name.split(".")[0] for name in folders) == ["t-0", "t-1"]
-        assert any(name.endswith("-stray") for name in folders)
+        assert folders(world.paths[0]) == ["t-0", "t-1"]
+        assert any(name.endswith("-stray") for name in names(world.paths[0]))
         await manager.shutdown()
         manager = await world.start()
         assert set(manager.logs) == {TopicPartition("t", 0)}
@@ -240,7 +239,7 @@ def test_deleted_partitions_go_after_the_delay(tmp_path: Path) -> None:
         data = Path(world.paths[0])
         assert set(manager.logs) == {TopicPartition("t", 2)}
         assert (data / "recovery-point-offset-checkpoint").read_text().startswith("0\n1\nt 2 ")
-        doomed = [path for path in data.iterdir() if path.name.endswith("-delete")]
+        doomed = [data / name for name in names(world.paths[0]) if name.endswith("-delete")]
         assert len(doomed) == 2
         assert len(stored(gone)) == 1  # who reads it just now may finish
         again = await manager.get_or_create(TopicPartition("t", 0), Uuid(bytes(15) + b"x"), CONFIG)
@@ -266,11 +265,10 @@ def test_retention_lets_go_of_old_segments(tmp_path: Path) -> None:
             world.clock.advance(6000)
         assert await manager.upkeep.retention() == 2
         assert [record.value for record in stored(log)] == [b"2"]
-        folder = Path(log.directory)
-        assert any(path.name.endswith(".deleted") for path in folder.iterdir())
+        assert any(name.endswith(".deleted") for name in names(log.directory))
         world.clock.advance(1000)
         await manager.upkeep.remove_deleted_files()
-        assert not any(path.name.endswith(".deleted") for path in folder.iterdir())
+        assert not any(name.endswith(".deleted") for name in names(log.directory))
         await manager.shutdown()
         manager = await world.start(config)
         assert manager.logs[ORDERS].log_start_offset == 2

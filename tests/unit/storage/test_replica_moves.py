@@ -10,11 +10,7 @@ import pytest
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.storage.disk import LogDirectoryFailed
-from tests.unit.storage.managed_logs import COMPACT, ORDERS, TOPIC_ID, World, append, stored
-
-
-def folders(path: str) -> list[str]:
-    return sorted(item.name.split(".")[0] for item in Path(path).iterdir() if item.is_dir())
+from tests.unit.storage.managed_logs import COMPACT, ORDERS, TOPIC_ID, World, append, folders, stored
 
 
 def test_a_replica_moves_with_everything_it_has(tmp_path: Path) -> None:

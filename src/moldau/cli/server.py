@@ -1,4 +1,4 @@
-"""Starting and stopping nodes: `kafka-server-start`, `kafka-server-stop`, `moldau server` and `moldau dev`."""
+"""Starting and stopping nodes: `kafka-server-start`, `kafka-server-stop`, `moldau dev`, `moldau server`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,13 @@ _NODE_COMMAND = re.compile(r"(kafka-server-start(\.sh)?|moldau(\.cli\.main)? (se
 def start_main(argv: Sequence[str] | None = None) -> int:
     """`kafka-server-start`: run a node with the properties file that also starts Apache Kafka."""
     parser = argparse.ArgumentParser(
-        prog="kafka-server-start", usage=_USAGE, description="Start a node in the foreground until SIGTERM or Ctrl-C."
+        prog="kafka-server-start",
+        usage=_USAGE,
+        description="Start a node in the foreground until SIGTERM or Ctrl-C.",
     )
-    parser.add_argument("-daemon", "--daemon", action="store_true", help="go on in the background once it is ready")
+    parser.add_argument(
+        "-daemon", "--daemon", action="store_true", help="go on in the background once it is ready"
+    )
     parser.add_argument("file", metavar="server.properties")
     parser.add_argument(
         "--override",
@@ -127,7 +131,9 @@ def stop_main(argv: Sequence[str] | None = None) -> int:
 
 
 def _running_nodes() -> list[tuple[int, str]]:
-    listing = subprocess.run(["ps", "-A", "-o", "pid=,args="], capture_output=True, text=True, check=True).stdout
+    listing = subprocess.run(
+        ["ps", "-A", "-o", "pid=,args="], capture_output=True, text=True, check=True
+    ).stdout
     found = []
     for line in listing.splitlines():
         pid, _, command = line.strip().partition(" ")
@@ -141,7 +147,9 @@ def _matches(command: str, node_id: str | None, role: str | None) -> bool:
         return True
     words = [word for word in command.split() if word.endswith(".properties")]
     try:
-        properties = load_properties(words[0]) if words else {"node.id": "1", "process.roles": "broker,controller"}
+        properties = (
+            load_properties(words[0]) if words else {"node.id": "1", "process.roles": "broker,controller"}
+        )
     except (OSError, PropertiesError):
         return False
     if node_id is not None and properties.get("node.id", properties.get("broker.id")) != node_id:

@@ -1,1 +1,1 @@
-"""Sockets: listeners and their connections, frames, back-pressure; the connection used towards other nodes."""
+"""Sockets: listeners and their connections, frames, back-pressure; the connection towards other nodes."""

@@ -205,7 +205,7 @@ class Connection(asyncio.BufferedProtocol):
         slot.task.add_done_callback(lambda task: self._finished(slot, task))
 
     def _finished(self, slot: _Slot, task: asyncio.Future[Parts]) -> None:
-        if self._closing and self._transport is None or task.cancelled():
+        if (self._closing and self._transport is None) or task.cancelled():
             return
         error = task.exception()
         if error is not None:

@@ -86,7 +86,7 @@ class FrameBuffer:
         """The buffer size that the frame under way asks for, growing in steps so that a lie costs little."""
         if self._end - self._start < 4:
             return 0
-        (size,) = _SIZE.unpack_from(self._view, self._start)
+        size: int = _SIZE.unpack_from(self._view, self._start)[0]
         whole = min(max(size, 0), self._max_frame) + 4
         if whole <= len(self._view):
             return 0

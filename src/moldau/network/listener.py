@@ -13,6 +13,7 @@ import socket
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from moldau.network.connection import Connection, Dispatcher
 
@@ -106,7 +107,9 @@ class Listener:
     async def accept(self) -> None:
         loop = asyncio.get_running_loop()
         for sock in self._sockets:
-            server = await loop.create_server(lambda: self._connection(loop), sock=sock, backlog=self._backlog)
+            server = await loop.create_server(
+                lambda: self._connection(loop), sock=sock, backlog=self._backlog
+            )
             self._servers.append(server)
 
     def stop_accepting(self) -> None:
@@ -139,7 +142,7 @@ class Listener:
         self._connections.discard(connection)
         self._limits.forget(connection)
 
-    def _bound_socket(self, family: socket.AddressFamily, address: tuple[str | int, ...]) -> socket.socket:
+    def _bound_socket(self, family: socket.AddressFamily, address: Any) -> socket.socket:
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -159,13 +162,15 @@ class Listener:
         return sock
 
 
-def _addresses(host: str | None, port: int) -> list[tuple[socket.AddressFamily, tuple[str | int, ...]]]:
+def _addresses(host: str | None, port: int) -> list[tuple[socket.AddressFamily, Any]]:
     """Where to listen: every address of the host, or all interfaces (IPv6 where the machine has it)."""
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:
-        raise ListenError(f"`listeners` names the host {host!r}, which cannot be resolved: {error}") from error
-    result: list[tuple[socket.AddressFamily, tuple[str | int, ...]]] = []
+        raise ListenError(
+            f"`listeners` names the host {host!r}, which cannot be resolved: {error}"
+        ) from error
+    result: list[tuple[socket.AddressFamily, Any]] = []
     for family, _, _, _, address in found:
         usable = family == socket.AF_INET or (family == socket.AF_INET6 and _has_ipv6())
         if usable and (family, address) not in result:

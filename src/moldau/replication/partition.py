@@ -31,7 +31,9 @@ class Partition:
         "topic_partition",
     )
 
-    def __init__(self, topic_partition: TopicPartition, topic_id: TopicId, log: Log | None, local_id: int) -> None:
+    def __init__(
+        self, topic_partition: TopicPartition, topic_id: TopicId, log: Log | None, local_id: int
+    ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         #: None while the directory that holds it is offline.
@@ -78,7 +80,9 @@ class Partition:
 
     def usable_log(self) -> Log:
         if self.log is None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk that holds {self.topic_partition} is offline")
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"the disk that holds {self.topic_partition} is offline"
+            )
         return self.log
 
     def check_in_sync(self) -> None:

@@ -31,7 +31,7 @@ class Placed(NamedTuple):
     """A replica lies in another directory than the metadata says (or the metadata does not say)."""
 
     topic_id: TopicId
-    index: int
+    partition: int
     directory_id: DirectoryId
 
 
@@ -58,7 +58,9 @@ class ReplicaManager:
         partition = self._by_name.get((topic, index))
         if partition is not None:
             return partition
-        raise self._missing(self._image.topics.by_name.get(topic), index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise self._missing(
+            self._image.topics.by_name.get(topic), index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
 
     def by_id(self, topic_id: TopicId, index: int) -> Partition:
         partition = self._partitions.get((topic_id, index))
@@ -132,7 +134,7 @@ class ReplicaManager:
 
     def _placed(self, topic: TopicImage, index: int) -> Placed | None:
         found = self._partitions[topic.id, index].log
-        actual = self._logs.directory_id_of(found) if found is not None else None
+        actual = self._logs.directories.of(found).id if found is not None else None
         if actual is None or actual == topic.partitions[index].directory_of(self._node_id):
             return None
         return Placed(topic.id, index, actual)
@@ -158,7 +160,13 @@ class ReplicaManager:
             if everything or name in changed:
                 self._logs.update_config(partition.topic_partition, self._config_of(image, name))
 
-    # Failing directories.
+    # Directories.
+
+    def log_replaced(self, topic_partition: TopicPartition, moved: Log) -> None:
+        """The replica has moved to another directory."""
+        partition = self._by_name.get(topic_partition)
+        if partition is not None:
+            partition.log = moved
 
     def went_offline(self, topic_partitions: Iterable[TopicPartition]) -> None:
         for topic_partition in topic_partitions:

@@ -27,9 +27,7 @@ def api_versions_response(
     levels = image.features.levels
     return ApiVersionsResponse(
         api_keys=[
-            ApiVersion(
-                api_key=key, min_version=served.announced_min_version, max_version=served.max_version
-            )
+            ApiVersion(api_key=key, min_version=served.announced_min_version, max_version=served.max_version)
             for key, served in sorted(table.items())
         ],
         supported_features=[

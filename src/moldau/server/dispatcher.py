@@ -31,7 +31,7 @@ API_VERSIONS = 18
 PRODUCE = 0
 _SIZE = struct.Struct(">i")
 
-Handler = Callable[["Node", RequestContext, Any], "Message | None | Awaitable[Message | None]"]
+Handler = Callable[["Node", RequestContext, Any], "Message | Awaitable[Message | None] | None"]
 
 
 class ApiDispatcher:
@@ -74,7 +74,9 @@ class ApiDispatcher:
             raise CloseConnection(f"{served.api.name} version {header.api_version} is not served")
         return served
 
-    def _run(self, served: ServedApi, header: RequestHeader, context: RequestContext, request: Message) -> Answer:
+    def _run(
+        self, served: ServedApi, header: RequestHeader, context: RequestContext, request: Message
+    ) -> Answer:
         try:
             result = served.handle(self._node, context, request)
         except KafkaError as error:

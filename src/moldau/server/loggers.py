@@ -46,18 +46,9 @@ def describe_loggers(names: Collection[str] | None) -> list[ConfigEntryDescripti
     ]
 
 
-def check_logger(name: str, level: str | None) -> None:
-    """What may be asked: a logger that exists, and one of the levels; None asks for its removal."""
+def check_logger(name: str) -> None:
     if name not in logger_names():
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
-    if level is not None and level not in LEVELS:
-        raise KafkaError(
-            ErrorCode.INVALID_CONFIG,
-            f"Cannot set the log level of {name} to {level} as it is not a supported log level. "
-            f"Valid log levels are {', '.join(LEVELS)}",
-        )
-    if level is None and name == ROOT:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Removing the log level of the {ROOT} logger is not allowed")
 
 
 def set_level(name: str, level: str | None) -> None:

@@ -59,9 +59,7 @@ class Publisher:
             self.image = image
             self._release(lambda waiter: waiter.set_result(None), image.offset)
 
-    def _release(
-        self, release: Callable[[asyncio.Future[None]], object], up_to: int | None = None
-    ) -> None:
+    def _release(self, release: Callable[[asyncio.Future[None]], object], up_to: int | None = None) -> None:
         waiting = self._waiters
         self._waiters = [entry for entry in waiting if up_to is not None and entry[0] > up_to]
         for offset, waiter in waiting:

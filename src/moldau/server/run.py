@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 
 from moldau.base.broker_config import BrokerConfig
 from moldau.base.clock import SystemClock
-from moldau.base.config import ConfigError
 from moldau.base.errors import KafkaError
 from moldau.base.pool import ThreadPool
 from moldau.network.listener import ListenError
 from moldau.quorum.errors import UnusableMetadata
 from moldau.server.format import FormatError, format_storage, is_formatted
+from moldau.server.meta_properties import UnusableFolder
 from moldau.server.node import Node
 from moldau.storage.cleaner_runner import ProcessRunner
 from moldau.storage.disk import PosixDisk
@@ -28,6 +28,8 @@ from moldau.storage.disk import PosixDisk
 log = logging.getLogger(__name__)
 
 Ports = dict[str, int]
+
+_REFUSALS = (FormatError, ListenError, UnusableFolder, UnusableMetadata, KafkaError)
 
 
 class StartError(Exception):
@@ -43,7 +45,7 @@ def run_node(properties: Mapping[str, str], *, on_ready: Callable[[Ports], None]
         for warning in config.warnings:
             log.warning("%s", warning)
         return _run_loop(config, on_ready or (lambda ports: None))
-    except (ConfigError, FormatError, ListenError, UnusableMetadata, KafkaError) as error:
+    except _REFUSALS as error:
         raise StartError(str(error)) from error
     except OSError as error:
         raise StartError(f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")) from error
@@ -56,7 +58,7 @@ def format_if_needed(properties: Mapping[str, str]) -> None:
         disk = PosixDisk()
         if not is_formatted(disk, config):
             format_storage(disk, SystemClock(), random.SystemRandom(), config)
-    except (ConfigError, FormatError, UnusableMetadata, KafkaError) as error:
+    except _REFUSALS as error:
         raise StartError(str(error)) from error
     except OSError as error:
         raise StartError(f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")) from error
@@ -64,7 +66,7 @@ def format_if_needed(properties: Mapping[str, str]) -> None:
 
 def _run_loop(config: BrokerConfig, on_ready: Callable[[Ports], None]) -> int:
     try:
-        import uvloop  # noqa: PLC0415  a platform without it runs on asyncio's own loop
+        import uvloop
     except ImportError:
         return asyncio.run(_serve(config, on_ready))
     return uvloop.run(_serve(config, on_ready))

@@ -1,4 +1,4 @@
-"""Work that comes round again: each job is a task of the node's, and one that fails is logged and comes round again."""
+"""Work that comes round again and again; a job that fails is logged and comes round again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Scheduler:
         self._tasks: list[asyncio.Task[None]] = []
 
     def every(
-        self, interval_ms: int, work: Callable[[], Awaitable[None] | None], *, first_ms: int | None = None
+        self, interval_ms: int, work: Callable[[], Awaitable[object] | None], *, first_ms: int | None = None
     ) -> None:
         """Run `work` every `interval_ms` of loop time, the first time after `first_ms`."""
         delay = (interval_ms if first_ms is None else first_ms) / 1000
@@ -26,7 +26,7 @@ class Scheduler:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
-    async def _run(self, delay: float, interval: float, work: Callable[[], Awaitable[None] | None]) -> None:
+    async def _run(self, delay: float, interval: float, work: Callable[[], Awaitable[object] | None]) -> None:
         # A deadline far away would overflow the loop's timer; a day is as good as never.
         await asyncio.sleep(min(delay, 86_400.0))
         while True:
@@ -34,6 +34,6 @@ class Scheduler:
                 result = work()
                 if result is not None:
                     await result
-            except Exception:  # noqa: BLE001  background work must come round again whatever happened
+            except Exception:
                 log.exception("background work failed; it will be tried again")
             await asyncio.sleep(min(max(interval, 0.001), 86_400.0))

@@ -134,7 +134,9 @@ class Cluster:
         deadline = time.monotonic() + timeout
         while process.alive():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"the node still runs {timeout} s after {number.name}; see {self.log_file}")
+                raise TimeoutError(
+                    f"the node still runs {timeout} s after {number.name}; see {self.log_file}"
+                )
             time.sleep(0.002)
         self._process = None
 

@@ -115,7 +115,7 @@ class Launcher:
 
 
 def main() -> None:
-    from moldau.server import run  # noqa: F401, PLC0415  imported here, once, for all the forks
+    from moldau.server import run  # noqa: F401  imported here, once, for all the forks
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = socket.socket(fileno=int(os.environ.pop(_FD_ENV)))
@@ -163,7 +163,7 @@ def _fork_node(request: dict[str, Any], reports: int, channel: socket.socket) ->
 
 
 def _run_node(request: dict[str, Any], reports: int) -> int:
-    from moldau.server import run  # noqa: PLC0415  already imported by the launcher
+    from moldau.server import run
 
     log = os.open(request["log_file"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     null = os.open(os.devnull, os.O_RDONLY)

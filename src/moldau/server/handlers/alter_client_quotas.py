@@ -12,5 +12,7 @@ if TYPE_CHECKING:
     from moldau.server.node import Node
 
 
-def handle(node: Node, context: RequestContext, request: AlterClientQuotasRequest) -> Awaitable[AlterClientQuotasResponse]:
+def handle(
+    node: Node, context: RequestContext, request: AlterClientQuotasRequest
+) -> Awaitable[AlterClientQuotasResponse]:
     return node.controller_channel.alter_client_quotas(context, request)

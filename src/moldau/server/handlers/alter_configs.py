@@ -12,5 +12,7 @@ if TYPE_CHECKING:
     from moldau.server.node import Node
 
 
-def handle(node: Node, context: RequestContext, request: AlterConfigsRequest) -> Awaitable[AlterConfigsResponse]:
+def handle(
+    node: Node, context: RequestContext, request: AlterConfigsRequest
+) -> Awaitable[AlterConfigsResponse]:
     return node.controller_channel.alter_configs(context, request)

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from moldau.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
+from moldau.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
 from moldau.server.context import RequestContext
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
 
-def handle(node: Node, context: RequestContext, request: AlterPartitionReassignmentsRequest) -> Awaitable[AlterPartitionReassignmentsResponse]:
+def handle(
+    node: Node, context: RequestContext, request: AlterPartitionReassignmentsRequest
+) -> Awaitable[AlterPartitionReassignmentsResponse]:
     return node.controller_channel.alter_partition_reassignments(context, request)

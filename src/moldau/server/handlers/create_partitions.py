@@ -12,5 +12,7 @@ if TYPE_CHECKING:
     from moldau.server.node import Node
 
 
-def handle(node: Node, context: RequestContext, request: CreatePartitionsRequest) -> Awaitable[CreatePartitionsResponse]:
+def handle(
+    node: Node, context: RequestContext, request: CreatePartitionsRequest
+) -> Awaitable[CreatePartitionsResponse]:
     return node.controller_channel.create_partitions(context, request)

@@ -12,5 +12,7 @@ if TYPE_CHECKING:
     from moldau.server.node import Node
 
 
-def handle(node: Node, context: RequestContext, request: CreateTopicsRequest) -> Awaitable[CreateTopicsResponse]:
+def handle(
+    node: Node, context: RequestContext, request: CreateTopicsRequest
+) -> Awaitable[CreateTopicsResponse]:
     return node.controller_channel.create_topics(context, request)

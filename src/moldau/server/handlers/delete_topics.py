@@ -12,5 +12,7 @@ if TYPE_CHECKING:
     from moldau.server.node import Node
 
 
-def handle(node: Node, context: RequestContext, request: DeleteTopicsRequest) -> Awaitable[DeleteTopicsResponse]:
+def handle(
+    node: Node, context: RequestContext, request: DeleteTopicsRequest
+) -> Awaitable[DeleteTopicsResponse]:
     return node.controller_channel.delete_topics(context, request)

@@ -10,8 +10,8 @@ from moldau.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from moldau.server.roles import CONTROLLER
 from moldau.server.context import RequestContext
+from moldau.server.roles import CONTROLLER
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -23,7 +23,9 @@ CONTROLLERS = 2
 def handle(node: Node, context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     on_controller = node.role_of(context.listener_name) == CONTROLLER
     if request.endpoint_type not in (BROKERS, CONTROLLERS):
-        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
+        )
     if (request.endpoint_type == CONTROLLERS) != on_controller:
         raise KafkaError(
             ErrorCode.MISMATCHED_ENDPOINT_TYPE,
@@ -43,7 +45,9 @@ def handle(node: Node, context: RequestContext, request: DescribeClusterRequest)
     )
 
 
-def _brokers(node: Node, context: RequestContext, request: DescribeClusterRequest) -> list[DescribeClusterBroker]:
+def _brokers(
+    node: Node, context: RequestContext, request: DescribeClusterRequest
+) -> list[DescribeClusterBroker]:
     result = []
     for broker in node.image.cluster.brokers.values():
         endpoint = broker.endpoint(context.listener_name)

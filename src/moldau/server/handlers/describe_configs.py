@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32), versions 1 to 4: settings of topics, brokers, groups and the rest, with their sources."""
+"""DescribeConfigs (key 32), versions 1 to 4: settings of a resource and where each comes from."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=[_result(node, request, resource) for resource in request.resources])
+    return DescribeConfigsResponse(
+        results=[_result(node, request, resource) for resource in request.resources]
+    )
 
 
 def _result(
@@ -74,8 +76,12 @@ def _describe(node: Node, resource: DescribeConfigsResource) -> list[ConfigEntry
             return describe_group_configs(node.image.config(ResourceType.GROUP, name), node.config, names)
         case ResourceType.CLIENT_METRICS:
             if not name:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-            return describe_client_metrics_configs(node.image.config(ResourceType.CLIENT_METRICS, name), names)
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty"
+                )
+            return describe_client_metrics_configs(
+                node.image.config(ResourceType.CLIENT_METRICS, name), names
+            )
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
 
 

@@ -40,12 +40,12 @@ def _partition(node: Node, topic: str, index: int) -> PartitionResponse:
     producers = [
         ProducerState(
             producer_id=entry.producer_id,
-            producer_epoch=entry.producer_epoch,
+            producer_epoch=entry.epoch,
             last_sequence=entry.last_sequence,
             last_timestamp=entry.last_timestamp,
             coordinator_epoch=entry.coordinator_epoch,
-            current_txn_start_offset=entry.current_txn_first_offset,
+            current_txn_start_offset=entry.transaction_first_offset,
         )
-        for entry in log.active_producers()
+        for entry in log.producer_state.producers.values()
     ]
     return PartitionResponse(partition_index=index, active_producers=producers)

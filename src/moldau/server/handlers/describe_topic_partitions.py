@@ -58,7 +58,9 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic_name_problem(name) is not None:
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
-    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=name, is_internal=name in INTERNAL_TOPICS
+    )
 
 
 def _topic(image: MetadataImage, topic: TopicImage, page: range) -> DescribeTopicPartitionsResponseTopic:

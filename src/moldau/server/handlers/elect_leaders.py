@@ -12,5 +12,7 @@ if TYPE_CHECKING:
     from moldau.server.node import Node
 
 
-def handle(node: Node, context: RequestContext, request: ElectLeadersRequest) -> Awaitable[ElectLeadersResponse]:
+def handle(
+    node: Node, context: RequestContext, request: ElectLeadersRequest
+) -> Awaitable[ElectLeadersResponse]:
     return node.controller_channel.elect_leaders(context, request)

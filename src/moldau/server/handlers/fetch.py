@@ -140,7 +140,9 @@ class _Fetch:
         self.size += found.size
         answer.records = found.parts
         if self.request.isolation_level == READ_COMMITTED:
-            aborted = log.aborted_transactions(asked.fetch_offset, log.last_stable_offset) if found.size else ()
+            aborted = (
+                log.aborted_transactions(asked.fetch_offset, log.last_stable_offset) if found.size else ()
+            )
             answer.aborted_transactions = [
                 AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
                 for each in aborted

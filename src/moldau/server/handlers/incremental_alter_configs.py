@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.dynamic_config import SET
+from moldau.base.errors import KafkaError
+from moldau.controller.log_levels import check_log_levels
 from moldau.metadata.image import ResourceType
 from moldau.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -20,9 +22,6 @@ from moldau.server.loggers import check_logger, set_level
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
-
-SET = 0
-DELETE = 1
 
 
 async def handle(
@@ -44,26 +43,13 @@ def _alter_loggers(
         resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
     )
     try:
-        if resource.resource_name != str(node.id):
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"Unexpected broker id, expected {node.id}, but received {resource.resource_name}",
-            )
-        wanted = {config.name: _level(config.config_operation, config.value) for config in resource.configs}
-        for name, level in wanted.items():
-            check_logger(name, level)
+        check_log_levels(resource, node.id)
+        for change in resource.configs:
+            check_logger(change.name)
         if not validate_only:
-            for name, level in wanted.items():
-                set_level(name, level)
+            for change in resource.configs:
+                set_level(change.name, change.value if change.config_operation == SET else None)
     except KafkaError as error:
         answer.error_code = error.code
         answer.error_message = error.message
     return answer
-
-
-def _level(operation: int, value: str | None) -> str | None:
-    if operation == DELETE:
-        return None
-    if operation != SET or value is None:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "A log level can only be set or deleted")
-    return value

@@ -86,7 +86,7 @@ async def _find(
 
 
 def _position(log: Log, offset: int) -> TimestampOffset:
-    return TimestampOffset(-1, offset, log.leader_epochs.epoch_for_offset(offset))
+    return TimestampOffset(-1, offset, log.leader_epochs.epoch_for(offset))
 
 
 def _found(index: int, found: TimestampOffset) -> ListOffsetsPartitionResponse:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from moldau.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse
+from moldau.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from moldau.server.context import RequestContext
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
 
-def handle(node: Node, context: RequestContext, request: ListPartitionReassignmentsRequest) -> Awaitable[ListPartitionReassignmentsResponse]:
+def handle(
+    node: Node, context: RequestContext, request: ListPartitionReassignmentsRequest
+) -> Awaitable[ListPartitionReassignmentsResponse]:
     return node.controller_channel.list_partition_reassignments(context, request)

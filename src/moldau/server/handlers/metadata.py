@@ -126,7 +126,9 @@ def _topic(image: MetadataImage, topic: TopicImage, version: int) -> MetadataRes
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[_partition(image, index, each, version) for index, each in sorted(topic.partitions.items())],
+        partitions=[
+            _partition(image, index, each, version) for index, each in sorted(topic.partitions.items())
+        ],
     )
 
 
@@ -135,7 +137,11 @@ def offline_replicas(image: MetadataImage, partition: PartitionRegistration) -> 
     offline = []
     for replica in partition.replicas:
         broker = image.cluster.brokers.get(replica)
-        if broker is None or broker.fenced or not broker.has_online_directory(partition.directory_of(replica)):
+        if (
+            broker is None
+            or broker.fenced
+            or not broker.has_online_directory(partition.directory_of(replica))
+        ):
             offline.append(replica)
     return offline
 

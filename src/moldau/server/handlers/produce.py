@@ -39,7 +39,7 @@ _INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sh
 
 def handle(
     node: Node, context: RequestContext, request: ProduceRequest
-) -> ProduceResponse | None | Awaitable[ProduceResponse | None]:
+) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     work = _Produce(node, context, request)
     if request.acks not in (-1, 0, 1):
         return work.refuse_all(KafkaError(ErrorCode.INVALID_REQUIRED_ACKS))
@@ -130,7 +130,7 @@ class _Produce:
         self._check_batch(data)
         if data.records is None or not log.needs_offload(data.records):
             return False
-        data.records = await self.node.pool.run(log.prepare, data.records)
+        data.records = memoryview(await self.node.pool.run(log.prepare, data.records))
         return True
 
     def _append(

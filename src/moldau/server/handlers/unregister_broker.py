@@ -12,5 +12,7 @@ if TYPE_CHECKING:
     from moldau.server.node import Node
 
 
-def handle(node: Node, context: RequestContext, request: UnregisterBrokerRequest) -> Awaitable[UnregisterBrokerResponse]:
+def handle(
+    node: Node, context: RequestContext, request: UnregisterBrokerRequest
+) -> Awaitable[UnregisterBrokerResponse]:
     return node.controller_channel.unregister_broker(context, request)

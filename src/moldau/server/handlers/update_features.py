@@ -12,5 +12,7 @@ if TYPE_CHECKING:
     from moldau.server.node import Node
 
 
-def handle(node: Node, context: RequestContext, request: UpdateFeaturesRequest) -> Awaitable[UpdateFeaturesResponse]:
+def handle(
+    node: Node, context: RequestContext, request: UpdateFeaturesRequest
+) -> Awaitable[UpdateFeaturesResponse]:
     return node.controller_channel.update_features(context, request)

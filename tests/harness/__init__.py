@@ -1,1 +1,1 @@
-"""What tests of several folders share: Apache Kafka as an oracle, raw frames, batches made by hand, waiting."""
+"""What several folders of tests share: Apache Kafka as an oracle, raw frames, batches by hand, waiting."""

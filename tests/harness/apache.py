@@ -104,7 +104,7 @@ class ApacheCluster:
         self.port = self.port or free_port()
         self.controller_port = self.controller_port or free_port()
         properties = self._write_properties()
-        self._format(properties)
+        self._format_if_needed(properties)
         said_before = self.log_file.stat().st_size if self.log_file.exists() else 0
         command = java_command(self.libs, "kafka.Kafka", str(properties), heap="512m")
         command.insert(1, f"-Dlog4j2.configurationFile={self._write('log4j2.properties', _LOGGING)}")
@@ -149,9 +149,12 @@ class ApacheCluster:
         process.wait(timeout)
         self._process = None
 
-    def _format(self, properties: Path) -> None:
+    def _format_if_needed(self, properties: Path) -> None:
+        folders = self._overrides.get("log.dirs", str(self.data_dir / "logs")).split(",")
+        if (Path(folders[0]) / "meta.properties").exists():
+            return
         cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "x")
-        arguments = ["format", "-t", cluster_id, "-c", str(properties), "--standalone", "--ignore-formatted"]
+        arguments = ["format", "-t", cluster_id, "-c", str(properties), "--standalone"]
         command = java_command(self.libs, "kafka.tools.StorageTool", *arguments)
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0:

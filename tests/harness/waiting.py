@@ -9,7 +9,9 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(condition: Callable[[], T], *, timeout: float = 15.0, every: float = 0.05, what: str = "") -> T:
+def eventually(
+    condition: Callable[[], T], *, timeout: float = 15.0, every: float = 0.05, what: str = ""
+) -> T:
     """The first truthy answer of `condition`; fails with the last answer when the deadline passes."""
     deadline = time.monotonic() + timeout
     while True:

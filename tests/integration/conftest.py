@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.harness.apache import ApacheCluster
 
 from moldau.testing import Cluster
+from tests.harness.apache import ApacheCluster
 
 Node = Cluster | ApacheCluster
 StartNode = Callable[..., Node]

@@ -49,12 +49,16 @@ async def consume(bootstrap: str, partitions: list[TopicPartition], count: int) 
 
 
 @pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
-def test_every_codec_brings_records_back_as_they_were_sent(codec: str | None, bootstrap: str, topic: str) -> None:
+def test_every_codec_brings_records_back_as_they_were_sent(
+    codec: str | None, bootstrap: str, topic: str
+) -> None:
     now = int(time.time() * 1000)
 
     async def work() -> list[ConsumerRecord]:
         await create(bootstrap, topic)
-        async with AIOKafkaProducer(bootstrap_servers=bootstrap, compression_type=codec, linger_ms=20) as producer:
+        async with AIOKafkaProducer(
+            bootstrap_servers=bootstrap, compression_type=codec, linger_ms=20
+        ) as producer:
             for n in range(200):
                 headers = [("n", str(n).encode())]
                 value, key = f"value {n} ".encode() * 20, f"key-{n}".encode()
@@ -182,7 +186,9 @@ def test_fifty_partitions(bootstrap: str, topic: str) -> None:
                 await producer.send(topic, str(partition).encode(), partition=partition)
         return await consume(bootstrap, [TopicPartition(topic, p) for p in range(50)], 50)
 
-    assert sorted((record.partition, int(record.value)) for record in run(work)) == [(p, p) for p in range(50)]
+    assert sorted((record.partition, int(record.value)) for record in run(work)) == [
+        (p, p) for p in range(50)
+    ]
 
 
 def test_producing_creates_the_topic(bootstrap: str, topic: str) -> None:

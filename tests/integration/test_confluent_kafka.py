@@ -100,7 +100,12 @@ def test_every_codec_brings_records_back_as_they_were_sent(
     create(topic)
     now = int(time.time() * 1000)
     records = [
-        {"key": f"key-{n % 7}", "value": f"value {n} " * 20, "headers": [("n", str(n).encode())], "timestamp": now + n}
+        {
+            "key": f"key-{n % 7}",
+            "value": f"value {n} " * 20,
+            "headers": [("n", str(n).encode())],
+            "timestamp": now + n,
+        }
         for n in range(500)
     ]
     producer = new_producer(bootstrap, **{"compression.type": codec})
@@ -126,9 +131,7 @@ def test_a_topic_with_a_codec_of_its_own_is_recompressed(
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
-def test_acks(
-    acks: str, bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer
-) -> None:
+def test_acks(acks: str, bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer) -> None:
     create(topic)
     produce(new_producer(bootstrap, acks=acks), topic, [{"value": str(n)} for n in range(100)])
     messages = consume(consumer, from_start(topic), 100)
@@ -149,7 +152,13 @@ def test_headers_keep_order_repeats_nulls_and_empties(
     bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer
 ) -> None:
     create(topic)
-    headers = [("trace", b"1"), ("trace", b"2"), ("nothing", None), ("empty", b""), ("žluťoučký", b"\x00\xff")]
+    headers = [
+        ("trace", b"1"),
+        ("trace", b"2"),
+        ("nothing", None),
+        ("empty", b""),
+        ("žluťoučký", b"\x00\xff"),
+    ]
     produce(new_producer(bootstrap), topic, [{"value": b"v", "headers": headers}])
     assert consume(consumer, from_start(topic), 1)[0].headers() == headers
 
@@ -219,7 +228,9 @@ def test_a_thousand_partitions(
     produce(producer, topic, [{"value": str(p), "partition": p} for p in range(1000)])
     everything = [TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(1000)]
     messages = consume(consumer, everything, 1000)
-    assert sorted((m.partition(), int(m.value()), m.offset()) for m in messages) == [(p, p, 0) for p in range(1000)]
+    assert sorted((m.partition(), int(m.value()), m.offset()) for m in messages) == [
+        (p, p, 0) for p in range(1000)
+    ]
     admin.delete_topics([topic])[topic].result(60)
 
 
@@ -227,7 +238,9 @@ def test_an_idempotent_producer_with_many_in_flight_keeps_the_order(
     bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer
 ) -> None:
     create(topic, partitions=3)
-    producer = new_producer(bootstrap, **{"enable.idempotence": True, "batch.num.messages": 50, "linger.ms": 0})
+    producer = new_producer(
+        bootstrap, **{"enable.idempotence": True, "batch.num.messages": 50, "linger.ms": 0}
+    )
     reports = produce(producer, topic, [{"value": str(n), "partition": n % 3} for n in range(6000)])
     assert len(reports) == 6000
     messages = consume(consumer, [TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(3)], 6000)
@@ -349,7 +362,9 @@ def test_producing_to_an_unknown_topic_creates_it(bootstrap: str, topic: str, ad
 def test_asking_about_an_unknown_topic_is_an_error_and_creates_nothing(
     topic: str, consumer: Consumer, admin: AdminClient
 ) -> None:
-    assert consumer.list_topics(topic, timeout=10).topics[topic].error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+    assert (
+        consumer.list_topics(topic, timeout=10).topics[topic].error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+    )
     with pytest.raises(KafkaException) as refused:
         consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=2)
     assert refused.value.args[0].code() in (KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)

@@ -72,7 +72,9 @@ def configs(admin: AdminClient, kind: ResourceType, name: str) -> dict[str, Conf
     return admin.describe_configs([resource])[resource].result(10)
 
 
-def alter(admin: AdminClient, kind: ResourceType, name: str, *changes: tuple[str, str | None, AlterConfigOpType]) -> Any:
+def alter(
+    admin: AdminClient, kind: ResourceType, name: str, *changes: tuple[str, str | None, AlterConfigOpType]
+) -> Any:
     entries = [ConfigEntry(key, value, incremental_operation=operation) for key, value, operation in changes]
     resource = ConfigResource(kind, name, incremental_configs=entries)
     return admin.incremental_alter_configs([resource])[resource]
@@ -96,7 +98,9 @@ def test_create_list_describe_and_delete_a_topic(admin: AdminClient, topic: str)
     eventually(lambda: topic not in admin.list_topics(timeout=10).topics)
 
 
-def test_a_topic_made_again_is_empty_and_has_another_id(admin: AdminClient, bootstrap: str, topic: str) -> None:
+def test_a_topic_made_again_is_empty_and_has_another_id(
+    admin: AdminClient, bootstrap: str, topic: str
+) -> None:
     def topic_id() -> Uuid:
         return admin.describe_topics(TopicCollection([topic]))[topic].result(10).topic_id
 
@@ -141,7 +145,9 @@ def test_impossible_replication_is_refused(admin: AdminClient, topic: str) -> No
     assert error_of(future).code() == KafkaError.INVALID_REPLICATION_FACTOR
 
 
-def test_partition_counts_of_the_default_and_of_an_assignment(admin: AdminClient, topic: str, broker_id: str) -> None:
+def test_partition_counts_of_the_default_and_of_an_assignment(
+    admin: AdminClient, topic: str, broker_id: str
+) -> None:
     by_default, assigned = f"{topic}-default", f"{topic}-assigned"
     admin.create_topics([NewTopic(by_default)])[by_default].result(10)
     placed = NewTopic(assigned, num_partitions=2, replica_assignment=[[int(broker_id)], [int(broker_id)]])
@@ -157,7 +163,8 @@ def test_an_assignment_to_an_unknown_broker_is_refused(admin: AdminClient, topic
 
 
 @pytest.mark.parametrize(
-    "config", [{"no.such.config": "1"}, {"retention.ms": "soon"}, {"cleanup.policy": "shred"}, {"segment.bytes": "1"}]
+    "config",
+    [{"no.such.config": "1"}, {"retention.ms": "soon"}, {"cleanup.policy": "shred"}, {"segment.bytes": "1"}],
 )
 def test_invalid_topic_configs_are_refused(admin: AdminClient, topic: str, config: dict[str, str]) -> None:
     error = error_of(admin.create_topics([NewTopic(topic, num_partitions=1, config=config)])[topic])
@@ -211,10 +218,16 @@ def test_topic_configs_are_changed_one_by_one(admin: AdminClient, topic: str) ->
         return {name: described[name].value for name in ("retention.ms", "cleanup.policy", "segment.bytes")}
 
     create(admin, topic, segment_bytes="2097152")
-    alter(admin, ResourceType.TOPIC, topic, ("retention.ms", "1000", SET), ("cleanup.policy", "compact", APPEND)).result(10)
+    alter(
+        admin, ResourceType.TOPIC, topic, ("retention.ms", "1000", SET), ("cleanup.policy", "compact", APPEND)
+    ).result(10)
     expected = {"retention.ms": "1000", "cleanup.policy": "delete,compact", "segment.bytes": "2097152"}
     eventually(lambda: values() == expected, what=str(expected))
-    changes = [("retention.ms", None, DELETE), ("cleanup.policy", "delete", SUBTRACT), ("segment.bytes", None, DELETE)]
+    changes = [
+        ("retention.ms", None, DELETE),
+        ("cleanup.policy", "delete", SUBTRACT),
+        ("segment.bytes", None, DELETE),
+    ]
     alter(admin, ResourceType.TOPIC, topic, *changes).result(10)
     expected = {"retention.ms": "604800000", "cleanup.policy": "compact", "segment.bytes": "1073741824"}
     eventually(lambda: values() == expected, what=str(expected))
@@ -232,7 +245,9 @@ def test_the_older_alter_configs_replaces_everything(admin: AdminClient, topic: 
     eventually(replaced)
 
 
-@pytest.mark.parametrize(("name", "value"), [("no.such.config", "1"), ("retention.ms", "soon"), ("segment.bytes", "-5")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("no.such.config", "1"), ("retention.ms", "soon"), ("segment.bytes", "-5")]
+)
 def test_a_bad_topic_config_changes_nothing(admin: AdminClient, topic: str, name: str, value: str) -> None:
     create(admin, topic)
     future = alter(admin, ResourceType.TOPIC, topic, ("retention.bytes", "5000", SET), (name, value, SET))
@@ -282,7 +297,10 @@ def test_broker_configs_are_changed_without_a_restart(admin: AdminClient, broker
     alter(admin, ResourceType.BROKER, broker_id, ("background.threads", "14", SET)).result(10)
     eventually(lambda: threads() == ("14", ConfigSource.DYNAMIC_BROKER_CONFIG.value), what="the new value")
     entry = configs(admin, ResourceType.BROKER, broker_id)["background.threads"]
-    assert [(s.value, s.source) for s in entry.synonyms.values()][-1] == ("10", ConfigSource.DEFAULT_CONFIG.value)
+    assert [(s.value, s.source) for s in entry.synonyms.values()][-1] == (
+        "10",
+        ConfigSource.DEFAULT_CONFIG.value,
+    )
     alter(admin, ResourceType.BROKER, broker_id, ("background.threads", None, DELETE)).result(10)
     eventually(lambda: threads() == ("10", ConfigSource.DEFAULT_CONFIG.value), what="the default again")
 
@@ -296,7 +314,9 @@ def test_bad_broker_configs_are_refused(admin: AdminClient, broker_id: str, name
     assert name in error.str() or value in error.str()
 
 
-def test_list_offsets_by_position_time_and_max_timestamp(admin: AdminClient, bootstrap: str, topic: str) -> None:
+def test_list_offsets_by_position_time_and_max_timestamp(
+    admin: AdminClient, bootstrap: str, topic: str
+) -> None:
     create(admin, topic)
     now = int(time.time() * 1000)
     produce(bootstrap, topic, 50, first_timestamp=now)
@@ -313,7 +333,9 @@ def test_list_offsets_by_position_time_and_max_timestamp(admin: AdminClient, boo
     assert listed(OffsetSpec.for_timestamp(now + 10_000))[0] == -1
 
 
-def test_the_max_timestamp_need_not_be_the_last_record(admin: AdminClient, bootstrap: str, topic: str) -> None:
+def test_the_max_timestamp_need_not_be_the_last_record(
+    admin: AdminClient, bootstrap: str, topic: str
+) -> None:
     create(admin, topic)
     now = int(time.time() * 1000)
     producer = Producer({"bootstrap.servers": bootstrap})

@@ -93,7 +93,9 @@ def test_every_codec_brings_records_back_as_they_were_sent(
     now = int(time.time() * 1000)
     for n in range(300):
         headers = [("n", str(n).encode()), ("empty", b"")]
-        producer.send(topic, f"value {n} ".encode() * 20, key=f"key-{n}".encode(), headers=headers, timestamp_ms=now + n)
+        producer.send(
+            topic, f"value {n} ".encode() * 20, key=f"key-{n}".encode(), headers=headers, timestamp_ms=now + n
+        )
     producer.flush(30)
     records = consume(consumer, [TopicPartition(topic, 0)], 300)
     for n, record in enumerate(records):

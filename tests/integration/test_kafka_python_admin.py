@@ -104,7 +104,9 @@ def test_configs_of_a_topic_incremental_and_older(admin: KafkaAdminClient, topic
     create(admin, topic, max_message_bytes="5000")
     for incremental in (True, False):
         value = "60000" if incremental else "70000"
-        admin.alter_configs([ConfigResource("TOPIC", topic, {"retention.ms": value})], incremental=incremental)
+        admin.alter_configs(
+            [ConfigResource("TOPIC", topic, {"retention.ms": value})], incremental=incremental
+        )
         eventually(lambda value=value: config(admin, "TOPIC", topic, "retention.ms")["value"] == value)
         assert config(admin, "TOPIC", topic, "max.message.bytes")["value"] == "5000"
     admin.reset_configs([ConfigResource("TOPIC", topic, ["retention.ms", "max.message.bytes"])])
@@ -187,7 +189,9 @@ def test_log_dirs_hold_the_partitions(
     assert folder["error_code"] == 0
     assert folder["log_dir"].startswith("/")
     [described] = folder["topics"]
-    sizes = {partition["partition_index"]: partition["partition_size"] for partition in described["partitions"]}
+    sizes = {
+        partition["partition_index"]: partition["partition_size"] for partition in described["partitions"]
+    }
     assert sizes[0] > 100
     assert sizes[1] == 0
     assert folder["total_bytes"] >= folder["usable_bytes"] > 0
@@ -256,5 +260,7 @@ def test_an_election_is_not_needed(admin: KafkaAdminClient, topic: str) -> None:
 def test_acls_need_an_authorizer(admin: KafkaAdminClient) -> None:
     anything = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
     with pytest.raises(SecurityDisabledError):
-        _, error = admin.describe_acls(ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, anything))
+        _, error = admin.describe_acls(
+            ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, anything)
+        )
         raise error

@@ -11,7 +11,9 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-pytestmark = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed (apt install kcat)")
+pytestmark = pytest.mark.skipif(
+    shutil.which("kcat") is None, reason="kcat is not installed (apt install kcat)"
+)
 
 Kcat = Callable[..., str]
 
@@ -77,7 +79,9 @@ def test_offsets_by_time(kcat: Kcat, topic: str, create: Callable[..., None]) ->
     assert kcat("-Q", "-t", f"{topic}:0:-2") == f"{topic} [0] offset 0\n"
 
 
-@pytest.mark.parametrize(("start", "expected"), [("2", "3\n4\n5\n"), ("-2", "4\n5\n"), ("s@1000", "1\n2\n3\n4\n5\n")])
+@pytest.mark.parametrize(
+    ("start", "expected"), [("2", "3\n4\n5\n"), ("-2", "4\n5\n"), ("s@1000", "1\n2\n3\n4\n5\n")]
+)
 def test_starting_in_the_middle(
     start: str, expected: str, kcat: Kcat, topic: str, create: Callable[..., None]
 ) -> None:
@@ -89,7 +93,18 @@ def test_starting_in_the_middle(
 def test_an_idempotent_producer(kcat: Kcat, topic: str, create: Callable[..., None]) -> None:
     create(topic)
     lines = "".join(f"{n}\n" for n in range(5000))
-    kcat("-P", "-t", topic, "-p", "0", "-X", "enable.idempotence=true", "-X", "batch.num.messages=100", stdin=lines)
+    kcat(
+        "-P",
+        "-t",
+        topic,
+        "-p",
+        "0",
+        "-X",
+        "enable.idempotence=true",
+        "-X",
+        "batch.num.messages=100",
+        stdin=lines,
+    )
     assert kcat("-C", "-t", topic, "-p", "0", "-o", "beginning", "-e", "-q") == lines
 
 

@@ -38,8 +38,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Lines with their continuations joined, without comments and empty ones; numbered for error messages."""
-    pending: list[str] = []
-    start = 0
+    pending, start = "", 0
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         line = raw.lstrip(_BLANK)
         if not pending:
@@ -47,12 +46,12 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
                 continue
             start = number
         if _continues(line):
-            pending.append(line[:-1])
+            pending += line[:-1]
             continue
-        yield start, "".join(pending) + line
-        pending = []
+        yield start, pending + line
+        pending = ""
     if pending:
-        yield start, "".join(pending)
+        yield start, pending
 
 
 def _continues(line: str) -> bool:

@@ -28,6 +28,7 @@ from moldau.base.properties import PropertiesError, format_properties, load_prop
         ("a=one\\\\\nb=2", {"a": "one\\", "b": "2"}),
         ("a=one\\", {"a": "one"}),
         ("#c\\\nb=2", {"b": "2"}),
+        ("\\\n#c\nb=2", {"b": "2"}),
         ("a=1\r\nb=2\rc=3", {"a": "1", "b": "2", "c": "3"}),
         ("a=\\t\\n\\r\\f\\z", {"a": "\t\n\r\fz"}),
         ("a=\\u00e9\\u20AC", {"a": "é€"}),

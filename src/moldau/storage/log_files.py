@@ -21,7 +21,7 @@ from typing import NamedTuple
 from moldau.base.clock import Clock
 from moldau.base.errors import KafkaError
 from moldau.base.ids import Randomness, TopicPartition, Uuid
-from moldau.protocol.records import CorruptBatch, check_crc
+from moldau.protocol.records import CorruptBatch
 from moldau.storage.disk import storage_failure
 from moldau.storage.epochs import LeaderEpochs
 from moldau.storage.log_config import LogConfig
@@ -30,9 +30,9 @@ from moldau.storage.partition_metadata import sync_topic_id
 from moldau.storage.producer_snapshot import ProducerSnapshots
 from moldau.storage.producer_state import ProducerState
 from moldau.storage.segment import MAX_RELATIVE_OFFSET, Segment
-from moldau.storage.segment_files import CLEANED, DELETED, SWAP
+from moldau.storage.segment_files import CLEANED, DELETED, LOG, SWAP
 from moldau.storage.segment_list import SegmentList
-from moldau.storage.segment_read import damaged
+from moldau.storage.segment_read import verify_batch
 
 logger = logging.getLogger(__name__)
 
@@ -282,10 +282,11 @@ class LogFiles:
     def check(self) -> int:
         """Verify all batches of the closed segments. Damage is logged, and met again by reads; how many."""
         found = 0
-        for segment in self._list.items[:-1]:
+        segments = self._list
+        for number, segment in enumerate(segments.items[:-1]):
             generation = self._generation
             try:
-                damage = _check_segment(segment)
+                damage = _check_segment(segment, segments.end_of(number, self.log_end_offset))
             except OSError as error:
                 if generation == self._generation:
                     raise self._failure(error) from error
@@ -315,13 +316,16 @@ class LogFiles:
         return storage_failure(error, self.directory)
 
 
-def _check_segment(segment: Segment) -> list[str]:
+def _check_segment(segment: Segment, end_offset: int) -> list[str]:
     damage: list[str] = []
+    path, next_offset = segment.path(LOG), segment.base_offset
     try:
         for batch in segment.batches():
-            if not check_crc(batch.data, 0, batch.header):
-                why = "the checksum does not match"
-                damage.append(str(damaged(segment.path("log"), batch.position, why)))
+            try:
+                verify_batch(path, batch.position, batch.data, batch.header, next_offset, end_offset)
+                next_offset = batch.header.next_offset
+            except CorruptBatch as error:
+                damage.append(str(error))
     except CorruptBatch as error:
         damage.append(str(error))
     return damage

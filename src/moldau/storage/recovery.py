@@ -17,7 +17,7 @@ import logging
 from collections.abc import Sequence
 
 from moldau.base.ids import TopicPartition
-from moldau.protocol.records import CorruptBatch, check_crc
+from moldau.protocol.records import CorruptBatch
 from moldau.storage.epochs import LeaderEpochs
 from moldau.storage.leftovers import settle_leftovers
 from moldau.storage.log_config import LogConfig
@@ -29,7 +29,7 @@ from moldau.storage.producer_state import ProducerState
 from moldau.storage.segment import MAX_RELATIVE_OFFSET, Segment, StoredBatch
 from moldau.storage.segment_files import LOG, OFFSET_INDEX, TXN_INDEX, file_name
 from moldau.storage.segment_list import SegmentList
-from moldau.storage.segment_read import damaged
+from moldau.storage.segment_read import verify_batch
 
 logger = logging.getLogger(__name__)
 
@@ -144,18 +144,23 @@ class Recovery:
             segment = self._segments[place]
             if place > number:
                 self._take_snapshot(segment.base_offset)
-            if self._recover(segment):
+            if self._recover(segment, self._end_of(place)):
                 self._remove(self._segments[place + 1 :])
                 return
 
-    def _recover(self, segment: Segment) -> bool:
+    def _end_of(self, place: int) -> int:
+        """The offset that no batch of a segment can reach."""
+        following = [segment.base_offset for segment in self._segments[place + 1 : place + 2]]
+        return min([self._segments[place].base_offset + MAX_RELATIVE_OFFSET + 1, *following])
+
+    def _recover(self, segment: Segment, end_offset: int) -> bool:
         """Build the indexes anew and cut what is damaged; was there anything to cut?"""
         end, valid = segment.size, 0
         segment.reset_indexes(transactions=True)
-        next_offset = segment.base_offset
+        path, next_offset = segment.path(LOG), segment.base_offset
         try:
             for batch in segment.batches(0, end):
-                _check_batch(segment, batch, next_offset)
+                verify_batch(path, batch.position, batch.data, batch.header, next_offset, end_offset)
                 segment.index_batch(batch.header, batch.position)
                 self._note(segment, batch)
                 next_offset = batch.header.next_offset
@@ -226,17 +231,3 @@ class Recovery:
             self._snapshots.write(offset, self._producers.to_snapshot(), sync=True)
         except OSError as error:
             logger.warning("%s: no producer snapshot at %d: %s", self._directory, offset, error)
-
-
-def _check_batch(segment: Segment, batch: StoredBatch, next_offset: int) -> None:
-    header = batch.header
-    if not check_crc(batch.data, 0, header):
-        raise damaged(segment.path(LOG), batch.position, "the checksum does not match")
-    if header.base_offset < next_offset or header.last_offset_delta < 0:
-        raise damaged(
-            segment.path(LOG), batch.position, f"offset {header.base_offset} after {next_offset - 1}"
-        )
-    if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-        raise damaged(
-            segment.path(LOG), batch.position, f"offset {header.last_offset} is too far from the first"
-        )

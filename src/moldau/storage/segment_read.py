@@ -103,6 +103,7 @@ class SegmentReader:
         start, data, first = self._find_start(file, offset, max_bytes, size, blocking)
         if first is None:
             return None
+        _check_place(file.path, start, first, first.base_offset, end_offset)
         room = min(max(max_bytes, first.size_in_bytes) if min_one_batch else max_bytes, size - start)
         if (upper_bound is not None and first.base_offset >= upper_bound) or first.size_in_bytes > room:
             return SegmentRead(memoryview(b""), start, first.base_offset, offset)
@@ -112,7 +113,7 @@ class SegmentReader:
         if upper_bound is None and start + len(data) == size and self._is_verified(start, size, blocking):
             length, next_offset = len(data), end_offset
         else:
-            length, next_offset = self._whole_batches(data, start, first, upper_bound, blocking)
+            length, next_offset = self._whole_batches(data, start, first, upper_bound, end_offset, blocking)
         self._cursors.put(next_offset, start + length)
         return SegmentRead(data[:length], start, first.base_offset, next_offset)
 
@@ -121,20 +122,27 @@ class SegmentReader:
     ) -> tuple[int, memoryview, BatchHeader | None]:
         """Where the first batch lies that is wanted, some bytes from there on, and its header."""
         position = self._cursors.get(offset)
-        ahead = 0
+        ahead, expected = 0, offset
         if position is None:
             position = self._index.lookup(offset, blocking=blocking).position
-            ahead = _SEARCH_BLOCK
+            ahead, expected = _SEARCH_BLOCK, self._files.base_offset
         while size - position >= BATCH_HEADER_SIZE:
             wanted = min(max(max_bytes, BATCH_HEADER_SIZE) + ahead, size - position)
             data = self._fetch(file, wanted, position, blocking)
             here = 0
             while len(data) - here >= BATCH_HEADER_SIZE:
                 header = _header_at(file.path, data, here, position)
+                if header.size_in_bytes > size - position - here:
+                    raise damaged(file.path, position + here, "a batch goes on behind the end of the file")
+                if header.base_offset < expected:
+                    raise damaged(file.path, position + here, f"offset {header.base_offset} is too low")
                 if header.last_offset >= offset:
                     return position + here, data[here:], header
+                expected = header.next_offset
                 here += header.size_in_bytes
             position += here
+        if position < size:
+            raise damaged(file.path, position, "the file ends inside a batch")
         return position, memoryview(b""), None
 
     def _fetch(self, file: File, size: int, position: int, blocking: bool) -> memoryview:
@@ -154,22 +162,28 @@ class SegmentReader:
         return self._verified.covers(start, end) and not (blocking and self.closed)
 
     def _whole_batches(
-        self, data: memoryview, start: int, first: BatchHeader, upper_bound: int | None, blocking: bool
+        self,
+        data: memoryview,
+        start: int,
+        first: BatchHeader,
+        upper_bound: int | None,
+        end_offset: int,
+        blocking: bool,
     ) -> tuple[int, int]:
         """How many bytes of `data` are whole batches below the bound, and the offset behind them."""
         if not self._is_verified(start, start + len(data), blocking):
-            length, next_offset = self._walk(data, start, 0, upper_bound, verify=True)
+            length, next_offset = self._walk(data, start, 0, upper_bound, verify_to=end_offset)
             self._verified.add(start, start + length)
             return length, next_offset
         if len(data) < first.size_in_bytes * _FEW_BATCHES:
-            return self._walk(data, start, 0, upper_bound, verify=False)
+            return self._walk(data, start, 0, upper_bound)
         limit = len(data)
         while True:
             indexed = self._index.batch_before(start + limit - 1, blocking=blocking)
             if upper_bound is not None:
                 indexed = min(indexed, self._index.lookup(upper_bound - 1, blocking=blocking).position)
             here = max(0, indexed - start)
-            length, next_offset = self._walk(data, start, here, upper_bound, verify=False)
+            length, next_offset = self._walk(data, start, here, upper_bound)
             if length > here or here == 0:
                 return length, next_offset
             # The indexed batch is not whole any more: begin one earlier, for the offset of the last whole
@@ -177,8 +191,15 @@ class SegmentReader:
             limit = here
 
     def _walk(
-        self, data: memoryview, start: int, here: int, upper_bound: int | None, *, verify: bool
+        self,
+        data: memoryview,
+        start: int,
+        here: int,
+        upper_bound: int | None,
+        *,
+        verify_to: int | None = None,
     ) -> tuple[int, int]:
+        """With `verify_to`, the offset where the segment ends, everything in a batch is checked."""
         path = self._files.path(LOG)
         begin, next_offset = here, -1
         while len(data) - here >= BATCH_HEADER_SIZE:
@@ -186,8 +207,8 @@ class SegmentReader:
                 header = _header_at(path, data, here, start)
                 if header.size_in_bytes > len(data) - here:
                     break
-                if verify and not check_crc(data, here, header):
-                    raise damaged(path, start + here, "the checksum does not match")
+                if verify_to is not None:
+                    verify_batch(path, start + here, data[here:], header, next_offset, verify_to)
             except CorruptBatch:
                 if here == begin:
                     raise
@@ -202,6 +223,21 @@ class SegmentReader:
 
 def damaged(path: str, position: int, why: str) -> CorruptBatch:
     return CorruptBatch(f"{path} at position {position}: {why}")
+
+
+def verify_batch(
+    path: str, position: int, data: memoryview, header: BatchHeader, least: int, end_offset: int
+) -> None:
+    """`CorruptBatch` unless the checksum is right and the offsets lie in `[least, end_offset)`."""
+    if not check_crc(data, 0, header):
+        raise damaged(path, position, "the checksum does not match")
+    _check_place(path, position, header, least, end_offset)
+
+
+def _check_place(path: str, position: int, header: BatchHeader, least: int, end_offset: int) -> None:
+    if not least <= header.base_offset <= header.last_offset < end_offset:
+        found = f"offsets {header.base_offset} to {header.last_offset}"
+        raise damaged(path, position, f"{found} are not between {least} and {end_offset - 1}")
 
 
 def _scan(file: File, position: int, end: int, block_size: int) -> Iterator[StoredBatch]:

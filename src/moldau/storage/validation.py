@@ -15,6 +15,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.protocol.compression import CODEC_NAMES, GZIP, LZ4, NONE, ZSTD
 from moldau.protocol.records import (
+    BATCH_HEADER_SIZE,
     LOG_APPEND_TIME,
     NO_TIMESTAMP,
     BatchHeader,
@@ -34,7 +35,11 @@ from moldau.storage.disk import Buffer
 from moldau.storage.log_config import LogConfig
 
 _LAST_CODEC = ZSTD
+_CODEC_OR_CONTROL = 0x27
 _LISTED_ERRORS = 3
+#: A header may announce billions of records.
+_MAX_ERRORS = 1000
+_MIN_RECORD_SIZE = 7
 
 
 class Validation:
@@ -95,9 +100,12 @@ class Validation:
                 ErrorCode.INVALID_RECORD,
                 f"a batch of {header.records_count} records whose last offset is {header.last_offset_delta}",
             )
-        attributes = header.attributes
-        if attributes & 0x27:
+        if header.attributes & _CODEC_OR_CONTROL:
             self._check_attributes(header)
+        elif header.records_count * _MIN_RECORD_SIZE > len(records) - BATCH_HEADER_SIZE:
+            raise self._refusal(
+                ErrorCode.INVALID_RECORD, f"{header.records_count} records announced in {len(records)} bytes"
+            )
         if header.producer_id >= 0 and header.base_sequence < 0:
             raise self._refusal(
                 ErrorCode.INVALID_RECORD,
@@ -190,7 +198,7 @@ class Validation:
             raise self._refusal(ErrorCode.INVALID_RECORD, str(error)) from error
 
     def _all_records(self, header: BatchHeader, message: str) -> InvalidRecords:
-        errors = [RecordError(number, message) for number in range(header.records_count)]
+        errors = [RecordError(number, message) for number in range(min(header.records_count, _MAX_ERRORS))]
         return self._record_errors(ErrorCode.INVALID_TIMESTAMP, errors)
 
     def _record_errors(self, code: ErrorCode, errors: list[RecordError]) -> InvalidRecords:

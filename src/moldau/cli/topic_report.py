@@ -53,7 +53,8 @@ class TopicReport:
             parts.append(f"TopicId: {format_uuid(topic.id)}")
         parts.append(f"PartitionCount: {len(topic.partitions)}")
         parts.append(f"ReplicationFactor: {self._factor(topic.name, topic.partitions[0])}")
-        parts.append("Configs: " + ",".join(f"{config.name}={config.value}" for config in own))
+        values = [f"{config.name}={'null' if config.value is None else config.value}" for config in own]
+        parts.append("Configs: " + ",".join(values))
         return "\t".join(parts)
 
     def _partition_line(self, topic: str, partition: PartitionDescription) -> str:

@@ -32,7 +32,7 @@ from moldau.protocol.schema import DecodeError, EncodeError, Message, decode, en
 API_VERSIONS = 18
 #: Fetch, FetchSnapshot, ShareFetch: their answers hand out views of the receive buffer.
 _CARRY_RECORDS = frozenset({1, 59, 78})
-#: Below what the first bytes of TLS, HTTP and other text mean as a length, so that strangers are noticed at once.
+#: Less than the first bytes of TLS, HTTP and other text mean as a length: strangers are noticed at once.
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 MAX_IN_FLIGHT = 256
 CONNECT_TIMEOUT_MS = 10_000

@@ -126,9 +126,18 @@ class Cluster:
     def stop(self, broker: int) -> BrokerHeartbeatResponse:
         return self.heartbeat(broker, want_shut_down=True)
 
+    def stop_completely(self, broker: int) -> None:
+        """Until the controller lets it go, which waits for the others to follow."""
+        for _ in range(3):
+            if self.stop(broker).should_shut_down:
+                return
+            for other in self.controller.image.cluster.brokers:
+                if other != broker:
+                    self.heartbeat(other)
+        raise AssertionError(f"broker {broker} may not stop")
+
     def restart_cleanly(self, broker: int) -> None:
-        while not self.stop(broker).should_shut_down:
-            continue
+        self.stop_completely(broker)
         self.register(broker, incarnation=2, previous_epoch=self.epoch(broker))
         self.unfence(broker)
 

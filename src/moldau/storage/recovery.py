@@ -27,7 +27,7 @@ from moldau.storage.producer_load import apply_to_producers, restore_producers
 from moldau.storage.producer_snapshot import ProducerSnapshots
 from moldau.storage.producer_state import ProducerState
 from moldau.storage.segment import MAX_RELATIVE_OFFSET, Segment, StoredBatch
-from moldau.storage.segment_files import LOG, OFFSET_INDEX, TXN_INDEX, file_name
+from moldau.storage.segment_files import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, file_name
 from moldau.storage.segment_list import SegmentList
 from moldau.storage.segment_read import verify_batch
 
@@ -70,7 +70,7 @@ class Recovery:
         self._open_segments()
         first = self._first_to_recover()
         for segment in self._segments[:first]:
-            if file_name(segment.base_offset, OFFSET_INDEX) not in self._names:
+            if self._lacks_index(segment):
                 self._index_again(segment)
         if first is not None:
             self._recover_from(first)
@@ -114,7 +114,7 @@ class Recovery:
         return True
 
     def _ends_well(self, segment: Segment) -> bool:
-        if segment.size and file_name(segment.base_offset, OFFSET_INDEX) not in self._names:
+        if segment.size and self._lacks_index(segment):
             return False
         try:
             self._end = segment.next_offset()
@@ -123,9 +123,14 @@ class Recovery:
             return False
         return True
 
+    def _lacks_index(self, segment: Segment) -> bool:
+        return any(
+            file_name(segment.base_offset, kind) not in self._names for kind in (OFFSET_INDEX, TIME_INDEX)
+        )
+
     def _index_again(self, segment: Segment) -> None:
         """Only the indexes were lost; the batches had been flushed, so nothing is cut."""
-        logger.warning("%s has no offset index, it is built anew", segment.path(LOG))
+        logger.warning("%s lacks an index, they are built anew", segment.path(LOG))
         size = segment.size
         segment.reset_indexes(transactions=False)
         try:

@@ -20,9 +20,10 @@ def jars() -> Path:
 
 
 def ask_java(program: str, lines: Iterable[str] = ()) -> list[list[str]]:
-    """What `java/<program>.java` answers to the lines, as fields; logging among them is passed over."""
+    """What `java/<program>.java` answers, as fields; logging and stack traces are passed over."""
     command = java_command(jars(), str(Path(__file__).parent / "java" / f"{program}.java"))
     text = "".join(f"{line}\n" for line in lines)
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=150, check=False)
     assert done.returncode == 0, done.stderr
-    return [line.split("\t") for line in done.stdout.splitlines() if "\t" in line]
+    said = done.stdout.splitlines()
+    return [line.split("\t") for line in said if "\t" in line and not line.startswith("\t")]

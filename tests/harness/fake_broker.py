@@ -1,4 +1,4 @@
-"""A broker of paper: answers requests with what the test put in, for behaviour a real one shows only rarely."""
+"""A broker of paper: answers with what the test put in, for behaviour that a real one shows only rarely."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ class FakeBroker:
             request = decode(APIS[key].request, frame, version, body)
             self.requests.append(request)
             response = self._answers[key](request)
-        content = encode_response_header(key, version, header.correlation_id) + encode_bytes(response, version)
+        content = encode_response_header(key, version, header.correlation_id) + encode_bytes(
+            response, version
+        )
         return len(content).to_bytes(4, "big") + content
 
     def _versions(self) -> ApiVersionsResponse:

@@ -68,7 +68,9 @@ def test_checks() -> None:
         require(options, "count")
     with pytest.raises(UsageError, match='Option "\\[topic\\]" can\'t be used with option "\\[list\\]"'):
         refuse_together(options, "topic", ["list"])
-    with pytest.raises(UsageError, match="Exactly one of the following arguments is required: .topic., .list."):
+    with pytest.raises(
+        UsageError, match=r"Exactly one of the following arguments is required: \[topic\], \[list\]"
+    ):
         require_one(options, "topic", "list")
     require_one(options, "topic", "count")
 

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from tests.harness.fake_broker import FakeBroker
 
 from moldau.cli.doctor import Finding, Level, diagnose
 from moldau.cli.main import main
@@ -17,6 +16,7 @@ from moldau.cli.probe import is_loopback, is_wildcard
 from moldau.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from moldau.protocol.messages.sasl_handshake import SaslHandshakeResponse
 from moldau.protocol.schema import Message
+from tests.harness.fake_broker import FakeBroker
 
 
 def problems(bootstrap: str, **more: Any) -> list[Finding]:

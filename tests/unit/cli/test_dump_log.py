@@ -51,7 +51,9 @@ def test_batches(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dumping, start, first, second = capsys.readouterr().out.splitlines()
     assert dumping == f"Dumping {folder}/{SEGMENT}.log"
     assert start == "Log starting offset: 0"
-    assert first.startswith("baseOffset: 0 lastOffset: 1 count: 2 baseSequence: -1 lastSequence: -1 producerId: -1")
+    assert first.startswith(
+        "baseOffset: 0 lastOffset: 1 count: 2 baseSequence: -1 lastSequence: -1 producerId: -1"
+    )
     assert "deleteHorizonMs: OptionalLong.empty position: 0 CreateTime: 1001" in first
     assert first.endswith("isvalid: true")
     assert "compresscodec: zstd" in second
@@ -89,7 +91,10 @@ def test_indexes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_indexes_that_do_not_fit_their_log(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / f"{SEGMENT}.index").write_bytes(struct.pack(">ii", 5, 0))
     assert dump(folder, name=f"{SEGMENT}.index") == 0
-    assert f"Mismatches in :{folder}/{SEGMENT}.index\n  Index offset: 5, log offset: 1" in capsys.readouterr().err
+    assert (
+        f"Mismatches in :{folder}/{SEGMENT}.index\n  Index offset: 5, log offset: 1"
+        in capsys.readouterr().err
+    )
     (folder / f"{SEGMENT}.timeindex").write_bytes(struct.pack(">qiqi", 999, 1, 999, 3))
     assert dump(folder, name=f"{SEGMENT}.timeindex") == 0
     shown = capsys.readouterr().err

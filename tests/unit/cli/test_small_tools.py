@@ -1,4 +1,4 @@
-"""kafka-get-offsets, kafka-delete-records, kafka-log-dirs, kafka-cluster, kafka-broker-api-versions, moldau."""
+"""The small tools: offsets, deleting records, log directories, cluster, API versions; and `moldau` itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.harness.fake_broker import FakeBroker
 
 from moldau.cli import api_versions, cluster, delete_records, get_offsets, log_dirs
 from moldau.cli.delete_records import parse_offsets
@@ -34,6 +33,7 @@ from moldau.protocol.messages.list_offsets import (
 )
 from moldau.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from moldau.protocol.schema import Message
+from tests.harness.fake_broker import FakeBroker
 
 
 def offsets(request: Any) -> Message:
@@ -42,7 +42,9 @@ def offsets(request: Any) -> Message:
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    ListOffsetsPartitionResponse(partition_index=p.partition_index, offset=100 + p.partition_index)
+                    ListOffsetsPartitionResponse(
+                        partition_index=p.partition_index, offset=100 + p.partition_index
+                    )
                     for p in topic.partitions
                 ],
             )
@@ -60,7 +62,9 @@ def deleted(request: Any) -> Message:
 
 
 def directories(request: Any) -> Message:
-    partition = DescribeLogDirsPartition(partition_index=0, partition_size=9, offset_lag=1, is_future_key=True)
+    partition = DescribeLogDirsPartition(
+        partition_index=0, partition_size=9, offset_lag=1, is_future_key=True
+    )
     topics = [DescribeLogDirsTopic(name=name, partitions=[partition]) for name in ("a", "b")]
     return DescribeLogDirsResponse(results=[DescribeLogDirsResult(log_dir="/data", topics=topics)])
 
@@ -71,12 +75,16 @@ def broker() -> Iterator[FakeBroker]:
         partitions = [MetadataResponsePartition(partition_index=i, leader_id=1) for i in range(3)]
         asked = request.topics
         names = ("__consumer_offsets", "a", "b") if asked is None else [topic.name for topic in asked]
-        return fake.metadata(topics=[MetadataResponseTopic(name=name, partitions=partitions) for name in names])
+        return fake.metadata(
+            topics=[MetadataResponseTopic(name=name, partitions=partitions) for name in names]
+        )
 
     def described(request: Any) -> Message:
         node = DescribeClusterBroker(broker_id=1, host="127.0.0.1", port=fake.port, rack="r1")
         kind = request.endpoint_type
-        return DescribeClusterResponse(cluster_id="the-id", controller_id=1, endpoint_type=kind, brokers=[node])
+        return DescribeClusterResponse(
+            cluster_id="the-id", controller_id=1, endpoint_type=kind, brokers=[node]
+        )
 
     answers: dict[int, Callable[[Any], Message]] = {
         2: offsets,
@@ -109,7 +117,13 @@ def test_get_offsets(
 
 @pytest.mark.parametrize(
     ("text", "timestamp"),
-    [("latest", -1), ("-2", -2), ("max-timestamp", -3), ("earliest-local", -4), ("1700000000000", 1700000000000)],
+    [
+        ("latest", -1),
+        ("-2", -2),
+        ("max-timestamp", -3),
+        ("earliest-local", -4),
+        ("1700000000000", 1700000000000),
+    ],
 )
 def test_times(broker: FakeBroker, text: str, timestamp: int) -> None:
     assert get_offsets.main(["--bootstrap-server", broker.bootstrap, "--topic", "a", "--time", text]) == 0

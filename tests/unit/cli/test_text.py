@@ -145,7 +145,7 @@ def test_records_into_lines(properties: dict[str, str], fields: dict[str, Any], 
 
 
 def test_formatters_that_cannot_work() -> None:
-    with pytest.raises(ToolError, match="There is no formatter com.example.Mine"):
+    with pytest.raises(ToolError, match=r"There is no formatter com\.example\.Mine"):
         find_formatter("com.example.Mine", {})
     with pytest.raises(ToolError, match="There is no deserializer Avro"):
         find_formatter("DefaultMessageFormatter", {"key.deserializer": "Avro"})
@@ -183,5 +183,7 @@ def test_latencies_are_summed_up(capsys: pytest.CaptureFixture[str]) -> None:
     stats.print_total()
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("100 records sent, ")
-    assert first.endswith("50.50 ms avg latency, 100.00 ms max latency, 51 ms 50th, 96 ms 95th, 100 ms 99th, 100 ms 99.9th.")
+    assert first.endswith(
+        "50.50 ms avg latency, 100.00 ms max latency, 51 ms 50th, 96 ms 95th, 100 ms 99th, 100 ms 99.9th."
+    )
     assert second.startswith("50 steady state records sent, ")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.harness.fake_broker import FakeBroker
 
 from moldau.base.errors import ErrorCode
 from moldau.cli import configs, topics
@@ -36,6 +35,7 @@ from moldau.protocol.messages.list_partition_reassignments import (
 )
 from moldau.protocol.messages.metadata import MetadataResponseTopic
 from moldau.protocol.schema import Message
+from tests.harness.fake_broker import FakeBroker
 
 TOPIC_ID = bytes(range(16))
 
@@ -76,7 +76,10 @@ def describe_configs(request: Any) -> Message:
     ]
     asked = request.resources[0]
     result = DescribeConfigsResult(
-        error_message=None, resource_type=asked.resource_type, resource_name=asked.resource_name, configs=entries
+        error_message=None,
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+        configs=entries,
     )
     return DescribeConfigsResponse(results=[result])
 
@@ -98,7 +101,9 @@ def altered(request: IncrementalAlterConfigsRequest) -> Message:
 
 
 def created(request: Any) -> Message:
-    results = [CreatableTopicResult(name=topic.name, error_message=None, configs=None) for topic in request.topics]
+    results = [
+        CreatableTopicResult(name=topic.name, error_message=None, configs=None) for topic in request.topics
+    ]
     return CreateTopicsResponse(topics=results)
 
 
@@ -195,10 +200,16 @@ def test_alter_with_an_assignment_sends_only_the_new_partitions(broker: FakeBrok
         (["--describe", "--topic", "nope"], "Topic 'nope' does not exist as expected"),
         (["--delete", "--topic", "nope"], "Topic 'nope' does not exist as expected"),
         (["--create", "--topic", "t", "--partitions", "0"], "The partitions must be greater than 0"),
-        (["--create", "--topic", "t", "--replication-factor", "0"], "The replication factor must be between 1"),
+        (
+            ["--create", "--topic", "t", "--replication-factor", "0"],
+            "The replication factor must be between 1",
+        ),
         (["--create", "--topic", "t", "--config", "x"], 'must be in the format "key=val"'),
         (["--create", "--topic", "t", "--replica-assignment", "1:1"], "duplicate entries: 1"),
-        (["--create", "--topic", "t", "--replica-assignment", "1:2,1"], "Partition 1 has different replication"),
+        (
+            ["--create", "--topic", "t", "--replica-assignment", "1:2,1"],
+            "Partition 1 has different replication",
+        ),
         (["--create", "--topic", "t", "--replica-assignment", "a"], "is not a list of broker ids"),
         (["--describe", "--topic-id", "x"], "--topic-id"),
     ],
@@ -279,7 +290,10 @@ def test_alter_configs(broker: FakeBroker, capsys: pytest.CaptureFixture[str]) -
         (["--describe", "--entity-type", "topics", "--entity-type", "brokers"], "Only 'users' and 'clients'"),
         (["--describe", "--broker", "x"], "must be a valid integer broker id, but it is: x"),
         (["--describe", "--entity-type", "topics", "--entity-default"], "--entity-default must not be"),
-        (["--describe", "--user", "u", "--entity-type", "clients"], "--entity-{type,name,default} should not"),
+        (
+            ["--describe", "--user", "u", "--entity-type", "clients"],
+            "--entity-{type,name,default} should not",
+        ),
         (["--alter", "--entity-type", "topics", "--add-config", "a=b"], "An entity name must be specified"),
         (["--alter", "--topic", "t"], "At least one of --add-config"),
         (["--alter", "--topic", "t", "--add-config", "a"], 'must be in the format "key=val"'),
@@ -287,8 +301,14 @@ def test_alter_configs(broker: FakeBroker, capsys: pytest.CaptureFixture[str]) -
         (["--alter", "--client", "c", "--add-config", "foo=1"], "Only quota configs can be added"),
         (["--alter", "--user", "u", "--add-config", "foo=1"], "Only quota and SCRAM credential configs"),
         (["--alter", "--client", "c", "--add-config", "producer_byte_rate=x"], "Cannot parse quota"),
-        (["--alter", "--user-defaults", "--add-config", "SCRAM-SHA-256=[password=x]"], "--user-defaults is not"),
-        (["--alter", "--user", "u", "--add-config", "SCRAM-SHA-256=[iterations=9,password=x]"], "minimum 4096"),
+        (
+            ["--alter", "--user-defaults", "--add-config", "SCRAM-SHA-256=[password=x]"],
+            "--user-defaults is not",
+        ),
+        (
+            ["--alter", "--user", "u", "--add-config", "SCRAM-SHA-256=[iterations=9,password=x]"],
+            "minimum 4096",
+        ),
         (["--describe", "--topic", "t", "--add-config", "a=b"], 'Option "[describe]" can\'t be used'),
     ],
 )

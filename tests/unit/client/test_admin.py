@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.harness.fake_broker import FakeBroker
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
@@ -29,6 +28,7 @@ from moldau.protocol.messages.list_offsets import (
 )
 from moldau.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from moldau.protocol.schema import Message
+from tests.harness.fake_broker import FakeBroker
 
 LIST_OFFSETS, METADATA, CREATE_TOPICS, DESCRIBE_CONFIGS, TOPIC_PARTITIONS = 2, 3, 19, 32, 75
 
@@ -81,7 +81,10 @@ def test_topics_are_described_page_by_page() -> None:
         cursor = Cursor(topic_name="t", partition_index=first + 1) if first < 2 else None
         return DescribeTopicPartitionsResponse(topics=[topic], next_cursor=cursor)
 
-    with FakeBroker({TOPIC_PARTITIONS: describe}) as broker, AdminClient(impatient(broker.bootstrap)) as admin:
+    with (
+        FakeBroker({TOPIC_PARTITIONS: describe}) as broker,
+        AdminClient(impatient(broker.bootstrap)) as admin,
+    ):
         described = admin.describe_topics(["t"], partitions_per_response=1)["t"]
     assert isinstance(described, TopicDescription)
     assert [partition.partition for partition in described.partitions] == [0, 1, 2]
@@ -100,7 +103,10 @@ def offset_answer(error_code: int, offset: int) -> ListOffsetsResponse:
 def test_offsets_are_asked_of_leaders_until_they_know() -> None:
     answers = [offset_answer(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1), offset_answer(0, 42)]
     broker = FakeBroker(
-        {METADATA: lambda _: broker.metadata(topics=[one_partition(1)]), LIST_OFFSETS: lambda _: answers.pop(0)}
+        {
+            METADATA: lambda _: broker.metadata(topics=[one_partition(1)]),
+            LIST_OFFSETS: lambda _: answers.pop(0),
+        }
     )
     with broker, AdminClient(impatient(broker.bootstrap)) as admin:
         listed = checked(admin.list_offsets({TopicPartition("t", 0): -1}))
@@ -109,11 +115,16 @@ def test_offsets_are_asked_of_leaders_until_they_know() -> None:
 
 def test_a_partition_without_leader_gets_its_error() -> None:
     broker = FakeBroker(
-        {METADATA: lambda _: broker.metadata(topics=[one_partition(-1)]), LIST_OFFSETS: lambda _: offset_answer(0, 1)}
+        {
+            METADATA: lambda _: broker.metadata(topics=[one_partition(-1)]),
+            LIST_OFFSETS: lambda _: offset_answer(0, 1),
+        }
     )
     with broker, AdminClient(impatient(broker.bootstrap)) as admin:
         listed = admin.list_offsets({TopicPartition("t", 0): -1, TopicPartition("t", 7): -1})
-    errors = {partition.partition: error for partition, error in listed.items() if isinstance(error, KafkaError)}
+    errors = {
+        partition.partition: error for partition, error in listed.items() if isinstance(error, KafkaError)
+    }
     assert errors[0].code is ErrorCode.LEADER_NOT_AVAILABLE
     assert str(errors[7]) == "t-7 does not exist"
 
@@ -124,22 +135,31 @@ def test_errors_without_a_sentence_get_one_of_ours() -> None:
         return DescribeConfigsResponse(results=[result])
 
     resource = ConfigResource(ResourceType.TOPIC, "t")
-    with FakeBroker({DESCRIBE_CONFIGS: describe}) as broker, AdminClient(impatient(broker.bootstrap)) as admin:
+    with (
+        FakeBroker({DESCRIBE_CONFIGS: describe}) as broker,
+        AdminClient(impatient(broker.bootstrap)) as admin,
+    ):
         result = admin.describe_configs([resource])[resource]
     assert isinstance(result, KafkaError)
     assert "does not have this topic" in str(result)
 
 
 def test_what_a_broker_does_not_serve_is_said() -> None:
-    with FakeBroker() as broker, AdminClient(impatient(broker.bootstrap)) as admin:
-        with pytest.raises(KafkaError, match="does not serve it") as error:
-            admin.create_topics([NewTopic("t")])
+    with (
+        FakeBroker() as broker,
+        AdminClient(impatient(broker.bootstrap)) as admin,
+        pytest.raises(KafkaError, match="does not serve it") as error,
+    ):
+        admin.create_topics([NewTopic("t")])
     assert error.value.code is ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_a_node_that_advertises_a_closed_port() -> None:
-    with FakeBroker({CREATE_TOPICS: lambda _: CreateTopicsResponse()}, advertised="127.0.0.1:1") as broker:
-        with AdminClient(impatient(broker.bootstrap)) as admin, pytest.raises(KafkaError) as error:
-            admin.create_topics([NewTopic("t")])
+    with (
+        FakeBroker({CREATE_TOPICS: lambda _: CreateTopicsResponse()}, advertised="127.0.0.1:1") as broker,
+        AdminClient(impatient(broker.bootstrap)) as admin,
+        pytest.raises(KafkaError) as error,
+    ):
+        admin.create_topics([NewTopic("t")])
     assert "cannot connect to 127.0.0.1:1" in str(error.value)
     assert not isinstance(error.value, BootstrapFailed)

@@ -38,7 +38,7 @@ def test_properties_by_kafkas_names() -> None:
 
 
 def test_bad_properties() -> None:
-    with pytest.raises(KafkaError, match="request.timeout.ms"):
+    with pytest.raises(KafkaError, match=r"request\.timeout\.ms"):
         ClientSettings.from_properties({"bootstrap.servers": "h:1", "request.timeout.ms": "soon"})
-    with pytest.raises(KafkaError, match="security.protocol=SASL_SSL"):
+    with pytest.raises(KafkaError, match=r"security\.protocol=SASL_SSL"):
         ClientSettings.from_properties({"bootstrap.servers": "h:1", "security.protocol": "SASL_SSL"})

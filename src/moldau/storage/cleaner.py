@@ -23,6 +23,7 @@ from moldau.storage.disk import Buffer, Disk
 from moldau.storage.offset_map import OffsetMap
 from moldau.storage.open_files import OpenFiles
 from moldau.storage.segment import Segment, StoredBatch
+from moldau.storage.segment_files import CLEANED
 from moldau.storage.segment_read import damaged
 
 _MAX_OFFSETS_IN_SEGMENT = 2**31 - 1
@@ -33,6 +34,13 @@ Throttle = Callable[[int], None]
 
 def no_throttle(_bytes: int) -> None:
     """As quick as the disk allows."""
+
+
+def discard_unfinished(disk: Disk, directory: str) -> None:
+    """Remove what a job that was stopped has left in a log's folder; there must be no other job."""
+    for name in disk.listdir(directory):
+        if name.endswith(CLEANED):
+            disk.remove(f"{directory}/{name}")
 
 
 class Cleaner:
@@ -139,7 +147,7 @@ class Cleaner:
     ) -> None:
         job = self._job
         cleaned = Segment.create(
-            self._files, job.directory, group[0].base_offset, job.config, now_ms=job.now_ms, suffix=".cleaned"
+            self._files, job.directory, group[0].base_offset, job.config, now_ms=job.now_ms, suffix=CLEANED
         )
         output = _Output(cleaned)
         for segment in group:

@@ -17,6 +17,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
+from enum import Enum, auto
 from functools import partial
 
 from moldau.base.clock import Clock
@@ -24,6 +25,7 @@ from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.base.pool import Pool
 from moldau.protocol.records import CorruptBatch
+from moldau.storage.cleaner import discard_unfinished
 from moldau.storage.cleaner_choice import Dirtiness, dirtiest, examine
 from moldau.storage.cleaner_job import (
     CleanedGroup,
@@ -40,6 +42,14 @@ from moldau.storage.log import Log
 from moldau.storage.log_directories import LogDirectories
 
 _logger = logging.getLogger(__name__)
+
+
+class _Outcome(Enum):
+    COMPACTED = auto()
+    #: Not this log, but others may follow.
+    PASSED_OVER = auto()
+    #: There is no sense in beginning another job right away.
+    NOT_NOW = auto()
 
 
 class LogCleaner:
@@ -72,11 +82,13 @@ class LogCleaner:
         self.dirtiest_ratio = 0.0
 
     async def clean_due(self) -> int:
-        """Clean whatever is dirty enough, the dirtiest first; how many jobs were finished."""
+        """Clean whatever is dirty enough, the dirtiest first; how many logs were compacted."""
+        if not self.settings.enable:
+            return 0
         self.uncleanable.intersection_update(self._logs)
-        finished = await asyncio.gather(*(self._work() for _ in range(max(1, self.settings.threads))))
+        compacted = await asyncio.gather(*(self._work() for _ in range(max(1, self.settings.threads))))
         await self._runner.rest()
-        return sum(finished)
+        return sum(compacted)
 
     def is_busy(self, topic_partition: TopicPartition) -> bool:
         """Is a job at work on the log, or somebody else who paused its cleaning?"""
@@ -109,13 +121,17 @@ class LogCleaner:
         await self._runner.rest()
 
     async def _work(self) -> int:
-        finished = 0
+        compacted = 0
         while not self._closed:
             candidate = await self._choose()
-            if candidate is None or not await self._clean(candidate):
+            if candidate is None:
                 break
-            finished += 1
-        return finished
+            outcome = await self._clean(candidate)
+            if outcome is _Outcome.COMPACTED:
+                compacted += 1
+            elif outcome is _Outcome.NOT_NOW:
+                break
+        return compacted
 
     async def _choose(self) -> Dirtiness | None:
         now_ms = self._clock.time_ms()
@@ -146,30 +162,42 @@ class LogCleaner:
             self._running[chosen.log.topic_partition] = asyncio.Event()
         return chosen
 
-    async def _clean(self, candidate: Dirtiness) -> bool:
-        """Do one job; False when there is no sense in beginning another right now."""
+    async def _clean(self, candidate: Dirtiness) -> _Outcome:
         log = candidate.log
         topic_partition = log.topic_partition
         try:
             job = await self._job(candidate)
+            if self._closed or topic_partition in self._paused:
+                raise CleaningAborted(str(topic_partition))
             result = await self._runner.run(job, partial(self._swap, log))
             await self._note(log, job, result)
-            return True
-        except CleaningAborted:
-            return True
-        except CleanerDied as error:
-            _logger.warning("Cleaning %s will be tried again: %s", topic_partition, error)
-        except CorruptBatch as error:
-            _logger.error("%s is damaged and will not be compacted: %s", topic_partition, error)
-            self.uncleanable.add(topic_partition)
-            return True
-        except OSError as error:
-            self._on_failure(storage_failure(error, log.directory))
-        except KafkaError as error:
-            self._on_failure(error)
+            return _Outcome.COMPACTED
+        except (CleaningAborted, CleanerDied, CorruptBatch, OSError, KafkaError) as error:
+            return await self._give_up(log, error)
         finally:
             self._running.pop(topic_partition).set()
-        return False
+
+    async def _give_up(self, log: Log, error: Exception) -> _Outcome:
+        """A job did not end well; what follows from it depends on why."""
+        topic_partition = log.topic_partition
+        try:
+            await self._pool.run(discard_unfinished, self._disk, log.directory)
+        except OSError as another:
+            _logger.warning("Unfinished segments of %s stay behind: %s", topic_partition, another)
+        if isinstance(error, CleaningAborted):
+            return _Outcome.PASSED_OVER
+        if isinstance(error, CorruptBatch):
+            _logger.error("%s is damaged and will not be compacted: %s", topic_partition, error)
+            self.uncleanable.add(topic_partition)
+            return _Outcome.PASSED_OVER
+        if isinstance(error, CleanerDied | FileNotFoundError):
+            # A file that is gone: the log was changed by somebody who did not pause its cleaning.
+            _logger.warning("Compacting %s will be tried again: %s", topic_partition, error)
+        elif isinstance(error, OSError):
+            self._on_failure(storage_failure(error, log.directory))
+        elif isinstance(error, KafkaError):
+            self._on_failure(error)
+        return _Outcome.NOT_NOW
 
     async def _job(self, candidate: Dirtiness) -> CleanJob:
         log, upper_bound = candidate.log, candidate.first_uncleanable_offset
@@ -225,6 +253,9 @@ def _examine_all(logs: list[tuple[Log, int | None]], now_ms: int) -> tuple[list[
     for log, checkpoint in logs:
         try:
             examined.append(examine(log, checkpoint, now_ms))
+        except FileNotFoundError:
+            # The loop has just deleted a segment that was being looked at.
+            continue
         except OSError as error:
             errors.append(storage_failure(error, log.directory))
     return examined, errors

@@ -22,6 +22,8 @@ from moldau.storage.disk import Disk
 
 Swap = Callable[[CleanedGroup], Awaitable[None]]
 
+#: A group may name thousands of segments.
+_MAX_LINE = 1 << 24
 _COMMAND = (sys.executable, "-m", "moldau.storage.cleaner_process")
 
 
@@ -59,15 +61,20 @@ class ProcessRunner:
     def __init__(self, command: Sequence[str] = _COMMAND) -> None:
         self._command = command
         self._idle: list[_Worker] = []
-        self._busy: dict[TopicPartition, _Worker] = {}
+        #: None: the process is being started.
+        self._busy: dict[TopicPartition, _Worker | None] = {}
         self._aborted: set[TopicPartition] = set()
 
     async def run(self, job: CleanJob, swap: Swap) -> CleanResult:
         topic_partition = job.topic_partition
-        worker = self._idle.pop() if self._idle else await _Worker.start(self._command)
+        worker = self._idle.pop() if self._idle else None
         self._busy[topic_partition] = worker
         finished = False
         try:
+            if worker is None:
+                worker = self._busy[topic_partition] = await _Worker.start(self._command)
+            if topic_partition in self._aborted:
+                raise CleaningAborted(str(topic_partition))
             result = await worker.do(job, swap)
             finished = topic_partition not in self._aborted
             return result
@@ -78,16 +85,18 @@ class ProcessRunner:
         finally:
             del self._busy[topic_partition]
             self._aborted.discard(topic_partition)
-            if finished:
-                self._idle.append(worker)
-            else:
-                await worker.kill()
+            if worker is not None:
+                if finished:
+                    self._idle.append(worker)
+                else:
+                    await worker.kill()
 
     def abort(self, topic_partition: TopicPartition) -> None:
-        worker = self._busy.get(topic_partition)
-        if worker is not None:
+        if topic_partition in self._busy:
             self._aborted.add(topic_partition)
-            worker.send_kill()
+            worker = self._busy[topic_partition]
+            if worker is not None:
+                worker.send_kill()
 
     async def rest(self) -> None:
         idle, self._idle = self._idle, []
@@ -109,7 +118,9 @@ class _Worker:
     async def start(cls, command: Sequence[str]) -> _Worker:
         pipe = asyncio.subprocess.PIPE
         try:
-            return cls(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe))
+            return cls(
+                await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=_MAX_LINE)
+            )
         except OSError as error:
             raise CleanerDied(f"the cleaner's process cannot be started: {error}") from error
 

@@ -176,6 +176,12 @@ class LogManager:
             self._take_offline(directory, str(loaded.failure))
             return
         directory.loaded = True
+        found = {log.topic_partition for log in (*loaded.current, *loaded.future)}
+        directory.cleaner_offsets = {
+            topic_partition: offset
+            for topic_partition, offset in directory.cleaner_offsets.items()
+            if topic_partition in found
+        }
         for path in loaded.deleted:
             self.upkeep.remove_later(path, self.settings.delete_delay_ms)
         for table, logs in ((self.logs, loaded.current), (self.future_logs, loaded.future)):

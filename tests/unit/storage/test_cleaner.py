@@ -325,7 +325,7 @@ def test_a_damaged_log_is_set_aside_and_the_others_go_on(
             fill(each, (b"a", b"2"))
         path = log.segments[0].path("log")
         damage(path)
-        assert await manager.cleaner.clean_due() == 2
+        assert await manager.cleaner.clean_due() == 1
         assert manager.cleaner.uncleanable == {ORDERS}
         assert len(stored(other)) == 1
         fill(log, (b"a", b"3"))
@@ -335,6 +335,16 @@ def test_a_damaged_log_is_set_aside_and_the_others_go_on(
         assert manager.cleaner.uncleanable == set()
         await manager.shutdown()
         assert f"{path} at position 0" in caplog.text
+
+    asyncio.run(scenario())
+
+
+def test_the_cleaner_can_be_switched_off(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        manager, log = await open_log(World(tmp_path), cleaner_settings=CleanerSettings(enable=False))
+        fill(log, (b"a", b"1"))
+        assert await manager.cleaner.clean_due() == 0
+        await manager.shutdown()
 
     asyncio.run(scenario())
 

@@ -24,10 +24,20 @@ from moldau.storage.log import Log
 from moldau.storage.log_config import LogConfig
 from moldau.storage.log_manager import LogManager
 from moldau.storage.txn_index import AbortedTransaction
-from tests.unit.storage.managed_logs import COMPACT, ORDERS, TOPIC_ID, World, append, damage, latest, stored
+from tests.unit.storage.managed_logs import (
+    COMPACT,
+    ORDERS,
+    TOPIC_ID,
+    World,
+    append,
+    damage,
+    latest,
+    names,
+    stored,
+)
 
 #: Slow enough that a job is caught in the middle.
-SLOW = CleanerSettings(io_max_bytes_per_second=20_000.0)
+SLOW = CleanerSettings(io_max_bytes_per_second=100_000.0)
 
 
 def fill(log: Log, segments: int = 4, size: int = 100) -> None:
@@ -56,9 +66,9 @@ def is_running(pid: int) -> bool:
 
 async def started(runner: ProcessRunner) -> int:
     """The process at work on the log, as soon as there is one."""
-    while ORDERS not in runner._busy:
+    while (worker := runner._busy.get(ORDERS)) is None:
         await asyncio.sleep(0.01)
-    return runner._busy[ORDERS]._process.pid
+    return worker._process.pid
 
 
 def test_a_process_does_what_is_done_inline(tmp_path: Path) -> None:
@@ -130,12 +140,32 @@ def test_pausing_stops_the_process(tmp_path: Path) -> None:
         cleaning = asyncio.ensure_future(manager.cleaner.clean_due())
         pid = await started(runner)
         began = time.monotonic()
+        await asyncio.sleep(0.3)
+        assert any(name.endswith(".cleaned") for name in names(log.directory))
         await manager.truncate_to(ORDERS, 15)
+        assert not any(name.endswith(".cleaned") for name in names(log.directory))
         assert time.monotonic() - began < 5
         await cleaning
         assert not is_running(pid)
         log.high_watermark = log.log_end_offset
         assert len(stored(log)) == 10
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_pausing_counts_before_the_process_has_started(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        manager, log = await open_log(World(tmp_path), ProcessRunner(), SLOW)
+        fill(log, size=1000)
+        cleaning = asyncio.ensure_future(manager.cleaner.clean_due())
+        while not manager.cleaner.is_busy(ORDERS):
+            await asyncio.sleep(0)
+        began = time.monotonic()
+        await manager.cleaner.pause(ORDERS)
+        assert await cleaning == 0
+        assert time.monotonic() - began < 2
+        assert len(stored(log)) == 40
         await manager.shutdown()
 
     asyncio.run(scenario())

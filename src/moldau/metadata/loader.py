@@ -7,7 +7,7 @@ controller died: then the image stays where it was before the transaction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.errors import InconsistentMetadata
@@ -51,6 +51,11 @@ class MetadataLoader:
             else:
                 self._delta.replay(record)
         self.advance(base_offset + len(records) - 1, epoch)
+
+    def restore(self, records: Iterable[MetadataRecord], offset: int, epoch: int) -> None:
+        """Begin with the records of a snapshot that reaches up to `offset`."""
+        self._delta.replay_all(records)
+        self._offset, self._epoch = offset, epoch
 
     def advance(self, offset: int, epoch: int) -> None:
         """The log reaches up to `offset`; inside a transaction the image stays before its beginning."""

@@ -1,0 +1,100 @@
+"""Records of decisions on their way into the log: those of one turn of the loop become one group of batches.
+
+A decision's records stay together in one batch, because they must become visible together. Offsets are given
+out at once, so that decisions know them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.metadata.records import MetadataRecord, encode_record
+from moldau.protocol.errors import EncodeError
+
+#: A batch is closed when the next decision would make it longer than this.
+MAX_RECORDS_PER_BATCH = 10_000
+#: How many bytes may wait for the disk; beyond that, writers are turned away.
+MAX_WAITING_BYTES = 64 << 20
+
+
+@dataclass(slots=True)
+class Group:
+    """What is written and synced together."""
+
+    base_offset: int
+    records: list[MetadataRecord] = field(default_factory=list)
+    #: Framed values, one list per batch.
+    batches: list[list[bytes]] = field(default_factory=list)
+    size: int = 0
+
+
+class Accumulator:
+    def __init__(
+        self,
+        end_offset: int,
+        max_batch_bytes: int,
+        metadata_version: Callable[[], int],
+        wake: Callable[[], None],
+    ) -> None:
+        self.end_offset = end_offset
+        self._max_batch_bytes = max_batch_bytes
+        self._metadata_version = metadata_version
+        self._wake = wake
+        self._group = Group(end_offset)
+        self._open_bytes = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._group.records
+
+    def append(self, records: Sequence[MetadataRecord]) -> int:
+        """Take the records of one decision; gives the offset of the last."""
+        version = self._metadata_version()
+        try:
+            values = [encode_record(record, version) for record in records]
+        except EncodeError as error:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"cannot be written: {error}") from error
+        size = sum(map(len, values))
+        if size > self._max_batch_bytes // 2:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
+            )
+        if self._group.size + size > MAX_WAITING_BYTES:
+            raise KafkaError(
+                ErrorCode.REQUEST_TIMED_OUT, "Too many metadata changes are waiting for the disk."
+            )
+        self._add(values, size)
+        self._group.records += records
+        self.end_offset += len(records)
+        self._wake()
+        return self.end_offset - 1
+
+    def _add(self, values: list[bytes], size: int) -> None:
+        group = self._group
+        last = group.batches[-1] if group.batches else None
+        fits = (
+            last is not None
+            and len(last) + len(values) <= MAX_RECORDS_PER_BATCH
+            and self._open_bytes + size <= self._max_batch_bytes // 2
+        )
+        if last is not None and fits:
+            last += values
+            self._open_bytes += size
+        else:
+            group.batches.append(values)
+            self._open_bytes = size
+        group.size += size
+
+    def take(self) -> Group:
+        """Everything so far; what comes next goes into another group."""
+        group, self._group = self._group, Group(self.end_offset)
+        self._open_bytes = 0
+        return group
+
+    def reset(self, end_offset: int) -> None:
+        """Forget what waits; the log ends at `end_offset`."""
+        self.end_offset = end_offset
+        self._group = Group(end_offset)
+        self._open_bytes = 0

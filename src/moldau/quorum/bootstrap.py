@@ -1,0 +1,68 @@
+"""What `format` leaves in a metadata folder for the first start.
+
+`bootstrap.checkpoint` holds the records the first controller writes into the empty log: above all the feature
+levels. A dynamic quorum also gets its voters, as a snapshot at offset 0 in the folder of the metadata log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from moldau.base.clock import Clock
+from moldau.base.ids import METADATA_TOPIC
+from moldau.metadata.features import METADATA_VERSION, default_levels
+from moldau.metadata.records import MetadataRecord
+from moldau.protocol.stored.metadata import FeatureLevelRecord
+from moldau.quorum.errors import UnusableMetadata
+from moldau.quorum.snapshots import SnapshotId, encode_snapshot, read_snapshot
+from moldau.quorum.voters import VoterSet
+from moldau.storage.disk import Disk
+
+FILE_NAME = "bootstrap.checkpoint"
+LOG_FOLDER = f"{METADATA_TOPIC}-0"
+
+
+def bootstrap_records(levels: Mapping[str, int]) -> list[MetadataRecord]:
+    """Feature levels as records: `metadata.version`, then the others by name; levels of 0 are left out."""
+    names = [METADATA_VERSION, *sorted(name for name in levels if name != METADATA_VERSION)]
+    return [FeatureLevelRecord(name=name, feature_level=levels[name]) for name in names if levels[name] > 0]
+
+
+def metadata_version_of(records: Sequence[MetadataRecord], source: str) -> int:
+    """The `metadata.version` among bootstrap records."""
+    for record in reversed(records):
+        if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION:
+            return record.feature_level
+    raise UnusableMetadata(f"{source} does not say which metadata.version to use; format the folder again.")
+
+
+def write_bootstrap(disk: Disk, clock: Clock, directory: str, records: Sequence[MetadataRecord]) -> None:
+    """Write `bootstrap.checkpoint` into a log directory."""
+    path = f"{directory}/{FILE_NAME}"
+    data = encode_snapshot(
+        records,
+        metadata_version_of(records, path),
+        epoch=0,
+        time_ms=clock.time_ms(),
+        last_contained_log_timestamp=0,
+    )
+    disk.write_atomic(path, data)
+
+
+def read_bootstrap(disk: Disk, directory: str) -> list[MetadataRecord]:
+    """The records for an empty log; a folder without the file begins with this release's defaults."""
+    path = f"{directory}/{FILE_NAME}"
+    if not disk.exists(path):
+        return bootstrap_records(default_levels())
+    records = read_snapshot(disk, path).records
+    metadata_version_of(records, path)
+    return records
+
+
+def write_initial_voters(disk: Disk, clock: Clock, directory: str, voters: VoterSet) -> None:
+    """Write the voters of a new dynamic quorum, as the snapshot before the first record."""
+    folder = f"{directory}/{LOG_FOLDER}"
+    disk.makedirs(folder)
+    now = clock.time_ms()
+    data = encode_snapshot((), 0, epoch=0, time_ms=now, last_contained_log_timestamp=now, voters=voters)
+    disk.write_atomic(f"{folder}/{SnapshotId(0, 0).file_name}", data)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from moldau.base.broker_config_rules import check_rules, connection_overrides
-from moldau.base.broker_config_support import check_supported, plugin_warnings
+from moldau.base.broker_config_support import check_supported, doubts
 from moldau.base.broker_configs import BROKER_CONFIGS, DYNAMIC_BROKER_CONFIGS
 from moldau.base.broker_settings import BrokerSettings
 from moldau.base.broker_synonyms import without_listener
@@ -77,10 +77,10 @@ class BrokerConfig(BrokerSettings):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences for the log: names nobody knows, and plugins that are not loaded."""
+        """Sentences for the log: names nobody knows, and settings that will not do what was hoped for."""
         unknown = sorted(name for name in self.static if not _known(name))
         sentences = tuple(f"Unknown setting {name} is ignored.{_hint(name)}" for name in unknown)
-        return sentences + plugin_warnings(self)
+        return sentences + doubts(self)
 
     @property
     def node_id(self) -> int:

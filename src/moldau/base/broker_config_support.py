@@ -99,7 +99,19 @@ def _check_roles(config: BrokerConfig) -> None:
         )
 
 
-def plugin_warnings(config: BrokerConfig) -> tuple[str, ...]:
+def doubts(config: BrokerConfig) -> tuple[str, ...]:
+    """Sentences about settings that are allowed but will not do what was hoped for."""
+    heartbeat, session = config["broker.heartbeat.interval.ms"], config["broker.session.timeout.ms"]
+    if heartbeat * 2 <= session:
+        return _ignored_plugins(config)
+    return (
+        f"broker.heartbeat.interval.ms={heartbeat} should be at most half of "
+        f"broker.session.timeout.ms={session}; one late heartbeat is enough to fence the broker.",
+        *_ignored_plugins(config),
+    )
+
+
+def _ignored_plugins(config: BrokerConfig) -> tuple[str, ...]:
     changed = [name for name in _OBSERVERS if config[name] and config[name] != BROKER_CONFIGS[name].default]
     return tuple(
         f"{name}={format_value(config[name])} names Java classes, which Moldau does not load; it is ignored."

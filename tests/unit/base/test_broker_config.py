@@ -154,6 +154,13 @@ def test_java_plugins_that_only_observe_are_warnings() -> None:
     )
 
 
+def test_heartbeats_that_come_too_late_are_a_warning() -> None:
+    (warning,) = config(broker_heartbeat_interval_ms="5000").warnings
+    assert warning.startswith(
+        "broker.heartbeat.interval.ms=5000 should be at most half of broker.session.timeout"
+    )
+
+
 B = {"process_roles": "broker", "node_id": "2", "listeners": "PLAINTEXT://:9092"}
 C = {"process_roles": "controller", "listeners": "CONTROLLER://:9093"}
 LISTENERS = {"listener_security_protocol_map": THREE, "listeners": "A://:1,B://:2,CONTROLLER://:3"}

@@ -120,7 +120,7 @@ def test_a_key_reads_and_judges() -> None:
     assert key.parse("7") == 7
     assert key.read("0") == 0
     with pytest.raises(
-        ConfigError, match="Invalid value 0 for configuration x.bytes: Value must be at least 1"
+        ConfigError, match=r"Invalid value 0 for configuration x\.bytes: Value must be at least 1"
     ):
         key.parse("0")
 

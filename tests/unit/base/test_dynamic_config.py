@@ -246,7 +246,7 @@ def test_a_session_is_longer_than_a_heartbeat() -> None:
         }
     )
     validate_group_configs({"consumer.heartbeat.interval.ms": "44999"}, roomy.values)
-    with pytest.raises(ConfigError, match="session.timeout.ms must be greater than consumer.heartbeat"):
+    with pytest.raises(ConfigError, match=r"session\.timeout\.ms must be greater than consumer\.heartbeat"):
         validate_group_configs({"consumer.heartbeat.interval.ms": "45000"}, roomy.values)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from moldau.cli.java import java_double
 from moldau.cli.tool import ToolError
 from moldau.protocol.errors import DecodeError
 from moldau.protocol.json_form import to_json
@@ -191,4 +192,11 @@ def control_text(record: Record) -> str:
 
 
 def _dumps(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    """Compact JSON with numbers as Java writes them."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_dumps(name)}:{_dumps(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_dumps, value)) + "]"
+    if isinstance(value, float):
+        return java_double(value)
+    return json.dumps(value, ensure_ascii=False)

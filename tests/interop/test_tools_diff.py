@@ -1,0 +1,349 @@
+"""Our tools and Apache Kafka's Java tools, given the same command lines against the same broker.
+
+Output and exit codes must be the same once names, ids and times are made alike. Intended differences: help
+and usage (ours is shorter), stack traces (ours has none), and sentences that ours improves; where a command
+fails, the first sentence of ours must be somewhere in what Java says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from moldau.testing import Cluster
+from tests.harness.apache import ApacheCluster, java_command
+from tests.harness.tools import ToolRun, run_tool
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+
+JAVA_TOOLS = {
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+}
+LOGGING = """\
+rootLogger.level = ERROR
+rootLogger.appenderRef.err.ref = err
+appender.err.type = Console
+appender.err.name = err
+appender.err.target = SYSTEM_ERR
+appender.err.layout.type = PatternLayout
+appender.err.layout.pattern = %m%n
+"""
+Node = Cluster | ApacheCluster
+
+
+class Both(NamedTuple):
+    ours: ToolRun
+    java: ToolRun
+
+
+class Tools:
+    """Runs a command line with both tools; `{topic}` is a topic of each tool's own."""
+
+    def __init__(self, node: Node, libs: Path, folder: Path) -> None:
+        self.node = node
+        self._libs = libs
+        self._logging = folder / "log4j2.properties"
+        self._logging.write_text(LOGGING)
+
+    def run(
+        self, name: str, *argv: str, topic: str = "shared", stdin: str = "", bootstrap: bool = True
+    ) -> Both:
+        address = ["--bootstrap-server", self.node.bootstrap_servers] if bootstrap else []
+        if name == "kafka-cluster":
+            argv, address = (argv[0], *address, *argv[1:]), []
+        command = [*address, *argv]
+        ours = [word.format(topic=f"{topic}-ours") if "{topic}" in word else word for word in command]
+        java = [word.format(topic=f"{topic}-java") if "{topic}" in word else word for word in command]
+        return Both(
+            self._alike(run_tool(name, *ours, stdin=stdin)), self._alike(self._java(name, java, stdin))
+        )
+
+    def _java(self, name: str, argv: list[str], stdin: str) -> ToolRun:
+        command = java_command(self._libs, JAVA_TOOLS[name], *argv)
+        command.insert(1, f"-Dlog4j2.configurationFile={self._logging}")
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120, check=False)
+        return ToolRun(done.returncode, done.stdout, done.stderr)
+
+    def _alike(self, run: ToolRun) -> ToolRun:
+        return ToolRun(run.code, alike(run.out), alike(run.err))
+
+    def same(
+        self, name: str, *argv: str, topic: str = "shared", stdin: str = "", bootstrap: bool = True
+    ) -> str:
+        """Both succeed with the same output, which is returned."""
+        both = self.run(name, *argv, topic=topic, stdin=stdin, bootstrap=bootstrap)
+        assert (both.ours.code, both.java.code) == (0, 0), both
+        assert both.ours.out == both.java.out
+        return both.ours.out
+
+    def same_failure(self, name: str, *argv: str, topic: str = "shared", bootstrap: bool = True) -> None:
+        """Both fail, and what ours says first Java says as well."""
+        both = self.run(name, *argv, topic=topic, bootstrap=bootstrap)
+        assert both.ours.code == both.java.code != 0, both
+        sentence = (both.ours.out + both.ours.err).strip().splitlines()[0]
+        assert sentence in both.java.out + both.java.err
+
+
+def alike(text: str) -> str:
+    text = re.sub(r"-(ours|java)\b", "-x", text)
+    text = re.sub(r"TopicId: \S+", "TopicId: ID", text)
+    return re.sub(r"(CreateTime|LogAppendTime):\d+", r"\1:TIME", text)
+
+
+@pytest.fixture(scope="module", params=["apache", "moldau"])
+def tools(
+    request: pytest.FixtureRequest, libs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Tools]:
+    with ApacheCluster(libs=libs) if request.param == "apache" else Cluster() as node:
+        yield Tools(node, libs, tmp_path_factory.mktemp("tools"))
+
+
+def create(tools: Tools, topic: str, partitions: int = 1) -> None:
+    tools.same("kafka-topics", "--create", "--topic", "{topic}", "--partitions", str(partitions), topic=topic)
+
+
+def test_topics(tools: Tools) -> None:
+    def topics(*argv: str) -> str:
+        return tools.same("kafka-topics", *argv, topic="topics")
+
+    named = ("--topic", "{topic}")
+    topics(
+        "--create", *named, "--partitions", "3", "--replication-factor", "1", "--config", "retention.ms=5000"
+    )
+    topics("--create", *named, "--if-not-exists")
+    assert "retention.ms=5000" in topics("--describe", *named)
+    topics("--describe", *named, "--topics-with-overrides")
+    topics("--describe", *named, "--under-replicated-partitions")
+    topics("--describe", *named, "--at-min-isr-partitions")
+    topics("--alter", *named, "--partitions", "5")
+    assert "PartitionCount: 5" in topics("--describe", *named)
+    topics("--describe", "--topic", "nope", "--if-exists")
+    topics("--delete", *named)
+    topics("--delete", *named, "--if-exists")
+    topics("--list", "--topic", "none of them")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--create", "--topic", "a/b"],
+        ["--create", "--topic", "bad", "--config", "foo=1"],
+        ["--create", "--topic", "bad", "--config", "retention.ms=abc"],
+        ["--create", "--topic", "bad", "--partitions", "0"],
+        ["--create", "--topic", "bad", "--replication-factor", "0"],
+        ["--create", "--topic", "bad", "--replica-assignment", "1:1"],
+        ["--create", "--topic", "bad", "--replica-assignment", "1:2,1"],
+        ["--describe", "--topic", "nope"],
+        ["--delete", "--topic", "nope"],
+        ["--describe", "--topic-id", "AAAAAAAAAAAAAAAAAAAAAQ"],
+        ["--create"],
+        ["--list", "--create"],
+        ["--list", "--partitions", "3"],
+        ["--alter", "--topic", "x"],
+    ],
+    ids=" ".join,
+)
+def test_topics_failures(tools: Tools, argv: list[str]) -> None:
+    tools.same_failure("kafka-topics", *argv)
+
+
+def test_configs(tools: Tools) -> None:
+    create(tools, "configs")
+
+    def configs(*argv: str) -> str:
+        return tools.same("kafka-configs", *argv, topic="configs")
+
+    added = "max.message.bytes=128000,cleanup.policy=[compact,delete]"
+    configs("--alter", "--entity-type", "topics", "--entity-name", "{topic}", "--add-config", added)
+    assert "DYNAMIC_TOPIC_CONFIG" in configs("--describe", "--topic", "{topic}")
+    configs("--describe", "--topic", "{topic}", "--all")
+    configs("--alter", "--topic", "{topic}", "--delete-config", "max.message.bytes")
+    configs("--describe", "--topic", "{topic}")
+    configs("--describe", "--topic", "nope")
+    configs(
+        "--alter", "--entity-type", "brokers", "--entity-name", "1", "--add-config", "background.threads=20"
+    )
+    configs("--describe", "--broker", "1")
+    configs("--describe", "--broker", "1", "--all")
+    configs("--alter", "--broker", "1", "--delete-config", "background.threads")
+    configs("--alter", "--broker-defaults", "--add-config", "log.retention.ms=100000")
+    configs("--describe", "--entity-type", "brokers")
+    configs("--alter", "--broker-defaults", "--delete-config", "log.retention.ms")
+    configs("--describe", "--broker", "7")
+
+
+def test_quotas(tools: Tools) -> None:
+    def configs(*argv: str) -> str:
+        return tools.same("kafka-configs", *argv)
+
+    configs(
+        "--alter", "--client", "app", "--add-config", "producer_byte_rate=10000000,request_percentage=12.5"
+    )
+    assert "producer_byte_rate=1.0E7" in configs("--describe", "--client", "app")
+    user_and_client = ("--entity-type", "users", "--entity-name", "alice", "--entity-type", "clients")
+    configs("--alter", *user_and_client, "--entity-default", "--add-config", "consumer_byte_rate=5")
+    configs("--describe", *user_and_client)
+    configs("--alter", "--ip", "127.0.0.1", "--add-config", "connection_creation_rate=7")
+    configs("--describe", "--entity-type", "ips")
+    configs("--alter", "--ip", "127.0.0.1", "--add-config", "connection_creation_rate=8")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--describe"],
+        ["--describe", "--entity-type", "bogus"],
+        ["--describe", "--broker", "x"],
+        ["--describe", "--topic", "x", "--add-config", "a=b"],
+        ["--describe", "--entity-type", "topics", "--entity-default"],
+        ["--alter", "--topic", "x"],
+        ["--alter", "--topic", "x", "--add-config", "a b=1"],
+        ["--alter", "--entity-type", "topics", "--add-config", "a=b"],
+        ["--alter", "--topic", "nope", "--add-config", "retention.ms=1"],
+        ["--alter", "--broker", "1", "--add-config", "node.id=4"],
+        ["--alter", "--client", "c", "--add-config", "producer_byte_rate=x"],
+    ],
+    ids=" ".join,
+)
+def test_configs_failures(tools: Tools, argv: list[str]) -> None:
+    tools.same_failure("kafka-configs", *argv)
+
+
+def test_console(tools: Tools) -> None:
+    create(tools, "console")
+    text = "a:1,b:2\tk1\tv1\nc:3\tk2\tv2\n\tk\t\n"
+    keyed = ("--reader-property", "parse.key=true", "--reader-property", "parse.headers=true")
+    ignoring = ("--reader-property", "ignore.error=true", "--reader-property", "null.marker=NIL")
+    topic = ("--topic", "{topic}")
+    tools.same("kafka-console-producer", *topic, *keyed, *ignoring, topic="console", stdin=text)
+    tools.same("kafka-console-producer", *topic, topic="console", stdin="plain\n")
+    tools.same("kafka-console-producer", *topic, *ignoring, topic="console", stdin="NIL\n")
+    names = ("key", "headers", "timestamp", "partition", "offset", "epoch", "delivery")
+    everything = [word for name in names for word in ("--formatter-property", f"print.{name}=true")]
+    some = ("--partition", "0", "--offset", "0", "--max-messages", "5")
+    shown = tools.same("kafka-console-consumer", *topic, *some, *everything, topic="console")
+    assert shown.splitlines()[0].endswith("\ta:1,b:2\tk1\tv1")
+    plain = ("--formatter-property", "null.literal=-", "--formatter-property", "key.separator=:")
+    tools.same("kafka-console-consumer", *topic, *some, *plain, topic="console")
+    tools.same("kafka-console-consumer", *topic, "--partition", "0", "--timeout-ms", "1500", topic="console")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--topic", "x", "--partition", "0", "--offset", "y"],
+        ["--topic", "x", "--offset", "1"],
+        [],
+        ["--topic", "x", "--from-beginning", "--offset", "1", "--partition", "0"],
+        ["--topic", "x", "--group", "g", "--partition", "0"],
+        ["--topic", "x", "--bogus"],
+    ],
+    ids=" ".join,
+)
+def test_console_consumer_failures(tools: Tools, argv: list[str]) -> None:
+    tools.same_failure("kafka-console-consumer", *argv)
+
+
+def test_offsets(tools: Tools) -> None:
+    create(tools, "offsets", 3)
+    lines = "".join(f"{number}\tvalue\n" for number in range(30))
+    keyed = ("--topic", "{topic}", "--reader-property", "parse.key=true")
+    tools.same("kafka-console-producer", *keyed, topic="offsets", stdin=lines)
+
+    def offsets(*argv: str) -> str:
+        return tools.same("kafka-get-offsets", *argv, topic="offsets")
+
+    assert offsets("--topic", "{topic}").count("\n") == 3
+    for time in ("earliest", "-1", "-2", "-4", "1000", "99999999999999"):
+        offsets("--topic", "{topic}", "--time", time)
+    offsets("--topic", "{topic}", "--partitions", "0,2")
+    offsets("--topic-partitions", "{topic}:1-")
+    for argv in (
+        ["--topic", "nope"],
+        ["--time", "soon"],
+        ["--partitions", "a"],
+        ["--topic-partitions", "a", "--topic", "b"],
+    ):
+        tools.same_failure("kafka-get-offsets", *argv)
+
+
+def test_delete_records(tools: Tools, tmp_path: Path) -> None:
+    create(tools, "delete")
+    tools.same("kafka-console-producer", "--topic", "{topic}", topic="delete", stdin="a\nb\nc\n")
+    for name in ("delete-ours", "delete-java"):
+        partitions = [{"topic": name, "partition": 0, "offset": 2}]
+        (tmp_path / f"{name}.json").write_text(json.dumps({"partitions": partitions, "version": 1}))
+    files = ("--offset-json-file", str(tmp_path / "{topic}.json"))
+    assert "low_watermark: 2" in tools.same("kafka-delete-records", *files, topic="delete")
+    for text in ('{"version": 1}', '{"partitions": [], "version": 2}'):
+        (tmp_path / "bad.json").write_text(text)
+        tools.same_failure("kafka-delete-records", "--offset-json-file", str(tmp_path / "bad.json"))
+
+
+def test_cluster_and_log_dirs(tools: Tools) -> None:
+    tools.same("kafka-cluster", "cluster-id")
+    tools.same("kafka-cluster", "list-endpoints")
+    tools.same_failure("kafka-cluster", "unregister", "--id", "99")
+    tools.same("kafka-broker-api-versions")
+    both = tools.run("kafka-log-dirs", "--describe")
+    *ours, our_json = both.ours.lines
+    *java, java_json = both.java.lines
+    assert ours == java
+    assert sorted_json(our_json) == sorted_json(java_json)
+    tools.same_failure("kafka-log-dirs", "--describe", "--broker-list", "1,5")
+
+
+def sorted_json(text: str) -> object:
+    """Java lists partitions in the order of a hash table."""
+    data = json.loads(text)
+    for broker in data["brokers"]:
+        for directory in broker["logDirs"]:
+            directory["partitions"].sort(key=lambda replica: replica["partition"])
+    return data
+
+
+def test_dump_log(tools: Tools) -> None:
+    create(tools, "dump")
+    for codec in ("none", "gzip", "lz4", "zstd", "snappy"):
+        argv = ("--topic", "{topic}", "--compression-codec", codec, "--timeout", "100")
+        tools.same("kafka-console-producer", *argv, topic="dump", stdin="line of text\n" * 300)
+    tools.node.stop()
+    try:
+        folder = tools.node.data_dir
+        files = {path.parent.name: path for path in folder.rglob("00000000000000000000.log")}
+        ours = files["dump-ours-0"]
+        for argv in (
+            [],
+            ["--deep-iteration"],
+            ["--print-data-log"],
+            ["--print-data-log", "--skip-record-metadata"],
+        ):
+            tools.same("kafka-dump-log", "--files", str(ours), *argv, bootstrap=False)
+        for suffix in (".index", ".timeindex"):
+            for option in ([], ["--index-sanity-check"], ["--verify-index-only"]):
+                path = str(ours.with_suffix(suffix))
+                tools.same("kafka-dump-log", "--files", path, *option, bootstrap=False)
+        for snapshot in ours.parent.glob("*.snapshot"):
+            tools.same("kafka-dump-log", "--files", str(snapshot), bootstrap=False)
+        metadata = ("--files", str(files["__cluster_metadata-0"]), "--cluster-metadata-decoder")
+        assert "TOPIC_RECORD" in tools.same("kafka-dump-log", *metadata, bootstrap=False)
+        for checkpoint in folder.rglob("*.checkpoint"):
+            argv = ["--files", str(checkpoint), "--cluster-metadata-decoder"]
+            tools.same("kafka-dump-log", *argv, bootstrap=False)
+    finally:
+        tools.node.start()

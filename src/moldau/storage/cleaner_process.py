@@ -26,7 +26,7 @@ from moldau.storage.cleaner import Cleaner
 from moldau.storage.cleaner_job import CleanJob
 from moldau.storage.disk import Disk, PosixDisk
 
-_NICENESS = 10
+_NICENESS = 5
 _ORPHAN_CHECK_BYTES = 4 * 1024 * 1024
 #: How much may be done at full speed before the rate counts.
 _BURST_SECONDS = 0.3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Uuid
@@ -59,18 +59,13 @@ class LogDirectories:
                 return directory
         return None
 
-    def candidates(
-        self, directory_id: Uuid | None, logs: Iterable[Log], arriving: Counter[str]
-    ) -> list[LogDirectory]:
+    def candidates(self, directory_id: Uuid | None, counts: Counter[str]) -> list[LogDirectory]:
         """Where a new log may go, best first: the one asked for, or those with the fewest logs."""
         online = self.online
         for directory in online:
             if directory_id is not None and directory.id == directory_id:
                 return [directory]
-        if len(online) > 1:
-            counts = arriving + Counter(posixpath.dirname(log.directory) for log in logs)
-            online.sort(key=lambda directory: counts[directory.path])
-        return online
+        return sorted(online, key=lambda directory: counts[directory.path])
 
     async def claim(self) -> tuple[int | None, list[LogDirectoryFailed]]:
         """Lock all and read what they remember.
@@ -84,13 +79,25 @@ class LogDirectories:
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 f"log.dirs names a directory twice: {', '.join(self._directories)}",
             )
-        epochs: set[int | None] = set()
-        failures: list[LogDirectoryFailed] = []
+        failures: dict[str, LogDirectoryFailed] = {}
         for directory in self:
             try:
                 await self._pool.run(directory.claim)
-                epochs.add(await self._pool.run(directory.read_state))
             except OSError as error:
-                epochs.add(None)
-                failures.append(LogDirectoryFailed(directory.path, str(error)))
-        return epochs.pop() if len(epochs) == 1 else None, failures
+                failures[directory.path] = LogDirectoryFailed(directory.path, str(error))
+            except KafkaError:
+                self.release()
+                raise
+        epochs: set[int | None] = {None} if failures else set()
+        for directory in self:
+            if directory.path not in failures:
+                try:
+                    epochs.add(await self._pool.run(directory.read_state))
+                except OSError as error:
+                    failures[directory.path] = LogDirectoryFailed(directory.path, str(error))
+        return epochs.pop() if len(epochs) == 1 else None, list(failures.values())
+
+    def release(self) -> None:
+        """Let another node have them."""
+        for directory in self:
+            directory.release()

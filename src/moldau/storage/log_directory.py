@@ -39,6 +39,7 @@ class LogDirectory:
         self.path = path
         self.id = directory_id
         self.online = True
+        self.failure: str | None = None
         self.had_clean_shutdown = False
         self.loaded = False
         self.recovery_points: Offsets = {}

@@ -125,6 +125,7 @@ class LogManager:
         )
         self.moves = ReplicaMoves(self, pool, on_log_replaced)
         self._changing: dict[TopicPartition, asyncio.Event] = {}
+        self._counts: Counter[str] = Counter()
         self._arriving: Counter[str] = Counter()
         self._claimed = False
 
@@ -152,14 +153,17 @@ class LogManager:
         or when a folder cannot be what its name says.
         """
         await self.claim()
-        online = self.directories.online
-        results = await asyncio.gather(*(self.loader.load(item, config_of) for item in online))
-        for directory, loaded in zip(online, results, strict=True):
-            self._adopt(directory, loaded)
-        if not self.directories.online:
-            raise _storage_error(
-                f"None of the log directories can be used: {', '.join(self.directories.paths)}"
-            )
+        try:
+            online = self.directories.online
+            results = await asyncio.gather(*(self.loader.load(item, config_of) for item in online))
+            for directory, loaded in zip(online, results, strict=True):
+                self._adopt(directory, loaded)
+            if not self.directories.online:
+                reasons = "; ".join(f"{item.path}: {item.failure}" for item in self.directories)
+                raise _storage_error(f"None of the log directories can be used: {reasons}")
+        except KafkaError:
+            self.directories.release()
+            raise
         for log in list(self.logs.values()):
             if is_stray(log.topic_partition, log.topic_id):
                 del self.logs[log.topic_partition]
@@ -243,17 +247,25 @@ class LogManager:
         self, topic_partition: TopicPartition, topic_id: Uuid, config: LogConfig, directory_id: Uuid | None
     ) -> Log:
         error: KafkaError = _storage_error("No log directory is available")
-        for directory in self.directories.candidates(directory_id, self._all_logs(), self._arriving):
+        for directory in self.directories.candidates(directory_id, self._count_logs()):
             self._arriving[directory.path] += 1
             try:
                 path = posixpath.join(directory.path, str(topic_partition))
-                return await self.loader.create(path, topic_partition, topic_id, config)
+                log = await self.loader.create(path, topic_partition, topic_id, config)
+                self._counts[directory.path] += 1
+                return log
             except (DiskFull, LogDirectoryFailed) as failure:
                 self.storage_failed(failure)
                 error = failure
             finally:
                 self._arriving[directory.path] -= 1
         raise error
+
+    def _count_logs(self) -> Counter[str]:
+        """Logs in each directory, those being created included; counted anew after other changes."""
+        if self._counts.total() != len(self.logs) + len(self.future_logs):
+            self._counts = Counter(posixpath.dirname(log.directory) for log in self._all_logs())
+        return self._counts + self._arriving
 
     async def delete(self, *topic_partitions: TopicPartition) -> None:
         """Rename the folders of partitions away at once, to be removed after the delay."""
@@ -334,7 +346,7 @@ class LogManager:
     def _take_offline(self, directory: LogDirectory, reason: str) -> None:
         if directory.offline:
             return
-        directory.online = False
+        directory.online, directory.failure = False, reason
         lost: list[TopicPartition] = []
         for table in (self.logs, self.future_logs):
             for log in [log for log in table.values() if posixpath.dirname(log.directory) == directory.path]:
@@ -361,24 +373,26 @@ class LogManager:
         self.future_logs.clear()
 
     async def _close(self, directory: LogDirectory, broker_epoch: int) -> None:
-        logs = self.in_directory(directory.path)
-        pending = iter(logs)
+        pending = iter(self.in_directory(directory.path))
+        errors: list[KafkaError] = []
 
         async def work() -> None:
             for log in pending:
-                await self._pool.run(log.close)
+                try:
+                    await self._pool.run(log.close)
+                except KafkaError as error:
+                    errors.append(error)
 
+        await asyncio.gather(*(work() for _ in range(max(1, self.settings.recovery_threads_per_data_dir))))
+        await self.upkeep.write_checkpoints([directory.path])
         try:
-            await asyncio.gather(
-                *(work() for _ in range(max(1, self.settings.recovery_threads_per_data_dir)))
-            )
-            await self.upkeep.write_checkpoints([directory.path])
-            if directory.loaded and directory.online:
+            if directory.loaded and directory.online and not errors:
                 await self._pool.run(directory.clean_shutdown.write, broker_epoch)
-        except (OSError, KafkaError) as error:
-            _logger.error("%s will be recovered at the next start: %s", directory.path, error)
-        finally:
-            directory.release()
+        except OSError as error:
+            errors.append(LogDirectoryFailed(directory.path, str(error)))
+        for problem in errors:
+            _logger.error("%s will be recovered at the next start: %s", directory.path, problem)
+        directory.release()
 
     def _all_logs(self) -> list[Log]:
         return [*self.logs.values(), *self.future_logs.values()]

@@ -215,6 +215,41 @@ def test_a_small_map_takes_several_rounds(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_a_batch_with_more_keys_than_the_map_has_room_for(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        settings = CleanerSettings(dedupe_buffer_size=25 * 5)
+        manager, log = await open_log(World(tmp_path), cleaner_settings=settings)
+        for value in (b"1", b"2"):
+            fill(log, *((b"k%d" % number, value) for number in range(30)))
+        assert await manager.cleaner.clean_due() > 10
+        assert [record.offset for record in stored(log)] == list(range(30, 60))
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_a_read_under_way_survives_the_swap(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager, log = await open_log(world)
+        value = bytes(200_000)
+        for number in range(3):
+            fill(log, (b"a", value + b"%d" % number))
+        copy = b"".join(log.read(0, 10**6, upper_bound=3, blocking=True).parts)
+        under_way = log.read(0, 10**6, upper_bound=3, blocking=False) or log.read(
+            0, 10**6, upper_bound=3, blocking=True
+        )
+        await manager.cleaner.clean_due()
+        world.clock.advance(60_000)
+        await manager.upkeep.remove_deleted_files()
+        assert not any(name.endswith(".deleted") for name in names(log.directory))
+        assert b"".join(under_way.parts) == copy
+        assert [record.offset for record in stored(log)] == [2]
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
 def test_batches_keep_their_codec(tmp_path: Path, codec: int) -> None:
     async def scenario() -> None:

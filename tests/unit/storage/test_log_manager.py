@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition, Uuid
-from moldau.storage.disk import LogDirectoryFailed
+from moldau.storage.disk import File, LogDirectoryFailed, PosixDisk
 from moldau.storage.log_config import LogConfig
 from moldau.storage.log_manager import LogManagerSettings, NewLog
 from tests.unit.storage.managed_logs import ORDERS, TOPIC_ID, World, append, folders, names, stored
@@ -380,6 +381,130 @@ def test_a_directory_that_is_a_file_is_left_out(tmp_path: Path) -> None:
         world.paths.pop()
         with pytest.raises(KafkaError, match="None of the log directories"):
             await world.start()
+
+    asyncio.run(scenario())
+
+
+class SickDisk(PosixDisk):
+    """Everything under `sick` fails with `error`, as soon as there is one."""
+
+    def __init__(self, sick: str) -> None:
+        self.sick = sick
+        self.error: int | None = None
+
+    def _check(self, path: str) -> None:
+        if self.error is not None and path.startswith(self.sick):
+            raise OSError(self.error, os.strerror(self.error), path)
+
+    def open(self, path: str, *, create: bool = False, read_only: bool = False) -> File:
+        self._check(path)
+        return super().open(path, create=create, read_only=read_only)
+
+    def makedirs(self, path: str) -> None:
+        self._check(path)
+        super().makedirs(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self._check(source)
+        super().rename(source, target)
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        self._check(path)
+        super().write_atomic(path, data)
+
+    def listdir(self, path: str) -> list[str]:
+        self._check(path)
+        return super().listdir(path)
+
+
+def sick_world(tmp_path: Path) -> tuple[World, SickDisk]:
+    disk = SickDisk(str(tmp_path / "data1"))
+    return World(tmp_path, directories=2, disk=disk), disk
+
+
+def test_a_disk_that_fails_on_creation_goes_offline_and_the_other_is_used(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world, disk = sick_world(tmp_path)
+        manager = await world.start()
+        disk.error = errno.EIO
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        assert log.directory.startswith(world.paths[1])
+        assert [failure.path for failure in world.failures] == [world.paths[0]]
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_a_full_disk_is_not_a_failed_one(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world, disk = sick_world(tmp_path)
+        manager = await world.start()
+        disk.error = errno.ENOSPC
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        assert log.directory.startswith(world.paths[1])
+        await manager.upkeep.write_checkpoints()
+        assert world.failures == []
+        disk.error = None
+        log = await manager.get_or_create(TopicPartition("other", 0), TOPIC_ID, CONFIG)
+        assert log.directory.startswith(world.paths[0])
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("work", ["write_checkpoints", "retention", "flush_due"])
+def test_upkeep_notices_a_failing_disk_and_goes_on_with_the_others(tmp_path: Path, work: str) -> None:
+    async def scenario() -> None:
+        world, disk = sick_world(tmp_path)
+        manager = await world.start()
+        config = replace(CONFIG, retention_ms=1000, flush_ms=1000)
+        for partition in partitions(4):
+            log = await manager.get_or_create(partition, TOPIC_ID, config)
+            append(log, [(b"a", b"1")], world.clock.time_ms())
+            log.roll()
+        world.clock.advance(100_000)
+        manager._files.forget_directory(str(tmp_path))
+        disk.error = errno.EIO
+        await getattr(manager.upkeep, work)()
+        assert [failure.path for failure in world.failures] == [world.paths[0]]
+        assert len(manager.logs) == 2
+        if work == "retention":
+            assert all(log.log_start_offset == 1 for log in manager.logs.values())
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_a_disk_that_fails_while_loading_is_left_out(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world, disk = sick_world(tmp_path)
+        manager = await world.start()
+        for partition in partitions(4):
+            append(await manager.get_or_create(partition, TOPIC_ID, CONFIG), [(b"a", b"1")])
+        await manager.shutdown()
+        disk.sick, disk.error = str(tmp_path / "data1" / "t-0"), errno.EIO
+        manager = await world.start()
+        assert len(manager.logs) == 2
+        assert [failure.path for failure in world.failures] == [world.paths[0]]
+        await manager.shutdown()
+        assert not (tmp_path / "data1" / ".kafka_cleanshutdown").exists()
+
+    asyncio.run(scenario())
+
+
+def test_a_failed_start_lets_go_of_the_directories(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, directories=2)
+        foreign = tmp_path / "data2" / "foreign"
+        foreign.mkdir(parents=True)
+        with pytest.raises(KafkaError):
+            await world.start()
+        foreign.rmdir()
+        blocker = PosixDisk().lock(str(tmp_path / "data2" / ".lock"))
+        with pytest.raises(KafkaError, match="data2"):
+            await world.start()
+        blocker.release()
+        await (await world.start()).shutdown()
 
     asyncio.run(scenario())
 

@@ -25,7 +25,8 @@ class BrokerState(Enum):
 class _Session:
     epoch: int
     fenced: bool
-    last_contact_ms: int
+    #: None when it is known to be gone.
+    last_contact_ms: int | None
     metadata_offset: int = -1
     #: The offset all others must reach before a broker that gave up its leaderships may stop; -1: not
     #: stopping.
@@ -46,7 +47,7 @@ class Heartbeats:
         node ran in the process before this one and is surely gone."""
         self._sessions = {}
         for broker in brokers:
-            contact = now_ms if broker.id != local_id else now_ms - self._session_timeout_ms - 1
+            contact = None if broker.id == local_id else now_ms
             self._sessions[broker.id] = _Session(broker.epoch, broker.fenced, contact)
 
     def registered(self, broker_id: int, epoch: int, fenced: bool, now_ms: int) -> None:
@@ -101,7 +102,8 @@ class Heartbeats:
         return session is not None and session.shutdown_offset >= 0
 
     def _expired(self, session: _Session, now_ms: int) -> bool:
-        return now_ms - session.last_contact_ms > self._session_timeout_ms
+        contact = session.last_contact_ms
+        return contact is None or now_ms - contact > self._session_timeout_ms
 
     def _while_stopping(self, session: _Session, leads: bool) -> BrokerState:
         if leads:

@@ -52,7 +52,8 @@ class TopicsDelta:
         return not self._open and not self.deleted
 
     def replay_topic(self, record: TopicRecord) -> None:
-        if self._find_by_name(record.name) is not None:
+        known_id = record.topic_id in self._open or record.topic_id in self._base.by_id
+        if known_id or self._find_by_name(record.name) is not None:
             raise InconsistentMetadata(f"topic {record.name} is created twice in the metadata log")
         self._open[record.topic_id] = _OpenTopic(record.topic_id, record.name, {})
         self._new_names[record.name] = record.topic_id

@@ -211,7 +211,7 @@ class MetadataLog:
         return voter
 
     def append(self, batches: Sequence[Sequence[bytes]]) -> int:
-        """Append framed records, each inner sequence as one batch; all or nothing. Gives the bytes written."""
+        """Append framed records, each inner sequence as one batch, all or nothing; gives the size written."""
         timestamp = self._next_timestamp()
         offset = self.end_offset
         group = bytearray()

@@ -220,8 +220,7 @@ class MetadataQuorum:
 
     async def maintain(self) -> None:
         """To be called now and then: a snapshot if it is time, and old ones and the log before them go."""
-        if self._snapshotter.is_due():
-            await self._snapshot()
+        await self._snapshot()
         async with self._snapshot_lock:
             gone, kept = await self._pool.run(self._snapshotter.expired, self._log.log.size)
             if gone and kept is not None:
@@ -231,7 +230,7 @@ class MetadataQuorum:
 
     async def _snapshot(self) -> None:
         async with self._snapshot_lock:
-            if self._loader.transaction_start is not None:
+            if not self._snapshotter.is_due() or self._loader.transaction_start is not None:
                 return
             self._snapshotter.begin()
             image = self.image

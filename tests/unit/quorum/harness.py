@@ -1,0 +1,143 @@
+"""A metadata quorum on a real folder, with its controller."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import itertools
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from moldau.base.clock import ManualClock
+from moldau.base.pool import InlinePool, Pool
+from moldau.controller.controller import Controller
+from moldau.metadata.features import default_levels
+from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from moldau.quorum.bootstrap import bootstrap_records, write_bootstrap, write_initial_voters
+from moldau.quorum.metadata_quorum import MetadataQuorum
+from moldau.quorum.settings import QuorumSettings
+from moldau.quorum.voters import Voter, VoterEndpoint, VoterSet
+from moldau.storage.disk import Buffer, File, PosixDisk
+from tests.unit.controller.harness import CLUSTER_ID, config, new_topic
+from tests.unit.metadata.builders import uid
+
+#: Every start draws other ids, as in life.
+_SEEDS = itertools.count()
+ENDPOINT = VoterEndpoint("CONTROLLER", "localhost", 9093)
+
+
+class FullDisk(PosixDisk):
+    """A disk that has no room for log segments as long as `is_full`."""
+
+    def __init__(self) -> None:
+        self.is_full = False
+        self.full_on_sync = False
+
+    def open(self, path: str, *, create: bool = False, read_only: bool = False) -> File:
+        file = super().open(path, create=create, read_only=read_only)
+        return _FullFile(file, self) if path.endswith(".log") else file  # type: ignore[return-value]
+
+
+class _FullFile:
+    def __init__(self, file: File, disk: FullDisk) -> None:
+        self._file = file
+        self._disk = disk
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
+
+    def pwrite(self, buffers: Sequence[Buffer], offset: int) -> None:
+        if self._disk.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._file.pwrite(buffers, offset)
+
+    def sync(self) -> None:
+        if self._disk.full_on_sync:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._file.sync()
+
+
+class Node:
+    def __init__(self, folder: Path, *, disk: PosixDisk | None = None, **settings: object) -> None:
+        self.folder = folder
+        self.disk = disk or PosixDisk()
+        self.clock = ManualClock()
+        self.failures: list[Exception] = []
+        values: dict[str, object] = {
+            "node_id": 1,
+            "directory": str(folder),
+            "directory_id": uid(101),
+            "endpoints": (ENDPOINT,),
+        }
+        self.settings = QuorumSettings(**(values | settings))  # type: ignore[arg-type]
+
+    @property
+    def log_folder(self) -> Path:
+        return self.folder / "__cluster_metadata-0"
+
+    def format(self, *, voters: Sequence[Voter] | None = None, levels: dict[str, int] | None = None) -> None:
+        records = bootstrap_records(default_levels() | (levels or {}))
+        write_bootstrap(self.disk, self.clock, str(self.folder), records)
+        if not self.settings.static_voters:
+            chosen = voters or [Voter(1, uid(101), (ENDPOINT,))]
+            write_initial_voters(self.disk, self.clock, str(self.folder), VoterSet.of(chosen))
+
+    def make(self, pool: Pool | None = None) -> MetadataQuorum:
+        return MetadataQuorum(
+            self.settings,
+            Controller(config(), CLUSTER_ID, random.Random(next(_SEEDS))),
+            disk=self.disk,
+            clock=self.clock,
+            pool=pool or InlinePool(),
+            on_failure=self.failures.append,
+        )
+
+    @asynccontextmanager
+    async def running(self, pool: Pool | None = None) -> AsyncIterator[MetadataQuorum]:
+        quorum = self.make(pool)
+        await quorum.start()
+        try:
+            yield quorum
+        finally:
+            await quorum.close()
+
+
+def run(test: Callable[[], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        await asyncio.wait_for(test(), 30)
+
+    asyncio.run(limited())
+
+
+def create(quorum: MetadataQuorum, *names: str, partitions: int = 1) -> Awaitable[CreateTopicsResponse]:
+    """Topics on a broker that needs no registration, because they are assigned by hand."""
+    request = CreateTopicsRequest(topics=[new_topic(name, partitions, 1) for name in names])
+    return quorum.write(lambda: quorum.controller.create_topics(request))
+
+
+async def with_broker(quorum: MetadataQuorum) -> None:
+    """Register broker 1 and unfence it."""
+    from moldau.metadata.features import supported_features
+    from moldau.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+    from moldau.protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
+
+    levels = supported_features(quorum.image.features.levels)
+    registration = BrokerRegistrationRequest(
+        broker_id=1,
+        cluster_id=CLUSTER_ID,
+        incarnation_id=uid(quorum.leader_epoch + 10),
+        listeners=[Listener(name="PLAINTEXT", host="localhost", port=9092)],
+        features=[
+            Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in levels.items()
+        ],
+        rack=None,
+        log_dirs=[uid(101)],
+    )
+    answer = await quorum.write(lambda: quorum.controller.register_broker(registration, 0))
+    heartbeat = BrokerHeartbeatRequest(
+        broker_id=1, broker_epoch=answer.broker_epoch, current_metadata_offset=quorum.image.offset
+    )
+    await quorum.write(lambda: quorum.controller.broker_heartbeat(heartbeat, 0))

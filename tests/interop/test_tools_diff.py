@@ -11,11 +11,13 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from moldau.cli.main import TOOLS
 from moldau.testing import Cluster
 from tests.harness.apache import ApacheCluster, java_command
 from tests.harness.tools import ToolRun, run_tool
@@ -347,3 +349,22 @@ def test_dump_log(tools: Tools) -> None:
             tools.same("kafka-dump-log", *argv, bootstrap=False)
     finally:
         tools.node.start()
+
+
+PARSERS = {
+    **JAVA_TOOLS,
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+}
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_every_flag_of_java_is_known(name: str, libs: Path) -> None:
+    commands = ("cluster-id", "unregister", "list-endpoints") if name == "kafka-cluster" else ("",)
+    for word in commands:
+        command = java_command(libs, PARSERS[name], *([word] if word else []), "--help")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        flags = set(re.findall(r"^ *(--[a-z][\w.-]*[\w])(?= |$)", done.stdout + done.stderr, re.MULTILINE))
+        assert flags
+        parser = import_module(f"moldau.cli.{TOOLS[name][0]}")._parser()
+        assert flags <= set(parser._option_string_actions)

@@ -61,18 +61,27 @@ def _parser() -> ToolParser:
 
 
 def _config_names() -> str:
+    from moldau.base.broker_configs import BROKER_CONFIGS, DYNAMIC_BROKER_CONFIGS
+    from moldau.base.client_metrics_configs import CLIENT_METRICS_CONFIGS
+    from moldau.base.config import UpdateMode
+    from moldau.base.group_configs import GROUP_CONFIGS
     from moldau.base.topic_configs import TOPIC_CONFIGS
 
+    changeable = [name for name, key in BROKER_CONFIGS.items() if key.update is not UpdateMode.READ_ONLY]
     quotas = sorted(config_quotas.CLIENT_QUOTAS)
-    groups = (
-        ("topics", [name for name, key in TOPIC_CONFIGS.items() if not key.internal]),
-        ("users", [*sorted(config_quotas.SCRAM), *quotas]),
-        ("clients", quotas),
-        ("ips", sorted(config_quotas.IP_QUOTAS)),
-        ("client-metrics", ["interval.ms", "match", "metrics"]),
+    groups = {
+        TOPICS: [name for name, key in TOPIC_CONFIGS.items() if not key.internal],
+        BROKERS: sorted({*changeable, *DYNAMIC_BROKER_CONFIGS}),
+        USERS: [*sorted(config_quotas.SCRAM), *quotas],
+        CLIENTS: quotas,
+        IPS: sorted(config_quotas.IP_QUOTAS),
+        CLIENT_METRICS: sorted(CLIENT_METRICS_CONFIGS),
+        GROUPS: sorted(GROUP_CONFIGS),
+    }
+    return "\n".join(
+        f"for --entity-type {kind}:\n" + "\n".join(f"  {name}" for name in names)
+        for kind, names in groups.items()
     )
-    listed = [f"for --entity-type {kind}:\n" + "\n".join(f"  {n}" for n in names) for kind, names in groups]
-    return "\n".join([*listed, "for --entity-type brokers: what --describe --all shows and is dynamic"])
 
 
 def _execute(options: argparse.Namespace) -> None:

@@ -53,6 +53,8 @@ def _parser() -> ToolParser:
     )
     parser.option("--reporting-interval", "MS", "How often to print a line.", type=int, default=5000)
     parser.option("--date-format", "PATTERN", "How to print times.", default="yyyy-MM-dd HH:mm:ss:SSS")
+    parser.hidden("--threads")
+    parser.hidden("--num-fetch-threads")
     parser.flag("--hide-header", "Do not print the names of the columns.")
     return parser
 

@@ -96,8 +96,14 @@ _FORMATTERS: dict[str, Callable[[Mapping[str, str]], Formatter]] = {
 def find_formatter(name: str, properties: Mapping[str, str]) -> Formatter:
     """A formatter by its class name, with or without the package."""
     factory = _FORMATTERS.get(_simple(name))
+    if factory is not None:
+        return factory(properties)
+    from moldau.cli.coordinator_formatters import COORDINATOR_FORMATTERS
+
+    factory = COORDINATOR_FORMATTERS.get(_simple(name))
     if factory is None:
-        raise ToolError(f"There is no formatter {name}; there are: {', '.join(_FORMATTERS)}")
+        known = ", ".join([*_FORMATTERS, *COORDINATOR_FORMATTERS])
+        raise ToolError(f"There is no formatter {name}; there are: {known}")
     return factory(properties)
 
 

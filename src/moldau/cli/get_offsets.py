@@ -45,6 +45,8 @@ def _parser() -> ToolParser:
         "latest if not given.",
         default="latest",
     )
+    parser.hidden("--offsets")
+    parser.hidden("--max-wait-ms")
     parser.flag("--exclude-internal-topics", "Leave internal topics out.")
     return parser
 

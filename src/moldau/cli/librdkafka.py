@@ -103,7 +103,7 @@ def _load() -> Any:
     try:
         import confluent_kafka
     except ImportError as error:
-        raise ToolError(f'librdkafka is needed here: pip install "moldau[client]" ({error})') from error
+        raise ToolError(f"librdkafka is needed here: pip install confluent-kafka ({error})") from error
     return confluent_kafka
 
 

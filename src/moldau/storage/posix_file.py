@@ -21,6 +21,12 @@ _MAX_BUFFERS = 1024
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _WOULD_WAIT = frozenset({errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL})
 _libc = ctypes.CDLL(None, use_errno=True)
+_fallocate = getattr(_libc, "fallocate", None)
+_KEEP_SIZE = 1
+#: What the kernel says of a page in memory: the lowest bit is set.
+_RESIDENT = bytes(range(1, 256, 2))
+if _fallocate is not None:
+    _fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
 _mincore = getattr(_libc, "mincore", None)
 if _mincore is not None:
     _mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
@@ -90,7 +96,9 @@ class PosixFile:
         os.ftruncate(self._descriptor, size)
 
     def allocate(self, offset: int, size: int) -> None:
-        """Nothing to do in a portable way: Python's `posix_fallocate` would change the size of the file."""
+        # Not `os.posix_fallocate`: that would change the size of the file.
+        if _fallocate is not None:
+            _fallocate(self._descriptor, _KEEP_SIZE, offset, size)
 
     def sync(self) -> None:
         os.fsync(self._descriptor)
@@ -127,4 +135,4 @@ def _resident(mapping: mmap.mmap) -> bool:
     address = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
     if _mincore(address, len(mapping), answer) != 0:
         return False
-    return answer.raw.count(1) == pages
+    return not answer.raw.translate(None, _RESIDENT)

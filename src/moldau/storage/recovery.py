@@ -1,12 +1,12 @@
 """Opening a log's folder, whatever state it was left in.
 
-First, leftovers: `.deleted` files are removed, `.cleaned` ones too (the cleaner had not finished), `.swap` files
-take the place of what they replace (see `leftovers`).
+First, leftovers: `.deleted` files are removed, `.cleaned` ones too (the cleaner had not finished), `.swap`
+files take the place of what they replace (see `leftovers`).
 
 After a crash, every segment from the recovery point on is read batch by batch and its indexes are built anew;
-at the first bad batch the log is cut, and later segments go. After a clean shutdown nothing is read but the end
-of the last segment. A segment that lacks an index gets it back; a last segment whose end makes no sense is
-read through in any case.
+at the first bad batch the log is cut, and later segments go. After a clean shutdown nothing is read but the
+end of the last segment. A segment that lacks an index gets it back; a last segment whose end makes no sense
+is read through in any case.
 
 The state of producers comes from the newest snapshot and the batches behind it.
 

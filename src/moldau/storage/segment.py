@@ -26,17 +26,21 @@ from moldau.storage.txn_index import AbortedTransaction, TransactionIndex
 __all__ = ["MAX_RELATIVE_OFFSET", "Segment", "SegmentRead", "StoredBatch"]
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
+_ALLOCATE_FROM = 4 * 1024 * 1024
+_ALLOCATE_AHEAD = 16 * 1024 * 1024
 
 logger = logging.getLogger(__name__)
 
 
 class Segment:
     __slots__ = (
+        "_allocated",
         "_files",
         "_first_timestamp",
         "_interval",
         "_largest",
         "_log_path",
+        "_max_bytes",
         "_max_index_bytes",
         "_since_index",
         "base_offset",
@@ -65,6 +69,8 @@ class Segment:
         self.index_full = False
         self.reader = SegmentReader(files, self.offset_index, trusted_from=size)
         self._interval = config.index_interval_bytes
+        self._max_bytes = config.segment_bytes
+        self._allocated = max(size, _ALLOCATE_FROM)
         self._max_index_bytes = config.segment_index_bytes
         self._since_index = 0
         #: The largest timestamp with the last offset of its batch; from the time index when first asked.
@@ -101,9 +107,11 @@ class Segment:
             files.disk.remove(paths.path(kind))
         for kind in (LOG, OFFSET_INDEX, TIME_INDEX):
             files.disk.open(paths.path(kind), create=True).close()
+        segment = cls(paths, config, size=0, created_ms=now_ms, new=True)
         if config.preallocate:
             paths.file(LOG).allocate(0, config.segment_bytes)
-        return cls(paths, config, size=0, created_ms=now_ms, new=True)
+            segment._allocated = config.segment_bytes
+        return segment
 
     def append_batch(self, data: Buffer, last_offset: int, max_timestamp: int) -> None:
         """Write one batch at the end and keep the indexes. On `OSError` everything is as it was before."""
@@ -121,6 +129,11 @@ class Segment:
 
     def _write(self, data: Buffer) -> None:
         file = self._files.files.get(self._log_path)
+        if self.size + len(data) > self._allocated:
+            # Blocks reserved ahead save a fifth of the time that writing takes; small logs do without.
+            room = min(_ALLOCATE_AHEAD, max(self._max_bytes - self.size, len(data)))
+            file.allocate(self.size, room)
+            self._allocated = self.size + room
         try:
             file.pwrite((data,), self.size)
         except OSError:
@@ -217,6 +230,9 @@ class Segment:
         """No more appends: complete the indexes, the last time index entry too."""
         if self._largest is not None:
             self.time_index.append(*self._largest)
+        if self._allocated > max(self.size, _ALLOCATE_FROM):
+            self._files.file(LOG).truncate(self.size)
+            self._allocated = _ALLOCATE_FROM
         self.offset_index.write()
         self.time_index.write()
         self.txn_index.write()

@@ -52,7 +52,9 @@ def batch(count: int = 1, *, value: bytes = b"value", timestamp: int = NOW, **op
     return build_batch(records, **options)
 
 
-def marker(*, commit: bool, producer_id: int, producer_epoch: int = 0, coordinator_epoch: int = 0) -> bytearray:
+def marker(
+    *, commit: bool, producer_id: int, producer_epoch: int = 0, coordinator_epoch: int = 0
+) -> bytearray:
     key = b"\0\0" + (b"\0\1" if commit else b"\0\0")
     value = b"\0\0" + coordinator_epoch.to_bytes(4, "big")
     return build_batch(

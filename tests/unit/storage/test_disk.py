@@ -98,7 +98,12 @@ def test_removing_what_is_not_there_is_fine(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [(errno.ENOSPC, DiskFull), (errno.EDQUOT, DiskFull), (errno.EIO, LogDirectoryFailed), (errno.EMFILE, KafkaError)],
+    [
+        (errno.ENOSPC, DiskFull),
+        (errno.EDQUOT, DiskFull),
+        (errno.EIO, LogDirectoryFailed),
+        (errno.EMFILE, KafkaError),
+    ],
 )
 def test_what_an_os_error_means(code: int, kind: type[KafkaError]) -> None:
     failure = storage_failure(OSError(code, os.strerror(code)), "/data")

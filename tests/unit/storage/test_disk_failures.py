@@ -22,7 +22,9 @@ def test_a_full_disk_leaves_nothing_behind_and_works_again(tmp_path: Path, room:
     disk.room = room
     for _ in range(2):
         with pytest.raises(DiskFull) as refusal:
-            log.append_as_leader(batch(10, value=b"v" * 100, producer_id=1, producer_epoch=0, base_sequence=0), 9)
+            log.append_as_leader(
+                batch(10, value=b"v" * 100, producer_id=1, producer_epoch=0, base_sequence=0), 9
+            )
         assert refusal.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     assert log.log_end_offset == 30
     assert log.producer_state.producers == {}
@@ -30,7 +32,9 @@ def test_a_full_disk_leaves_nothing_behind_and_works_again(tmp_path: Path, room:
     assert (folder.path / "00000000000000000000.log").stat().st_size == 3 * SIZE
     assert len(records(log)) == 30
     disk.room = None
-    info = log.append_as_leader(batch(10, value=b"v" * 100, producer_id=1, producer_epoch=0, base_sequence=0), 9)
+    info = log.append_as_leader(
+        batch(10, value=b"v" * 100, producer_id=1, producer_epoch=0, base_sequence=0), 9
+    )
     assert info.first_offset == 30
     assert len(records(log)) == 40
     assert len(records(folder.open())) == 40

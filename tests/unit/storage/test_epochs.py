@@ -92,7 +92,9 @@ def test_partition_metadata_is_kafkas(tmp_path: Path) -> None:
     assert read_topic_id(disk, folder) == topic_id
 
 
-@pytest.mark.parametrize("text", ["version: 1\ntopic_id: AAECAwQFBgcICQoLDA0ODw", "version: 0", "gibberish", "\udcff"])
+@pytest.mark.parametrize(
+    "text", ["version: 1\ntopic_id: AAECAwQFBgcICQoLDA0ODw", "version: 0", "gibberish", "\udcff"]
+)
 def test_partition_metadata_that_makes_no_sense_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "partition.metadata").write_text(text, errors="surrogateescape")
     with pytest.raises(ValueError, match=r"partition.metadata"):

@@ -80,7 +80,9 @@ def test_a_position_of_more_than_31_bits_survives(tmp_path: Path) -> None:
 
 @given(st.data())
 @settings(max_examples=40, deadline=None)
-def test_truncation_keeps_what_is_below(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_truncation_keeps_what_is_below(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     folder = tmp_path_factory.mktemp("index")
     entries = data.draw(st.integers(0, 1200))
     index = filled(folder, entries)

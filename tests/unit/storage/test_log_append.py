@@ -6,7 +6,14 @@ import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Uuid
-from moldau.protocol.records import Record, build_batch, check_crc, iter_batches, iter_records, read_batch_header
+from moldau.protocol.records import (
+    Record,
+    build_batch,
+    check_crc,
+    iter_batches,
+    iter_records,
+    read_batch_header,
+)
 from moldau.storage.append_info import InvalidRecords
 from moldau.storage.log import Log, Origin, UnexpectedOffset
 from tests.unit.storage.one_log import NOW, TOPIC_ID, Folder, batch, batches_in, fill, headers, records
@@ -163,8 +170,14 @@ def test_several_batches_of_a_coordinator_are_all_or_nothing(tmp_path: Path) -> 
     log = Folder(tmp_path).open()
     info = log.append_as_leader(batch(3) + batch(2), 4, origin=Origin.COORDINATOR)
     assert (info.first_offset, info.last_offset) == (0, 4)
-    assert [(header.base_offset, header.partition_leader_epoch) for header in headers(log)] == [(0, 4), (3, 4)]
-    assert refused(log, bytes(batch(3)) + bytes(batch(2))[:-1], origin=Origin.COORDINATOR) == ErrorCode.INVALID_RECORD
+    assert [(header.base_offset, header.partition_leader_epoch) for header in headers(log)] == [
+        (0, 4),
+        (3, 4),
+    ]
+    assert (
+        refused(log, bytes(batch(3)) + bytes(batch(2))[:-1], origin=Origin.COORDINATOR)
+        == ErrorCode.INVALID_RECORD
+    )
     assert refused(log, b"", origin=Origin.COORDINATOR) == ErrorCode.INVALID_RECORD
     assert log.log_end_offset == 5
 
@@ -202,7 +215,9 @@ def test_what_a_follower_refuses(tmp_path: Path) -> None:
     with pytest.raises(KafkaError) as refusal:
         log.append_as_follower(damaged)
     assert refusal.value.code == ErrorCode.CORRUPT_MESSAGE
-    later = batch(1, base_offset=103, partition_leader_epoch=3) + batch(1, base_offset=104, partition_leader_epoch=9)
+    later = batch(1, base_offset=103, partition_leader_epoch=3) + batch(
+        1, base_offset=104, partition_leader_epoch=9
+    )
     info = log.append_as_follower(later, leader_epoch=3)
     assert info is not None
     assert info.last_offset == 103
@@ -236,6 +251,8 @@ def test_one_read_gives_what_many_appends_gave(tmp_path: Path) -> None:
     assert result is not None
     data = b"".join(result.parts)
     assert data == b"".join(sent)
-    assert [list(iter_records(memoryview(data)[position:], header))[0].offset for position, header in
-            iter_batches(data)] == [0, 1, 3]
+    assert [
+        next(iter_records(memoryview(data)[position:], header)).offset
+        for position, header in iter_batches(data)
+    ] == [0, 1, 3]
     assert batches_in(result.parts)[0].base_offset == result.first_offset

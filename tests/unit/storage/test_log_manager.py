@@ -118,6 +118,22 @@ def test_a_directory_can_be_asked_for(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_a_cordoned_directory_gets_no_new_logs(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, directories=2)
+        manager = await world.start()
+        manager.directories.cordon([world.paths[0]])
+        for partition in partitions(3):
+            await manager.get_or_create(partition, TOPIC_ID, CONFIG)
+        assert len(manager.in_directory(world.paths[1])) == 3
+        manager.directories.cordon([])
+        await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        assert len(manager.in_directory(world.paths[0])) == 1
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
 def test_the_same_log_is_not_created_twice(tmp_path: Path) -> None:
     async def scenario() -> None:
         manager = await World(tmp_path, directories=2).start()

@@ -44,7 +44,9 @@ class LogMachine(RuleBasedStateMachine):
         self.log: Log
         self.folder: Folder
 
-    @initialize(interval=st.sampled_from([0, 100, 1000, 4096]), segment_bytes=st.sampled_from([600, 2000, 10_000]))
+    @initialize(
+        interval=st.sampled_from([0, 100, 1000, 4096]), segment_bytes=st.sampled_from([600, 2000, 10_000])
+    )
     def begin(self, interval: int, segment_bytes: int) -> None:
         self.folder = Folder(self.parent, segment_bytes=segment_bytes, index_interval_bytes=interval)
         self.log = self.folder.open()
@@ -92,7 +94,9 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.log.close()
-        self.log = self.folder.open(clean_shutdown=True, recovery_point=self.log.recovery_point, log_start_offset=self.start)
+        self.log = self.folder.open(
+            clean_shutdown=True, recovery_point=self.log.recovery_point, log_start_offset=self.start
+        )
         assert self.log.recovery_point == self.end
         self.log.high_watermark = self.end
 
@@ -135,7 +139,9 @@ class LogMachine(RuleBasedStateMachine):
     @rule(data=st.data(), max_bytes=st.integers(0, 3000), blocking=st.booleans())
     def read(self, data: st.DataObject, max_bytes: int, blocking: bool) -> None:
         offset = data.draw(st.integers(self.start, self.end))
-        bound = data.draw(st.sampled_from([self.start, *(item.next_offset for item in self.batches), self.end]))
+        bound = data.draw(
+            st.sampled_from([self.start, *(item.next_offset for item in self.batches), self.end])
+        )
         result = self.log.read(offset, max_bytes, upper_bound=bound, blocking=blocking)
         if result is None:
             result = self.log.read(offset, max_bytes, upper_bound=bound, blocking=True)
@@ -147,7 +153,9 @@ class LogMachine(RuleBasedStateMachine):
         found = memoryview(b"".join(result.parts))
         got = list(iter_batches(found))
         assert sum(header.size_in_bytes for _, header in got) == len(found)
-        assert [header.base_offset for _, header in got] == [item.base_offset for item in expected[: len(got)]]
+        assert [header.base_offset for _, header in got] == [
+            item.base_offset for item in expected[: len(got)]
+        ]
         assert got, "at least one batch"
         assert len(got) == 1 or len(found) <= max_bytes
         for (position, header), item in zip(got, expected, strict=False):
@@ -159,7 +167,9 @@ class LogMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     @precondition(lambda self: bool(self.batches))
     def search_by_time(self, data: st.DataObject) -> None:
-        wanted = data.draw(st.sampled_from([item.timestamp for item in self.batches])) + data.draw(st.integers(-1, 1))
+        wanted = data.draw(st.sampled_from([item.timestamp for item in self.batches])) + data.draw(
+            st.integers(-1, 1)
+        )
         candidates = [
             (item.timestamp, max(item.base_offset, self.start), item.epoch)
             for item in self.batches

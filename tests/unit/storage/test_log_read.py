@@ -11,7 +11,9 @@ from tests.unit.storage.flaky_disk import FlakyDisk
 from tests.unit.storage.one_log import NOW, Folder, batch, batches_in, fill, headers
 
 
-def read(log: Log, offset: int, max_bytes: int = 10_000, *, upper_bound: int | None = None, **options: bool) -> ReadResult:
+def read(
+    log: Log, offset: int, max_bytes: int = 10_000, *, upper_bound: int | None = None, **options: bool
+) -> ReadResult:
     options.setdefault("blocking", True)
     bound = log.log_end_offset if upper_bound is None else upper_bound
     result = log.read(offset, max_bytes, upper_bound=bound, **options)

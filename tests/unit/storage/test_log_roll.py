@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -153,7 +154,13 @@ def test_what_is_flushed(tmp_path: Path) -> None:
     log.flush(30)
     names = {Path(path).name for path in disk.syncs}
     zero = "00000000000000000000"
-    assert names == {f"{zero}.log", f"{zero}.index", f"{zero}.timeindex", "00000000000000000030.snapshot", "partition.metadata"}
+    assert names == {
+        f"{zero}.log",
+        f"{zero}.index",
+        f"{zero}.timeindex",
+        "00000000000000000030.snapshot",
+        "partition.metadata",
+    }
     assert log.recovery_point == 30
     assert not log.needs_flush(NOW)
     disk.syncs.clear()
@@ -279,6 +286,31 @@ def test_a_folder_may_be_renamed(tmp_path: Path) -> None:
     assert not folder.path.exists()
     folder.path = target
     assert len(records(folder.open(clean_shutdown=True))) == 100
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reserves without growing the file")
+def test_blocks_are_reserved_ahead_and_given_back(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    log = folder.open()
+    path = folder.path / "00000000000000000000.log"
+    while log.size < 6_000_000:
+        fill(log, 1, 10, value=b"v" * 10_000)
+    assert path.stat().st_size == log.size
+    assert path.stat().st_blocks * 512 > log.size + 8_000_000
+    crashed = folder.copy(tmp_path / "crashed")
+    assert crashed.open().size == log.size
+    log.roll()
+    assert path.stat().st_blocks * 512 < log.size + 100_000
+    assert path.stat().st_size == log.size
+
+
+def test_preallocate(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, preallocate=True, segment_bytes=3_000_000)
+    log = folder.open()
+    fill(log, 1)
+    assert (folder.path / "00000000000000000000.log").stat().st_size == log.size
+    log.close()
+    assert len(records(folder.open(clean_shutdown=True))) == 10
 
 
 def test_many_empty_logs_hold_few_files_open(tmp_path: Path) -> None:

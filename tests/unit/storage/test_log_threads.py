@@ -77,7 +77,9 @@ def test_readers_see_only_whole_good_batches(tmp_path: Path, cutting: bool) -> N
             log.delete_old_segments(folder.clock.time_ms())
             log.remove_deleted_files(folder.clock.time_ms() + 100_000)
         if cutting and chance.random() < 0.3:
-            log.truncate_to(chance.randint(max(log.log_start_offset, log.log_end_offset - 800), log.log_end_offset))
+            log.truncate_to(
+                chance.randint(max(log.log_start_offset, log.log_end_offset - 800), log.log_end_offset)
+            )
     for reader in readers:
         reader.stopped = True
     for reader in readers:

@@ -22,7 +22,9 @@ from tests.unit.storage.one_log import NOW, ORDERS, batch
 LAST = 2**31 - 1
 
 
-def header(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 7, **options: Any) -> BatchHeader:
+def header(
+    sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 7, **options: Any
+) -> BatchHeader:
     data = batch(count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, **options)
     return read_batch_header(data)
 

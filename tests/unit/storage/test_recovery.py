@@ -54,8 +54,7 @@ def test_a_torn_tail_is_cut(tmp_path: Path, cut: int) -> None:
     size = last.stat().st_size
     os.truncate(last, max(0, size - cut))
     log = folder.open()
-    kept = [header for header in headers(log)]
-    assert [header.base_offset for header in kept] == list(range(0, log.log_end_offset, 10))
+    assert [header.base_offset for header in headers(log)] == list(range(0, log.log_end_offset, 10))
     lost = 200 - log.log_end_offset
     assert lost == min(-(-cut // 1201), -(-size // 1201)) * 10
     fill(log, 1)
@@ -166,7 +165,9 @@ def test_producers_are_remembered_across_a_crash(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_bytes=5000)
     log = folder.open()
     for number in range(20):
-        data = batch(10, value=b"v" * 100, producer_id=number % 2, producer_epoch=0, base_sequence=number // 2 * 10)
+        data = batch(
+            10, value=b"v" * 100, producer_id=number % 2, producer_epoch=0, base_sequence=number // 2 * 10
+        )
         log.append_as_leader(data, 0)
     expected = {item.producer_id: item for item in log.producer_state.to_snapshot()}
     crashed = folder.copy(tmp_path / "a")
@@ -227,8 +228,14 @@ def test_a_log_that_ends_before_its_start_begins_there(tmp_path: Path) -> None:
 
 def test_leftovers_are_removed(tmp_path: Path) -> None:
     folder = filled(tmp_path)
-    for name in (f"{ZERO}.log.deleted", f"{ZERO}.snapshot.deleted", f"{ZERO}.log.cleaned", "00000000000000000040.log.truncated",
-                 "00000000000000009999.index", "00000000000000009999.timeindex", "00000000000000009999.txnindex"):  # fmt: skip
+    later = "00000000000000009999"
+    unfinished = [
+        f"{ZERO}.log.deleted",
+        f"{ZERO}.snapshot.deleted",
+        f"{ZERO}.log.cleaned",
+        f"{ZERO}.log.truncated",
+    ]
+    for name in [*unfinished, f"{later}.index", f"{later}.timeindex", f"{later}.txnindex"]:
         (folder.path / name).write_bytes(b"left over")
     (folder.path / "00000000000000000001-0000000001.checkpoint.deleted").write_bytes(b"not ours")
     log = folder.open()
@@ -242,7 +249,9 @@ def compacted(folder: Folder, suffix: str) -> list[Segment]:
     """The first two segments written again as one, every second batch missing."""
     log = folder.open()
     old = list(log.segments[:2])
-    cleaned = Segment.create(OpenFiles(folder.disk), str(folder.path), 0, folder.config, now_ms=NOW, suffix=suffix)
+    cleaned = Segment.create(
+        OpenFiles(folder.disk), str(folder.path), 0, folder.config, now_ms=NOW, suffix=suffix
+    )
     kept = [item for segment in old for item in segment.batches()][::2]
     for item in kept:
         cleaned.append(item.data, [item.header])
@@ -299,7 +308,9 @@ def test_a_disk_that_fails_while_opening(tmp_path: Path) -> None:
         Folder(tmp_path, disk).open()
 
 
-def test_opening_after_a_clean_shutdown_logs_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_opening_after_a_clean_shutdown_logs_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = filled(tmp_path)
     folder.open().close()
     with caplog.at_level(logging.INFO):

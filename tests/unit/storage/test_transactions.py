@@ -29,7 +29,9 @@ class Producer:
         self.sequence += count
 
     def end(self, *, commit: bool) -> None:
-        self.log.append_as_leader(marker(commit=commit, producer_id=self.producer_id), 0, origin=Origin.COORDINATOR)
+        self.log.append_as_leader(
+            marker(commit=commit, producer_id=self.producer_id), 0, origin=Origin.COORDINATOR
+        )
 
 
 def test_the_last_stable_offset_waits_for_the_oldest_transaction(tmp_path: Path) -> None:
@@ -129,7 +131,9 @@ def test_old_coordinators_are_fenced(tmp_path: Path) -> None:
     newer = marker(commit=True, producer_id=1, coordinator_epoch=5)
     log.append_as_leader(newer, 0, origin=Origin.COORDINATOR)
     with pytest.raises(KafkaError) as refusal:
-        log.append_as_leader(marker(commit=True, producer_id=1, coordinator_epoch=4), 0, origin=Origin.COORDINATOR)
+        log.append_as_leader(
+            marker(commit=True, producer_id=1, coordinator_epoch=4), 0, origin=Origin.COORDINATOR
+        )
     assert refusal.value.code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
     assert log.log_end_offset == 1
 

@@ -127,7 +127,10 @@ def test_a_compacted_topic_needs_keys(codec: int) -> None:
 
 def test_records_that_disagree_with_their_header_are_found_where_they_are_opened() -> None:
     compact = frozenset({"compact", "delete"})
-    assert refusal(lying_batch(count=3, last_offset_delta=2), cleanup_policy=compact).code == ErrorCode.INVALID_RECORD
+    assert (
+        refusal(lying_batch(count=3, last_offset_delta=2), cleanup_policy=compact).code
+        == ErrorCode.INVALID_RECORD
+    )
     garbage = lying_batch(payload=b"\x7f" * 40, timestamp=NOW)
     assert refusal(garbage, cleanup_policy=compact).code == ErrorCode.INVALID_RECORD
     offsets = build_batch([Record(0, NOW, b"a", b""), Record(2, NOW, b"b", b"")], last_offset=1)

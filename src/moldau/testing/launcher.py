@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import logging
 import os
 import select
 import signal
@@ -80,7 +81,7 @@ class Launcher:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "moldau.testing.launcher"],
+                [sys.executable, "-c", "from moldau.testing.launcher import main; main()"],
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, _FD_ENV: str(theirs.fileno())},
                 start_new_session=True,
@@ -171,6 +172,8 @@ def _run_node(request: dict[str, Any], reports: int) -> int:
     os.dup2(log, 1)
     os.dup2(log, 2)
 
+    logging.basicConfig(level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
+
     def report(**fields: Any) -> None:
         os.write(reports, json.dumps(fields).encode() + b"\n")
 
@@ -181,7 +184,3 @@ def _run_node(request: dict[str, Any], reports: int) -> int:
     except run.StartError as error:
         report(failed=str(error))
         return 1
-
-
-if __name__ == "__main__":
-    main()

@@ -46,7 +46,7 @@ async def handle(node: Node, context: RequestContext, request: ListOffsetsReques
                 if (topic.name, partition.partition_index) in twice:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
                 found = await _find(node, context, request, topic, partition)
-                answer.partitions.append(_found(partition.partition_index, found))
+                answer.partitions.append(_found(partition.partition_index, found, context.api_version))
             except KafkaError as error:
                 answer.partitions.append(
                     ListOffsetsPartitionResponse(
@@ -89,10 +89,10 @@ def _position(log: Log, offset: int) -> TimestampOffset:
     return TimestampOffset(-1, offset, log.leader_epochs.epoch_for(offset))
 
 
-def _found(index: int, found: TimestampOffset) -> ListOffsetsPartitionResponse:
+def _found(index: int, found: TimestampOffset, version: int) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(
         partition_index=index,
         timestamp=found.timestamp,
         offset=found.offset,
-        leader_epoch=found.leader_epoch,
+        leader_epoch=found.leader_epoch if version >= 4 else -1,
     )

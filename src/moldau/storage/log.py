@@ -197,14 +197,14 @@ class Log(GrowingLog):
             try:
                 result = look()
             except CorruptBatch as error:
-                if generation == self._generation:
+                if self._unchanged_since(generation):
                     self._report_damage(str(error))
                     raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
             except StructError:
-                if generation == self._generation:
+                if self._unchanged_since(generation):
                     raise
             except OSError as error:
-                if generation == self._generation:
+                if self._unchanged_since(generation):
                     raise self._failure(error) from error
             else:
                 if generation == self._generation:
@@ -274,8 +274,9 @@ class Log(GrowingLog):
                 self.roll()
             remaining = self._list.with_changes(without=expired)
             self._move_start(remaining.items[0].base_offset)
-            self._list = remaining
-            self._discard(expired)
+            with self._changing():
+                self._list = remaining
+                self._discard(expired)
         except OSError as error:
             raise self._failure(error) from error
         return expired
@@ -291,9 +292,10 @@ class Log(GrowingLog):
             return True
         try:
             later = [segment for segment in self._list.items if segment.base_offset > offset]
-            self._list = self._list.with_changes(without=later)
-            self._discard(later)
-            self._list.active.truncate_to(offset)
+            with self._changing():
+                self._list = self._list.with_changes(without=later)
+                self._discard(later)
+                self._list.active.truncate_to(offset)
         except OSError as error:
             raise self._failure(error) from error
         self._after_truncation(offset, min(self.log_start_offset, offset))
@@ -302,11 +304,12 @@ class Log(GrowingLog):
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove everything and begin anew at an offset."""
         try:
-            self._discard(self._list.items)
-            new = Segment.create(
-                self._files, self.directory, offset, self.config, now_ms=self._clock.time_ms()
-            )
-            self._list = SegmentList([new])
+            with self._changing():
+                self._discard(self._list.items)
+                new = Segment.create(
+                    self._files, self.directory, offset, self.config, now_ms=self._clock.time_ms()
+                )
+                self._list = SegmentList([new])
             self.leader_epochs.clear()
         except OSError as error:
             raise self._failure(error) from error

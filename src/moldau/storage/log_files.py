@@ -6,8 +6,9 @@ needs no checking. What is no longer wanted is renamed to `.deleted` and removed
 so that whoever is reading it can finish.
 
 The loop owns all of this. `flush`, `check` and `remove_deleted_files` wait for the disk and run in a thread
-while the loop goes on; `_generation` grows with every change that takes something away, so that they, and
-reads, notice when the ground moved under them.
+while the loop goes on; `_generation` grows before and after every change that takes something away, so that
+they, and reads, notice when the ground moved under them. Who stumbles in the middle of one waits for its end
+before judging (`_unchanged_since`): a file that is not there then is missing indeed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from __future__ import annotations
 import logging
 import posixpath
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from moldau.base.clock import Clock
@@ -65,6 +67,7 @@ class _Deletion(NamedTuple):
 
 class LogFiles:
     __slots__ = (
+        "_change_lock",
         "_clock",
         "_deletions",
         "_end",
@@ -110,6 +113,7 @@ class LogFiles:
         self.recovery_point = loaded.recovery_point
         self._last_flush_ms = clock.time_ms()
         self._flush_lock = threading.Lock()
+        self._change_lock = threading.RLock()
         self._deletions: list[_Deletion] = []
         self._generation = 0
         self._begin_active(self._list.active)
@@ -203,7 +207,7 @@ class LogFiles:
                 try:
                     self._sync(target)
                 except OSError as error:
-                    if generation == self._generation:
+                    if self._unchanged_since(generation):
                         raise self._failure(error) from error
                 if generation == self._generation:
                     self.recovery_point = max(self.recovery_point, target)
@@ -232,20 +236,35 @@ class LogFiles:
             Segment.open(self._files, self.directory, base, self.config, suffix=CLEANED)
             for base in sorted(new_base_offsets)
         ]
-        try:
-            for segment in reversed(new):
-                segment.change_suffix(SWAP)
-            self._discard(old, keep_snapshots_at=set(new_base_offsets))
-            for segment in new:
-                segment.change_suffix("")
-        except OSError as error:
-            raise self._failure(error) from error
-        self._list = self._list.with_changes(without=old, added=new)
+        with self._changing():
+            try:
+                for segment in reversed(new):
+                    segment.change_suffix(SWAP)
+                self._discard(old, keep_snapshots_at=set(new_base_offsets))
+                for segment in new:
+                    segment.change_suffix("")
+            except OSError as error:
+                raise self._failure(error) from error
+            self._list = self._list.with_changes(without=old, added=new)
         return new
 
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Inside, files are renamed, cut or removed."""
+        with self._change_lock:
+            self._generation += 1
+            try:
+                yield
+            finally:
+                self._generation += 1
+
+    def _unchanged_since(self, generation: int) -> bool:
+        """Asked in a thread that met something odd: was it because of a change, perhaps not over yet?"""
+        with self._change_lock:
+            return generation == self._generation
+
     def _discard(self, segments: Sequence[Segment], *, keep_snapshots_at: set[int] | None = None) -> None:
-        """Rename files for later deletion. The caller takes the segments out of the list."""
-        self._generation += 1
+        """Rename files for later deletion, inside `_changing`. The caller takes them out of the list."""
         paths: list[str] = []
         for segment in segments:
             segment.change_suffix(DELETED)
@@ -267,17 +286,17 @@ class LogFiles:
 
     def rename_directory(self, directory: str) -> None:
         """The folder gets a new name: the topic is being deleted, or a replica has moved here."""
-        try:
-            self._files.disk.rename(self.directory, directory)
-        except OSError as error:
-            raise self._failure(error) from error
-        self._files.forget_directory(self.directory)
-        self.directory = directory
-        self._generation += 1
-        for segment in self._list.items:
-            segment.move(directory)
-        self.leader_epochs.move(directory)
-        self._snapshots.move(directory)
+        with self._changing():
+            try:
+                self._files.disk.rename(self.directory, directory)
+            except OSError as error:
+                raise self._failure(error) from error
+            self._files.forget_directory(self.directory)
+            self.directory = directory
+            for segment in self._list.items:
+                segment.move(directory)
+            self.leader_epochs.move(directory)
+            self._snapshots.move(directory)
 
     def check(self) -> int:
         """Verify all batches of the closed segments. Damage is logged, and met again by reads; how many."""
@@ -288,10 +307,10 @@ class LogFiles:
             try:
                 damage = _check_segment(segment, segments.end_of(number, self.log_end_offset))
             except OSError as error:
-                if generation == self._generation:
+                if self._unchanged_since(generation):
                     raise self._failure(error) from error
                 continue
-            if damage and generation == self._generation:
+            if damage and self._unchanged_since(generation):
                 segment.reader.distrust()
                 for message in damage:
                     logger.error("%s", message)

@@ -31,6 +31,8 @@ _ORPHAN_CHECK_BYTES = 4 * 1024 * 1024
 #: How much may be done at full speed before the rate counts.
 _BURST_SECONDS = 0.3
 _SHORTEST_SLEEP = 0.02
+#: The default of `log.cleaner.io.max.bytes.per.second` is the largest number there is.
+_NO_LIMIT = 1e15
 
 
 class Throttle:
@@ -56,7 +58,7 @@ class Throttle:
             self._unchecked = 0
             if self._orphaned():
                 raise SystemExit(1)
-        if self._rate == float("inf"):
+        if self._rate >= _NO_LIMIT:
             return
         now = self._clock.monotonic()
         self._allowed_at = max(self._allowed_at, now - _BURST_SECONDS) + size / self._rate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Uuid
@@ -65,7 +65,12 @@ class LogDirectories:
         for directory in online:
             if directory_id is not None and directory.id == directory_id:
                 return [directory]
-        return sorted(online, key=lambda directory: counts[directory.path])
+        return sorted(online, key=lambda directory: (directory.cordoned, counts[directory.path]))
+
+    def cordon(self, paths: Collection[str]) -> None:
+        """From now on these get no new logs, and the others do."""
+        for directory in self:
+            directory.cordoned = directory.path in paths
 
     async def claim(self) -> tuple[int | None, list[LogDirectoryFailed]]:
         """Lock all and read what they remember.

@@ -33,13 +33,17 @@ Offsets = dict[TopicPartition, int]
 
 
 class LogDirectory:
-    """`cleaner_offsets` is what the cleaner's checkpoint says or will say at the next save."""
+    """`cleaner_offsets` is what the cleaner's checkpoint says or will say at the next save.
+
+    A cordoned directory works, but gets no new logs while there is another (`cordoned.log.dirs`).
+    """
 
     def __init__(self, disk: Disk, pool: Pool, path: str, directory_id: Uuid | None = None) -> None:
         self.path = path
         self.id = directory_id
         self.online = True
         self.failure: str | None = None
+        self.cordoned = False
         self.had_clean_shutdown = False
         self.loaded = False
         self.recovery_points: Offsets = {}

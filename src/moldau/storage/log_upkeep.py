@@ -2,7 +2,7 @@
 
 | coroutine | setting for the interval |
 |---|---|
-| `flush_due` | log.flush.scheduler.interval.ms |
+| `flush_due` | log.flush.scheduler.interval.ms, at most seconds: segments that were closed are waiting |
 | `retention` | log.retention.check.interval.ms |
 | `write_recovery_points`, `write_log_starts` | log.flush.(offset, start.offset).checkpoint.interval.ms |
 | `write_high_watermarks` | replica.high.watermark.checkpoint.interval.ms |
@@ -19,8 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import posixpath
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
 
 from moldau.base.clock import Clock
 from moldau.base.errors import KafkaError
@@ -41,7 +40,6 @@ _SLICE_SECONDS = 0.004
 
 _logger = logging.getLogger(__name__)
 
-R = TypeVar("R")
 LogTable = Mapping[TopicPartition, Log]
 
 
@@ -73,8 +71,8 @@ class LogUpkeep:
         """Sync the logs whose `flush.ms` is over, and segments that were closed."""
         now_ms = self._clock.time_ms()
         for log in self._all_logs():
-            if log.needs_flush(now_ms):
-                await self._guarded(self._pool.run(log.flush))
+            if self._is_current(log) and log.needs_flush(now_ms):
+                await self._guarded(log, log.flush)
 
     async def retention(self) -> int:
         """Let go of segments that are too old, too many, or before the log start; how many.
@@ -83,7 +81,7 @@ class LogUpkeep:
         """
         now_ms, deleted, started = self._clock.time_ms(), 0, self._clock.monotonic()
         for log in self._all_logs():
-            if self._cleaner.is_busy(log.topic_partition):
+            if not self._is_current(log) or self._cleaner.is_busy(log.topic_partition):
                 continue
             try:
                 deleted += len(log.delete_old_segments(now_ms))
@@ -114,11 +112,17 @@ class LogUpkeep:
         due = [path for due_ms, path in self._doomed if due_ms <= now_ms]
         self._doomed = [item for item in self._doomed if item[0] > now_ms]
         for path in due:
-            if self._directories[posixpath.dirname(path)].online:
-                await self._guarded(self._pool.run(self._disk.remove_tree, path), path)
+            await self._remove_folder(path)
+        for log, error in await self._pool.run(_remove_deleted_files, self._all_logs(), now_ms):
+            self._report(log, error)
+
+    async def _remove_folder(self, path: str) -> None:
+        if self._directories[posixpath.dirname(path)].online:
+            try:
+                await self._pool.run(self._disk.remove_tree, path)
                 _logger.info("Deleted %s", path)
-        for error in await self._pool.run(_remove_deleted_files, self._all_logs(), now_ms):
-            self._on_failure(error)
+            except OSError as error:
+                self._on_failure(storage_failure(error, path))
 
     def remove_later(self, path: str, delay_ms: int) -> None:
         """A folder that was renamed for deletion."""
@@ -134,7 +138,8 @@ class LogUpkeep:
         """Look at every batch of all closed segments, one log after the other; how many are damaged."""
         damaged = 0
         for log in self._all_logs():
-            damaged += await self._guarded(self._pool.run(log.check)) or 0
+            if self._is_current(log):
+                damaged += await self._guarded(log, log.check) or 0
         return damaged
 
     async def _write(
@@ -149,17 +154,27 @@ class LogUpkeep:
             if in_directory is not None and offset is not None:
                 in_directory[log.topic_partition] = offset
         for path, content in offsets.items():
-            await self._guarded(self._directories[path].write(name, content), path)
+            try:
+                await self._directories[path].write(name, content)
+            except OSError as error:
+                self._on_failure(storage_failure(error, path))
 
-    async def _guarded(self, work: Awaitable[R], path: str = "") -> R | None:
-        """The result, or None after reporting what the disk did."""
+    async def _guarded(self, log: Log, work: Callable[[], int]) -> int | None:
+        """What the work in the pool gives, or None after reporting what the disk did."""
         try:
-            return await work
-        except OSError as error:
-            self._on_failure(storage_failure(error, path))
+            return await self._pool.run(work)
         except KafkaError as error:
+            self._report(log, error)
+            return None
+
+    def _report(self, log: Log, error: KafkaError) -> None:
+        """Unless the log was deleted meanwhile: then it is no wonder that files are missing."""
+        if self._is_current(log):
             self._on_failure(error)
-        return None
+
+    def _is_current(self, log: Log) -> bool:
+        topic_partition = log.topic_partition
+        return self._logs.get(topic_partition) is log or self._future_logs.get(topic_partition) is log
 
     def _all_logs(self) -> list[Log]:
         return [*self._logs.values(), *self._future_logs.values()]
@@ -186,11 +201,11 @@ _CHECKPOINTS: dict[str, Callable[[Log], int | None]] = {
 }
 
 
-def _remove_deleted_files(logs: list[Log], now_ms: int) -> list[KafkaError]:
-    errors: list[KafkaError] = []
+def _remove_deleted_files(logs: list[Log], now_ms: int) -> list[tuple[Log, KafkaError]]:
+    errors: list[tuple[Log, KafkaError]] = []
     for log in logs:
         try:
             log.remove_deleted_files(now_ms)
         except KafkaError as error:
-            errors.append(error)
+            errors.append((log, error))
     return errors

@@ -14,6 +14,8 @@ from moldau.cli.line_reader import LineReader, LineRecord
 from moldau.cli.perf import format_date
 from moldau.cli.perf_stats import LatencyStats
 from moldau.cli.tool import ToolError
+from moldau.protocol.stored.classic_groups import OffsetCommitKey, OffsetCommitValue
+from moldau.protocol.stored.coordinator import encode_key, encode_value
 
 
 @pytest.mark.parametrize(
@@ -187,3 +189,17 @@ def test_latencies_are_summed_up(capsys: pytest.CaptureFixture[str]) -> None:
         "50.50 ms avg latency, 100.00 ms max latency, 51 ms 50th, 96 ms 95th, 100 ms 99th, 100 ms 99.9th."
     )
     assert second.startswith("50 steady state records sent, ")
+
+
+def test_records_of_coordinators_as_json() -> None:
+    key = encode_key(OffsetCommitKey(group="g", topic="t", partition=1))
+    value = encode_value(OffsetCommitValue(offset=5, leader_epoch=0, metadata="m", commit_timestamp=9), 3)
+    formatter = find_formatter("kafka.coordinator.group.GroupMetadataManager$OffsetsMessageFormatter", {})
+    assert formatter.format(record(key=key, value=value)) == (
+        b'{"key":{"type":1,"data":{"group":"g","topic":"t","partition":1}},"value":{"version":3,"data":'
+        b'{"offset":5,"leaderEpoch":0,"metadata":"m","commitTimestamp":9}}}\n'
+    )
+    assert formatter.format(record(key=key, value=None)).endswith(b'"value":null}\n')
+    assert b"unreadable" in formatter.format(record(key=key, value=b"\x00"))
+    assert formatter.format(record(key=b"\x00\x02", value=b"")) == b""
+    assert formatter.format(record(key=None)) == b""

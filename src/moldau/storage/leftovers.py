@@ -57,7 +57,7 @@ def _offset(name: str) -> int:
 
 
 def _is_stray(name: str) -> bool:
-    return (name.endswith(DELETED) and not name.endswith(_NOT_OURS)) or name.endswith(TRUNCATED)
+    return (name.endswith(DELETED) and not name.endswith(_NOT_OURS)) or name.endswith((TRUNCATED, ".tmp"))
 
 
 def _remove(disk: Disk, directory: str, names: Iterable[str]) -> None:

@@ -296,9 +296,10 @@ class Log(GrowingLog):
                 self._list = self._list.with_changes(without=later)
                 self._discard(later)
                 self._list.active.truncate_to(offset)
+                self._set_bounds(min(self.log_start_offset, offset), offset)
+            self._after_truncation()
         except OSError as error:
             raise self._failure(error) from error
-        self._after_truncation(offset, min(self.log_start_offset, offset))
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -310,31 +311,26 @@ class Log(GrowingLog):
                     self._files, self.directory, offset, self.config, now_ms=self._clock.time_ms()
                 )
                 self._list = SegmentList([new])
+                self._set_bounds(offset, offset)
             self.leader_epochs.clear()
+            self._after_truncation()
         except OSError as error:
             raise self._failure(error) from error
-        self._after_truncation(offset, offset)
 
-    def _after_truncation(self, offset: int, log_start_offset: int) -> None:
-        self._generation += 1
-        self.log_end_offset = offset
-        self.log_start_offset = log_start_offset
-        self._high_watermark = max(log_start_offset, min(self._high_watermark, offset))
-        self.recovery_point = min(self.recovery_point, offset)
+    def _set_bounds(self, start: int, end: int) -> None:
+        self.log_end_offset = end
+        self.log_start_offset = start
+        self._high_watermark = max(start, min(self._high_watermark, end))
+        self._retreat(end)
         self._begin_active(self._list.active)
-        try:
-            self.leader_epochs.truncate_from_end(offset)
+
+    def _after_truncation(self) -> None:
+        start, end = self.log_start_offset, self.log_end_offset
+        self.leader_epochs.truncate_from_end(end)
+        with self._flush_lock:
             self.leader_epochs.write()
-            restore_producers(
-                self.producer_state,
-                self._snapshots,
-                self._list,
-                log_start_offset,
-                offset,
-                self._clock.time_ms(),
-            )
-        except OSError as error:
-            raise self._failure(error) from error
+        now_ms = self._clock.time_ms()
+        restore_producers(self.producer_state, self._snapshots, self._list, start, end, now_ms)
         self._settle_transactions(self._high_watermark)
 
 

@@ -76,7 +76,9 @@ class LogFiles:
         "_generation",
         "_last_flush_ms",
         "_list",
+        "_opened_at",
         "_randomness",
+        "_retreats",
         "_snapshots",
         "_topic_id_synced",
         "config",
@@ -116,6 +118,10 @@ class LogFiles:
         self._change_lock = threading.RLock()
         self._deletions: list[_Deletion] = []
         self._generation = 0
+        self._retreats = 0
+        flushed = self.recovery_point == self.log_end_offset
+        #: What a log looks like that nothing was done to since it was opened, all of it on the disk.
+        self._opened_at = (self.log_end_offset, self._list) if flushed else None
         self._begin_active(self._list.active)
 
     @property
@@ -162,11 +168,21 @@ class LogFiles:
         except OSError as error:
             old.resume()
             raise self._failure(error) from error
+        self._retreat(old.base_offset)
         self._list = self._list.with_changes(added=[new])
         self._begin_active(new)
         self.producer_state.end_offset = base
         self._save_producers(sync=False)
         return new
+
+    def _retreat(self, offset: int) -> None:
+        """From `offset` on, something is not on the disk: a flush that is under way must not say otherwise.
+
+        Closing a segment is such a case: its batches may have been flushed, but its indexes were not.
+        """
+        with self._change_lock:
+            self._retreats += 1
+            self.recovery_point = min(self.recovery_point, offset)
 
     def _begin_active(self, segment: Segment) -> None:
         segment.resume()
@@ -201,16 +217,20 @@ class LogFiles:
     def flush(self, up_to: int | None = None) -> int:
         """Bring all below an offset (default: the log end) to the disk; gives back the recovery point."""
         with self._flush_lock:
-            generation = self._generation
             target = self.log_end_offset if up_to is None else up_to
-            if target > self.recovery_point:
+            while target > self.recovery_point:
+                generation, retreats = self._generation, self._retreats
                 try:
                     self._sync(target)
                 except OSError as error:
                     if self._unchanged_since(generation):
                         raise self._failure(error) from error
-                if generation == self._generation:
-                    self.recovery_point = max(self.recovery_point, target)
+                    target = min(target, self.log_end_offset)
+                    continue
+                with self._change_lock:
+                    if retreats == self._retreats:
+                        self.recovery_point = max(self.recovery_point, target)
+                break
             self._last_flush_ms = self._clock.time_ms()
             return self.recovery_point
 
@@ -285,8 +305,8 @@ class LogFiles:
         return sum(len(deletion.names) for deletion in self._deletions)
 
     def rename_directory(self, directory: str) -> None:
-        """The folder gets a new name: the topic is being deleted, or a replica has moved here."""
-        with self._changing():
+        """The folder gets a new name: the topic is being deleted, or a replica has moved here. Blocking."""
+        with self._flush_lock, self._changing():
             try:
                 self._files.disk.rename(self.directory, directory)
             except OSError as error:
@@ -299,11 +319,13 @@ class LogFiles:
             self._snapshots.move(directory)
 
     def check(self) -> int:
-        """Verify all batches of the closed segments. Damage is logged, and met again by reads; how many."""
+        """Verify all batches of the closed segments. Damage is logged, and met again by reads; how many.
+
+        Segments that were cut, removed or swapped since it began are left for the next time.
+        """
         found = 0
-        segments = self._list
+        generation, segments = self._generation, self._list
         for number, segment in enumerate(segments.items[:-1]):
-            generation = self._generation
             try:
                 damage = _check_segment(segment, segments.end_of(number, self.log_end_offset))
             except OSError as error:
@@ -320,16 +342,20 @@ class LogFiles:
     def close(self) -> None:
         """Clean shutdown: everything is complete and on the disk, and the next start needs no recovery."""
         try:
-            self.producer_state.end_offset = self.log_end_offset
-            self._save_producers(sync=True)
-            self._list.active.finish()
-            self.recovery_point = min(self.recovery_point, self._list.active.base_offset)
-            self._sync(self.log_end_offset + 1)
-            self.recovery_point = self.log_end_offset
+            if self._opened_at != (self.log_end_offset, self._list):
+                self.producer_state.end_offset = self.log_end_offset
+                self._save_producers(sync=True)
+                self._list.active.finish()
+                self.recovery_point = min(self.recovery_point, self._list.active.base_offset)
+                self._sync(self.log_end_offset + 1)
+                self.recovery_point = self.log_end_offset
+            elif not self._topic_id_synced:
+                sync_topic_id(self._files.disk, self.directory)
         except OSError as error:
             raise self._failure(error) from error
         finally:
-            self._files.forget_directory(self.directory)
+            for segment in self._list.items:
+                segment.forget()
 
     def _failure(self, error: OSError) -> KafkaError:
         return storage_failure(error, self.directory)

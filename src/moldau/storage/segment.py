@@ -331,6 +331,10 @@ class Segment:
         self._files.rename(suffix)
         self._log_path = self._files.path(LOG)
 
+    def forget(self) -> None:
+        """Let go of the open files."""
+        self._files.forget()
+
     def move(self, directory: str) -> None:
         """The folder was renamed."""
         self._files.directory = directory

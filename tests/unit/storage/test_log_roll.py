@@ -169,6 +169,41 @@ def test_what_is_flushed(tmp_path: Path) -> None:
     assert log.recovery_point == 50
 
 
+def test_closing_a_segment_takes_the_recovery_point_back(tmp_path: Path) -> None:
+    """Its batches are on the disk, its indexes are not: after a power cut they have to be built again."""
+    log = Folder(tmp_path).open()
+    fill(log, 3)
+    log.flush()
+    assert log.recovery_point == 30
+    log.roll()
+    assert log.recovery_point == 0
+    assert log.needs_flush(NOW)
+    assert log.flush() == 30
+    assert not log.needs_flush(NOW)
+
+
+def test_nothing_is_synced_for_a_log_that_was_only_opened(tmp_path: Path) -> None:
+    disk = FlakyDisk()
+    folder = Folder(tmp_path, disk)
+    folder.open().close()
+    assert [Path(path).name for path in disk.syncs] == ["partition.metadata"]
+    log = folder.open(clean_shutdown=True)
+    fill(log, 3)
+    log.close()
+    before = {name: (folder.path / name).read_bytes() for name in folder.names()}
+    disk.syncs.clear()
+    log = folder.open(clean_shutdown=True)
+    assert len(records(log)) == 30
+    log.close()
+    assert disk.syncs == []
+    assert {name: (folder.path / name).read_bytes() for name in folder.names()} == before
+    log = folder.open(clean_shutdown=True)
+    log.truncate_to(20)
+    log.close()
+    assert disk.syncs != []
+    assert folder.open(clean_shutdown=True).log_end_offset == 20
+
+
 def test_leader_epochs_are_on_disk_before_the_recovery_point_moves(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     log = folder.open()

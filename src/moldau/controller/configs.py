@@ -188,10 +188,7 @@ def _new_value(
         return given
     key = _KEYS.get(resource.type, {}).get(change.name)
     if key is None or key.type is not ConfigType.LIST:
-        raise KafkaError(
-            ErrorCode.INVALID_CONFIG,
-            f"Can't {_OPERATIONS[operation]} to key {change.name} because its type is not LIST.",
-        )
+        raise KafkaError(ErrorCode.INVALID_CONFIG, _not_a_list(resource, change.name, operation))
     text = key.default_text if current is None else current
     entries = [entry for entry in (text or "").split(",") if entry]
     if operation == APPEND:
@@ -199,6 +196,14 @@ def _new_value(
     else:
         entries = [entry for entry in entries if entry not in given.split(",")]
     return ",".join(entries)
+
+
+def _not_a_list(resource: ConfigResource, name: str, operation: int) -> str:
+    """Brokers check their own settings before the controller does, with other words."""
+    word = _OPERATIONS[operation]
+    if resource.type == ResourceType.BROKER:
+        return f"Config value {word.lower()} is not allowed for config key: {name}"
+    return f"Can't {word} to key {name} because its type is not LIST."
 
 
 def _with_cleared_elr(state: ControllerState, records: Iterable[ConfigRecord]) -> list[MetadataRecord]:

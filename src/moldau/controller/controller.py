@@ -8,9 +8,11 @@ go back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
 
 from moldau.base.broker_config import BrokerConfig
+from moldau.base.errors import KafkaError
 from moldau.base.ids import Randomness
 from moldau.controller import (
     brokers,
@@ -26,6 +28,7 @@ from moldau.controller import (
     topics,
 )
 from moldau.controller.activation import activation_records
+from moldau.controller.failures import failure_response
 from moldau.controller.state import ControllerState
 from moldau.controller.upkeep import Upkeep
 from moldau.metadata.image import MetadataImage
@@ -72,7 +75,10 @@ from moldau.protocol.messages.list_partition_reassignments import (
 )
 from moldau.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from moldau.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from moldau.protocol.schema import Message
 from moldau.statemachine.decision import Decision
+
+R = TypeVar("R")
 
 
 class Controller:
@@ -147,17 +153,17 @@ class Controller:
     # Topics and partitions.
 
     def create_topics(self, request: CreateTopicsRequest) -> Decision[MetadataRecord, CreateTopicsResponse]:
-        return topics.create_topics(self.state, request)
+        return _answered(request, lambda: topics.create_topics(self.state, request))
 
     def delete_topics(
         self, request: DeleteTopicsRequest, version: int
     ) -> Decision[MetadataRecord, DeleteTopicsResponse]:
-        return topics.delete_topics(self.state, request, version)
+        return _answered(request, lambda: topics.delete_topics(self.state, request, version))
 
     def create_partitions(
         self, request: CreatePartitionsRequest
     ) -> Decision[MetadataRecord, CreatePartitionsResponse]:
-        return partitions.create_partitions(self.state, request)
+        return _answered(request, lambda: partitions.create_partitions(self.state, request))
 
     def alter_partition(
         self, request: AlterPartitionRequest
@@ -187,15 +193,15 @@ class Controller:
     def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest
     ) -> Decision[MetadataRecord, IncrementalAlterConfigsResponse]:
-        return configs.incremental_alter_configs(self.state, request)
+        return _answered(request, lambda: configs.incremental_alter_configs(self.state, request))
 
     def alter_configs(self, request: AlterConfigsRequest) -> Decision[MetadataRecord, AlterConfigsResponse]:
-        return configs.alter_configs(self.state, request)
+        return _answered(request, lambda: configs.alter_configs(self.state, request))
 
     def alter_client_quotas(
         self, request: AlterClientQuotasRequest
     ) -> Decision[MetadataRecord, AlterClientQuotasResponse]:
-        return quotas.alter_client_quotas(self.state, request)
+        return _answered(request, lambda: quotas.alter_client_quotas(self.state, request))
 
     def describe_client_quotas(self, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
         return quotas.describe_client_quotas(self.image, request)
@@ -204,3 +210,16 @@ class Controller:
         self, request: UpdateFeaturesRequest, version: int
     ) -> Decision[MetadataRecord, UpdateFeaturesResponse]:
         return features.update_features(self.state, request, version)
+
+
+def _answered(
+    request: Message, decide: Callable[[], Decision[MetadataRecord, R]]
+) -> Decision[MetadataRecord, R]:
+    """A decision whose answer has no place for an error about the whole request: every item gets it."""
+    try:
+        return decide()
+    except KafkaError as error:
+        response = failure_response(request, error)
+        if response is None:
+            raise
+        return Decision([], cast(R, response))

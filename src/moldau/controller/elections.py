@@ -63,7 +63,7 @@ def elect_leaders(
     state: ControllerState, request: ElectLeadersRequest
 ) -> Decision[MetadataRecord, ElectLeadersResponse]:
     if request.election_type not in (PREFERRED, UNCLEAN):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+        return Decision([], _refused(request, f"Unknown election type {request.election_type}"))
     records: list[MetadataRecord] = []
     if request.topic_partitions is None:
         results = _elect_everywhere(state, request.election_type, records)
@@ -80,6 +80,22 @@ def elect_leaders(
         ]
     check_record_count(len(records))
     return Decision(records, ElectLeadersResponse(replica_election_results=results))
+
+
+def _refused(request: ElectLeadersRequest, message: str) -> ElectLeadersResponse:
+    """The same error for the request and for every partition it names."""
+    code = ErrorCode.INVALID_REQUEST
+    results = [
+        ReplicaElectionResult(
+            topic=asked.topic,
+            partition_result=[
+                PartitionResult(partition_id=index, error_code=code, error_message=message)
+                for index in asked.partitions
+            ],
+        )
+        for asked in request.topic_partitions or ()
+    ]
+    return ElectLeadersResponse(error_code=code, replica_election_results=results)
 
 
 def _elect_everywhere(

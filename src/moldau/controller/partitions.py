@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId
-from moldau.controller.errors import check_record_count, generic
+from moldau.controller.errors import check_record_count
 from moldau.controller.placement import UsableBroker, place
 from moldau.controller.state import ControllerState
 from moldau.metadata.image import Endpoint, PartitionRegistration, TopicImage
@@ -154,7 +154,7 @@ def _result(name: str, error: KafkaError | None = None) -> CreatePartitionsTopic
 def _add_partitions(state: ControllerState, wanted: CreatePartitionsTopic) -> list[MetadataRecord]:
     topic = state.image.topics.by_name.get(wanted.name)
     if topic is None:
-        raise generic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     additional = _additional(topic, wanted)
     first = len(topic.partitions)
     replication_factor = len(next(iter(topic.partitions.values())).replicas)

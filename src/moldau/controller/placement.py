@@ -53,7 +53,7 @@ def _check(replication_factor: int, total: int, active: int) -> None:
     elif replication_factor > total:
         problem = (
             f"The target replication factor of {replication_factor} cannot be reached because only "
-            f"{total} broker(s) are registered."
+            f"{total} broker(s) are registered or some brokers have all their log directories cordoned."
         )
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)

@@ -38,8 +38,10 @@ def alter_client_quotas(
     entries = []
     seen: set[QuotaEntity] = set()
     for entry in request.entries:
-        entity = quota_entity((part.entity_type, part.entity_name) for part in entry.entity)
-        answer = alter.ResponseEntryData(entity=entry.entity, error_message=None)
+        # Of two parts of one type the later one counts, as in Kafka.
+        entity = quota_entity({part.entity_type: part.entity_name for part in entry.entity}.items())
+        parts = [alter.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+        answer = alter.ResponseEntryData(entity=parts, error_message=None)
         try:
             if entity in seen:
                 raise _refused(f"Ignoring duplicate entity {_shown(entity)}")
@@ -95,8 +97,6 @@ def _allowed_quotas(entity: QuotaEntity) -> dict[str, int | None]:
         raise _refused("Invalid empty client quota entity")
     kinds = [kind for kind, _ in entity]
     for kind, name in entity:
-        if kinds.count(kind) > 1:
-            raise _refused(f"Invalid client quota entity, duplicate entity entry {kind}")
         if kind not in _ENTITY_TYPES:
             raise _refused(f"Unhandled client quota entity type: {kind}")
         if name == "":
@@ -138,7 +138,12 @@ def describe_client_quotas(
     image: MetadataImage, request: describe.DescribeClientQuotasRequest
 ) -> describe.DescribeClientQuotasResponse:
     """The quotas of all entities that match the filter."""
-    exact, any_name = _filter(request.components)
+    try:
+        exact, any_name = _filter(request.components)
+    except KafkaError as error:
+        return describe.DescribeClientQuotasResponse(
+            error_code=error.code, error_message=error.message, entries=None
+        )
     entries = []
     for entity, quotas in image.client_quotas.items():
         if _matches(dict(entity), exact, any_name, request.strict):
@@ -148,7 +153,7 @@ def describe_client_quotas(
                     values=[describe.ValueData(key=key, value=value) for key, value in quotas.items()],
                 )
             )
-    return describe.DescribeClientQuotasResponse(error_message=None, entries=entries)
+    return describe.DescribeClientQuotasResponse(entries=entries)
 
 
 def _filter(components: Sequence[describe.ComponentData]) -> tuple[dict[str, str | None], set[str]]:

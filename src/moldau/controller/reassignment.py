@@ -7,7 +7,7 @@ that reports it completes the reassignment (`PartitionChange`). One that only re
 from __future__ import annotations
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.controller.errors import check_record_count, generic
+from moldau.controller.errors import check_record_count
 from moldau.controller.partition_change import Election
 from moldau.controller.partitions import check_assignment
 from moldau.controller.state import ControllerState
@@ -50,7 +50,7 @@ def alter_partition_reassignments(
     check_record_count(len(records))
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
-        error_message=None,
+        error_message=None if request.topics else "",
         responses=responses,
     )
     return Decision(records, response)
@@ -104,7 +104,7 @@ def _cancel(
 ) -> PartitionChangeRecord | None:
     """Back to the replicas from before; those being added go again."""
     if not partition.is_reassigning:
-        raise generic(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     replicas = tuple(replica for replica in partition.replicas if replica not in partition.adding)
     isr = tuple(replica for replica in partition.isr if replica not in partition.adding)
     if not replicas:

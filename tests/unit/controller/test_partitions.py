@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.errors import ErrorCode
 from moldau.metadata.image import RECOVERED, RECOVERING
 from moldau.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -102,8 +102,12 @@ class TestElections:
             )
 
     def test_unknown_kind(self) -> None:
-        with pytest.raises(KafkaError, match="Unknown election type 7"):
-            elect(Cluster(), 7)
+        (result,) = elect(Cluster(), 7)
+        answer = result.partition_result[0]
+        assert (answer.error_code, answer.error_message) == (
+            ErrorCode.INVALID_REQUEST,
+            "Unknown election type 7",
+        )
 
     def test_the_preferred_leader_gets_it_back(self) -> None:
         cluster = Cluster((1, 2))
@@ -287,7 +291,6 @@ class TestReassignment:
         cluster.create(assignments={0: [1]})
         none = reassign(cluster, None)
         assert none.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-        assert none.error_message == "No partition reassignment is in progress."
         reassign(cluster, [2])
         assert reassign(cluster, None).error_code == ErrorCode.NONE
         partition = cluster.partition()

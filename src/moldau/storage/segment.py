@@ -1,8 +1,7 @@
-"""One segment of a log: a `.log` file of record batches and the three indexes beside it.
+"""How a segment of a log grows, is closed, and is cut.
 
-Invariants: the first `size` bytes of the `.log` are whole batches with ascending offsets; bytes behind them
-may be the remains of a failed write and are never read. An offset index entry is due for the first batch that
-begins more than `index.interval.bytes` behind the last indexed one; a time index entry goes with it.
+An offset index entry is due for the first batch that begins more than `index.interval.bytes` behind the last
+indexed one; a time index entry goes with it.
 
 Only the last segment of a log grows. `finish` closes it: the indexes are completed, and from then on it may
 be mapped. A segment that is cut after it was mapped (a follower truncates) is copied first, because touching
@@ -12,82 +11,28 @@ a mapped page behind the end of its file kills the process.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from moldau.protocol.records import BatchHeader
 from moldau.storage.disk import Buffer
-from moldau.storage.index import NO_TIMESTAMP, OffsetIndex, TimeIndex, TimeOffset
+from moldau.storage.index import NO_TIMESTAMP, TimeOffset
 from moldau.storage.log_config import LogConfig
 from moldau.storage.open_files import OpenFiles
 from moldau.storage.segment_files import KINDS, LOG, OFFSET_INDEX, TIME_INDEX, TRUNCATED, SegmentFiles
 from moldau.storage.segment_read import SCAN_BLOCK, SegmentRead, SegmentReader, StoredBatch
-from moldau.storage.txn_index import AbortedTransaction, TransactionIndex
+from moldau.storage.stored_segment import ALLOCATE_FROM, StoredSegment
+from moldau.storage.txn_index import AbortedTransaction
 
 __all__ = ["MAX_RELATIVE_OFFSET", "Segment", "SegmentRead", "StoredBatch"]
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
-_ALLOCATE_FROM = 4 * 1024 * 1024
 _ALLOCATE_AHEAD = 16 * 1024 * 1024
 
 logger = logging.getLogger(__name__)
 
 
-class Segment:
-    __slots__ = (
-        "_allocated",
-        "_files",
-        "_first_timestamp",
-        "_interval",
-        "_largest",
-        "_log_path",
-        "_max_bytes",
-        "_max_index_bytes",
-        "_since_index",
-        "base_offset",
-        "created_ms",
-        "index_full",
-        "offset_index",
-        "reader",
-        "roll_jitter_ms",
-        "size",
-        "time_index",
-        "txn_index",
-    )
-
-    def __init__(
-        self, files: SegmentFiles, config: LogConfig, *, size: int, created_ms: int, new: bool
-    ) -> None:
-        self._files = files
-        self._log_path = files.path(LOG)
-        self.base_offset = files.base_offset
-        self.size = size
-        self.created_ms = created_ms
-        self.roll_jitter_ms = 0
-        self.offset_index = OffsetIndex(files, empty=new)
-        self.time_index = TimeIndex(files, empty=new)
-        self.txn_index = TransactionIndex(files, empty=new)
-        self.index_full = False
-        self.reader = SegmentReader(files, self.offset_index, trusted_from=size)
-        self._interval = config.index_interval_bytes
-        self._max_bytes = config.segment_bytes
-        self._allocated = max(size, _ALLOCATE_FROM)
-        self._max_index_bytes = config.segment_index_bytes
-        self._since_index = 0
-        #: The largest timestamp with the last offset of its batch; from the time index when first asked.
-        self._largest = TimeOffset(NO_TIMESTAMP, files.base_offset) if new else None
-        self._first_timestamp: int | None = None
-
-    @classmethod
-    def open(
-        cls, files: OpenFiles, directory: str, base_offset: int, config: LogConfig, *, suffix: str = ""
-    ) -> Segment:
-        """A segment whose `.log` exists, taken to be closed. Reads nothing but its size."""
-        paths = SegmentFiles(files, directory, base_offset, suffix)
-        path = paths.path(LOG)
-        size, modified_ms = files.disk.size(path), files.disk.modified_ms(path)
-        segment = cls(paths, config, size=size, created_ms=modified_ms, new=False)
-        segment.reader.closed = True
-        return segment
+class Segment(StoredSegment):
+    __slots__ = ()
 
     @classmethod
     def create(
@@ -230,9 +175,9 @@ class Segment:
         """No more appends: complete the indexes, the last time index entry too."""
         if self._largest is not None:
             self.time_index.append(*self._largest)
-        if self._allocated > max(self.size, _ALLOCATE_FROM):
+        if self._allocated > max(self.size, ALLOCATE_FROM):
             self._files.file(LOG).truncate(self.size)
-            self._allocated = _ALLOCATE_FROM
+            self._allocated = ALLOCATE_FROM
         self.offset_index.write()
         self.time_index.write()
         self.txn_index.write()
@@ -243,68 +188,6 @@ class Segment:
         self.reader.closed = False
         self._largest = self.largest()
 
-    def flush(self) -> None:
-        """Wait for the disk. The indexes of a segment that still grows are not worth it."""
-        self._files.file(LOG).sync()
-        self.txn_index.sync()
-        if self.reader.closed:
-            self.offset_index.sync()
-            self.time_index.sync()
-
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        size: int,
-        *,
-        upper_bound: int | None,
-        end_offset: int,
-        min_one_batch: bool,
-        blocking: bool,
-    ) -> SegmentRead | None:
-        """See `SegmentReader.read`; `size` is how much of the segment the reader may see."""
-        return self.reader.read(
-            offset,
-            max_bytes,
-            size,
-            upper_bound=upper_bound,
-            end_offset=end_offset,
-            min_one_batch=min_one_batch,
-            blocking=blocking,
-        )
-
-    def batches(self, position: int = 0, end: int | None = None) -> Iterator[StoredBatch]:
-        """The batches from `position` on, headers unchecked but for sense; `CorruptBatch` without it."""
-        return self.reader.scan(position, self.size if end is None else end)
-
-    def position_of(self, offset: int) -> int | None:
-        """Where the batch begins that holds `offset` or is the first behind it; None: all end before it."""
-        return self.reader.position_of(offset, self.size)
-
-    def next_offset(self) -> int:
-        """The offset behind the last batch, from the last indexed batch on."""
-        next_offset = self.base_offset
-        for batch in self.batches(self.offset_index.last().position):
-            next_offset = batch.header.next_offset
-        return next_offset
-
-    def largest(self) -> TimeOffset:
-        """The largest timestamp (-1: none) with the last offset of the batch that has it."""
-        if self._largest is None:
-            self._largest = self.time_index.last()
-        return self._largest
-
-    def largest_timestamp(self) -> int:
-        """The largest timestamp of its records, or when the file was modified if no record has one."""
-        timestamp = self.largest().timestamp
-        return timestamp if timestamp >= 0 else self.modified_ms()
-
-    def first_batch_timestamp(self) -> int | None:
-        """The largest timestamp of the first batch, by which segments age."""
-        if self._first_timestamp is None and self.size:
-            self._first_timestamp = next(self.reader.scan(0, self.size)).header.max_timestamp
-        return self._first_timestamp
-
     def time_waited(self, now_ms: int, max_timestamp: int) -> int:
         """How long the first batch waits for the segment to be closed, by the time of the records if any."""
         first = self._first_timestamp
@@ -313,37 +196,3 @@ class Segment:
         if first is not None and first >= 0:
             return max_timestamp - first
         return now_ms - self.created_ms
-
-    def index_sizes(self) -> tuple[int, int]:
-        """Bytes of the offset index and of the time index."""
-        return len(self.offset_index) * OffsetIndex.ENTRY_SIZE, len(self.time_index) * TimeIndex.ENTRY_SIZE
-
-    def path(self, kind: str) -> str:
-        """The path of one of its files: `log`, `index`, `timeindex`, `txnindex`."""
-        return self._files.path(kind)
-
-    def paths(self) -> list[str]:
-        """Those of its files that exist."""
-        return self._files.existing()
-
-    def change_suffix(self, suffix: str) -> None:
-        """Rename all its files, e.g. to `.deleted`."""
-        self._files.rename(suffix)
-        self._log_path = self._files.path(LOG)
-
-    def forget(self) -> None:
-        """Let go of the open files."""
-        self._files.forget()
-
-    def move(self, directory: str) -> None:
-        """The folder was renamed."""
-        self._files.directory = directory
-        self._log_path = self._files.path(LOG)
-
-    def modified_ms(self) -> int:
-        return self._files.files.disk.modified_ms(self._log_path)
-
-    def set_modified(self, time_ms: int) -> None:
-        """For the cleaner: a cleaned segment keeps the time of what it replaces."""
-        for kind in (LOG, OFFSET_INDEX, TIME_INDEX):
-            self._files.files.disk.set_modified(self._files.path(kind), time_ms)

@@ -13,6 +13,7 @@ with a `CorruptBatch` that names file and position.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from moldau.protocol.records import BatchHeader, batch_payload, check_crc
 from moldau.storage.cleaner_filter import BatchFilter
@@ -146,8 +147,10 @@ class Cleaner:
         self, group: list[Segment], batch_filter: BatchFilter, transactions: CleanedTransactions
     ) -> None:
         job = self._job
+        # Room reserved in advance would be wasted: nobody knows how small the result will be.
+        config = replace(job.config, preallocate=False)
         cleaned = Segment.create(
-            self._files, job.directory, group[0].base_offset, job.config, now_ms=job.now_ms, suffix=CLEANED
+            self._files, job.directory, group[0].base_offset, config, now_ms=job.now_ms, suffix=CLEANED
         )
         output = _Output(cleaned)
         for segment in group:

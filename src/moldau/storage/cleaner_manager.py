@@ -83,10 +83,10 @@ class LogCleaner:
 
     async def clean_due(self) -> int:
         """Clean whatever is dirty enough, the dirtiest first; how many logs were compacted."""
-        if not self.settings.enable:
+        if not self.settings.enable or self.settings.threads < 1:
             return 0
         self.uncleanable.intersection_update(self._logs)
-        compacted = await asyncio.gather(*(self._work() for _ in range(max(1, self.settings.threads))))
+        compacted = await asyncio.gather(*(self._work() for _ in range(self.settings.threads)))
         await self._runner.rest()
         return sum(compacted)
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import shutil
+import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -245,6 +248,47 @@ def test_a_read_under_way_survives_the_swap(tmp_path: Path) -> None:
         assert not any(name.endswith(".deleted") for name in names(log.directory))
         assert b"".join(under_way.parts) == copy
         assert [record.offset for record in stored(log)] == [2]
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_readers_in_threads_never_meet_a_swap_half_done(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager, log = await open_log(world, replace(COMPACT, segment_bytes=2000, file_delete_delay_ms=0))
+        for _ in range(10):
+            fill(log, *((key, bytes(50)) for key in KEYS))
+        problems: list[Exception] = []
+        stop = threading.Event()
+
+        def read() -> None:
+            chance = random.Random(1)
+            while not stop.is_set():
+                end = log.log_end_offset
+                try:
+                    assert log.read(chance.randrange(end), 500, upper_bound=end, blocking=True) is not None
+                    assert log.offset_for_timestamp(0) is not None
+                except Exception as error:
+                    problems.append(error)
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+        threads = [threading.Thread(target=read) for _ in range(3)]
+        try:
+            for thread in threads:
+                thread.start()
+            for _ in range(25):
+                fill(log, *((key, bytes(50)) for key in KEYS))
+                await manager.cleaner.clean_due()
+                await manager.upkeep.remove_deleted_files()
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+            sys.setswitchinterval(interval)
+        assert problems == []
+        assert world.failures == []
         await manager.shutdown()
 
     asyncio.run(scenario())

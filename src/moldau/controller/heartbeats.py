@@ -6,7 +6,7 @@ argument, in milliseconds that never go back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -49,6 +49,19 @@ class Heartbeats:
         for broker in brokers:
             contact = None if broker.id == local_id else now_ms
             self._sessions[broker.id] = _Session(broker.epoch, broker.fenced, contact)
+
+    def agree_with(self, brokers: Mapping[int, BrokerRegistration]) -> None:
+        """What was decided about brokers did not become true: go back to what the metadata says."""
+        sessions, self._sessions = self._sessions, {}
+        for broker_id, session in sessions.items():
+            broker = brokers.get(broker_id)
+            if broker is not None:
+                again = _Session(
+                    broker.epoch, broker.fenced, session.last_contact_ms, session.metadata_offset
+                )
+                if broker.in_controlled_shutdown and not broker.fenced:
+                    again.shutdown_offset = session.shutdown_offset
+                self._sessions[broker_id] = again
 
     def registered(self, broker_id: int, epoch: int, fenced: bool, now_ms: int) -> None:
         self._sessions[broker_id] = _Session(epoch, fenced, now_ms)

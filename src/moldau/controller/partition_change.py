@@ -99,8 +99,8 @@ class PartitionChange:
         if len(self.isr) >= self._rules.min_isr:
             self._elr = ()
             return
-        candidates = sorted({*self._elr, *self._before.isr} - set(self.isr) - set(self.unclean_shutdown))
-        self._elr = tuple(candidates)
+        candidates = {*self._elr, *self._before.isr} & set(self.replicas)
+        self._elr = tuple(sorted(candidates - set(self.isr) - set(self.unclean_shutdown)))
 
     def _elect(self) -> None:
         leader, unclean = self._find_leader()
@@ -139,7 +139,7 @@ class PartitionChange:
         if not self._rules.elr_enabled or self._elr or self.isr:
             return False
         last = self._before.last_known_elr
-        return len(last) == 1 and self._rules.may_lead(last[0])
+        return len(last) == 1 and last[0] in self.replicas and self._rules.may_lead(last[0])
 
     def _raise_epoch_if(self, needed: bool) -> None:
         """Naming the leader, even the same one, raises the leader epoch and so fences who is no replica."""

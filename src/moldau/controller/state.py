@@ -54,6 +54,7 @@ class ControllerState:
             if offset < next_offset and broker_id in image.cluster.brokers
         }
         self._config = self._current_config()
+        self.heartbeats.agree_with(image.cluster.brokers)
 
     def replay(self, records: Sequence[MetadataRecord], base_offset: int) -> None:
         delta = MetadataDelta(self.image)

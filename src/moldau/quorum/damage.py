@@ -29,7 +29,7 @@ def check_log(disk: Disk, folder: str) -> None:
     names = [name for name in disk.listdir(folder) if name.endswith(".log")]
     for number, name in enumerate(names):
         path = f"{folder}/{name}"
-        data = memoryview(disk.read_bytes(path))
+        data = _content(disk, path)
         position = _first_damage(data)
         if position == len(data):
             continue
@@ -40,6 +40,13 @@ def check_log(disk: Disk, folder: str) -> None:
                 "ones behind it. Restore the folder from a copy; cutting the log there would lose topics and "
                 "settings."
             )
+
+
+def _content(disk: Disk, path: str) -> memoryview:
+    """The file without reading it into memory, where that works; nobody cuts it before the check is over."""
+    size = disk.size(path)
+    mapped = disk.open(path, read_only=True).map(0, size) if size else None
+    return memoryview(disk.read_bytes(path)) if mapped is None else mapped
 
 
 def _first_damage(data: memoryview) -> int:

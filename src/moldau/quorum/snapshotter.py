@@ -13,6 +13,7 @@ from moldau.base.clock import Clock
 from moldau.metadata.features import MIN_METADATA_VERSION
 from moldau.metadata.image import MetadataImage
 from moldau.metadata.image_records import image_records
+from moldau.quorum.errors import UnusableMetadata
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshots import SnapshotId, encode_snapshot, list_snapshots, read_snapshot_time
 from moldau.quorum.voters import VoterSet
@@ -79,7 +80,13 @@ class Snapshotter:
     def _too_old(self, path: str) -> bool:
         if self._settings.retention_ms < 0:
             return False
-        return self._clock.time_ms() - read_snapshot_time(self._disk, path) > self._settings.retention_ms
+        try:
+            written_ms = read_snapshot_time(self._disk, path)
+        except UnusableMetadata as error:
+            # Newer ones exist, so nothing depends on it.
+            log.warning("%s", error)
+            return True
+        return self._clock.time_ms() - written_ms > self._settings.retention_ms
 
     def remove(self, snapshots: list[SnapshotId]) -> None:
         """Blocking."""

@@ -109,7 +109,9 @@ class Cluster:
         return self.run(self.controller.register_broker(request, self.now))
 
     def epoch(self, broker: int) -> int:
-        return self.controller.image.cluster.brokers[broker].epoch
+        """Of a broker that is not registered: -1."""
+        registration = self.controller.image.cluster.brokers.get(broker)
+        return -1 if registration is None else registration.epoch
 
     def heartbeat(self, broker: int, **values: object) -> BrokerHeartbeatResponse:
         fields: dict[str, object] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -285,6 +287,46 @@ class TestSeveralBrokers:
         assert cluster.partition().leader == 1
         with pytest.raises(KafkaError, match="Broker ID 2 is not currently registered"):
             cluster.controller.unregister_broker(UnregisterBrokerRequest(broker_id=2))
+
+
+class TestLostDecisions:
+    """The log could not take what was decided: the controller goes back, and brokers ask again."""
+
+    def lose(self, cluster: Cluster, decide: Callable[[], object]) -> None:
+        before, offset = cluster.controller.image, cluster.controller.state.next_offset
+        decide()
+        cluster.controller.reset(before, offset)
+
+    def test_unfencing(self) -> None:
+        cluster = Cluster(brokers=())
+        cluster.register(1)
+        self.lose(cluster, lambda: cluster.unfence(1))
+        assert not cluster.controller.image.cluster.is_active(1)
+        assert not cluster.unfence(1).is_fenced
+        assert cluster.controller.image.cluster.is_active(1)
+
+    def test_stopping(self) -> None:
+        cluster = Cluster()
+        cluster.create()
+        self.lose(cluster, lambda: cluster.stop(1))
+        assert cluster.partition().leader == 1
+        assert not cluster.stop(1).should_shut_down
+        assert cluster.partition().leader == -1
+        assert cluster.stop(1).should_shut_down
+
+    def test_registering(self) -> None:
+        cluster = Cluster()
+        epoch = cluster.epoch(1)
+        cluster.stop_completely(1)
+        self.lose(cluster, lambda: cluster.register(1, incarnation=2, previous_epoch=epoch))
+        assert cluster.epoch(1) == epoch
+        cluster.register(1, incarnation=2, previous_epoch=epoch)
+        assert not cluster.unfence(1).is_fenced
+
+    def test_a_topic(self) -> None:
+        cluster = Cluster()
+        self.lose(cluster, lambda: cluster.create("a.b"))
+        assert cluster.create("a_b").error_code == ErrorCode.NONE
 
 
 class TestDirectories:

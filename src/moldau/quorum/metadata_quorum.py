@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import DirectoryId
+from moldau.base.ids import ZERO_UUID, DirectoryId
 from moldau.base.pool import Pool
 from moldau.controller.controller import Controller
 from moldau.metadata.delta import MetadataDelta
@@ -83,7 +83,8 @@ class MetadataQuorum:
 
     @property
     def directory_id(self) -> DirectoryId:
-        return self._settings.directory_id
+        """The directory this node votes with; zero in a static quorum, which knows none."""
+        return ZERO_UUID if self.kraft_version == STATIC else self._settings.directory_id
 
     @property
     def log_end_offset(self) -> int:

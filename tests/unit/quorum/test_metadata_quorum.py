@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import parse_uuid
+from moldau.base.ids import ZERO_UUID, parse_uuid
 from moldau.base.pool import ThreadPool
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
@@ -67,6 +67,7 @@ class TestFirstStart:
         async def test() -> None:
             async with node.running() as quorum:
                 assert (quorum.kraft_version, quorum.voters.ids) == (0, [1])
+                assert quorum.directory_id == ZERO_UUID
 
         run(test)
         assert [type(message) for message in batches(node)[0].control] == [LeaderChangeMessage]

@@ -109,9 +109,7 @@ class MetadataQuorum:
     # Start and stop.
 
     async def start(self) -> None:
-        """Load the log, lead, and give an empty log its first records; `UnusableMetadata` if that cannot
-        be.
-        """
+        """Load the log, lead, and give an empty log its first records; `UnusableMetadata` says why not."""
         self._log = await self._pool.run(MetadataLog.open, self._disk, self._clock, self._settings)
         loaded = await self._pool.run(self._log.load)
         loaded.new_bytes += await self._pool.run(self._log.lead, loaded)
@@ -153,13 +151,15 @@ class MetadataQuorum:
         """Take no more decisions, finish those under way, and leave the log clean."""
         if self._writer is None:
             return
+        self._runtime.refuse(KafkaError(ErrorCode.NOT_CONTROLLER, "The controller is shutting down."))
         await self._idle.wait()
-        self._runtime.close(KafkaError(ErrorCode.NOT_CONTROLLER, "The controller is shutting down."))
+        failed = self._writer.done()
         self._writer.cancel()
         await asyncio.gather(self._writer, return_exceptions=True)
         if self._snapshot_task is not None:
             await asyncio.gather(self._snapshot_task, return_exceptions=True)
-        await self._pool.run(self._log.close)
+        if not failed:
+            await self._pool.run(self._log.close)
 
     # Writing.
 

@@ -85,9 +85,13 @@ class Runtime(Generic[T]):
             if not future.done():
                 future.set_exception(KafkaError(error.code, error.message))
 
-    def close(self, error: KafkaError) -> None:
-        """Refuse everything from now on."""
+    def refuse(self, error: KafkaError) -> None:
+        """Decide nothing from now on; what is under way goes on."""
         self._closed = error
+
+    def close(self, error: KafkaError) -> None:
+        """Decide nothing from now on, and what is under way is lost."""
+        self.refuse(error)
         self.failed(error)
 
     def _check_open(self) -> None:

@@ -150,6 +150,19 @@ def test_whoever_gave_up_waiting_does_not_disturb() -> None:
     run(test)
 
 
+def test_refusing_lets_finish_what_is_under_way() -> None:
+    async def test(machine: Sum) -> None:
+        writing = asyncio.ensure_future(machine.runtime.write(machine.add(1)))
+        await settle()
+        machine.runtime.refuse(KafkaError(ErrorCode.NOT_CONTROLLER, "stopping"))
+        with pytest.raises(KafkaError, match="stopping"):
+            await machine.runtime.write(machine.add(1))
+        machine.runtime.committed(0)
+        assert await writing == "total was 0"
+
+    run(test)
+
+
 def test_closed_means_closed() -> None:
     async def test(machine: Sum) -> None:
         writing = asyncio.ensure_future(machine.runtime.write(machine.add(1)))

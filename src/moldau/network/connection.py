@@ -209,7 +209,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         error = task.exception()
         if error is not None:
-            log.error("closing connection from %s: a request failed", self.peer_host, exc_info=error)
+            trace = None if isinstance(error, CloseConnection) else error
+            log.warning("closing connection from %s: %s", self.peer_host, error, exc_info=trace)
             self.close()
             return
         slot.parts = task.result()

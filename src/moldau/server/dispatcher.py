@@ -15,9 +15,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.controller.failures import failure_response
 from moldau.network.connection import Answer, CloseConnection, Connection, Parts
 from moldau.protocol.headers import RequestHeader, decode_request_header, encode_response_header
-from moldau.protocol.schema import DecodeError, Message, decode, encode
+from moldau.protocol.schema import DecodeError, Message, decode_prefix, encode
 from moldau.server.api_versions import api_versions_response
 from moldau.server.context import ANONYMOUS, RequestContext
 
@@ -48,7 +49,8 @@ class ApiDispatcher:
             served = self._served(header)
             if not served.serves(header.api_version):
                 return Answer(self._unsupported_api_versions(served, header))
-            request = decode(served.api.request, frame, header.api_version, offset)
+            # What is left over is no error: some releases of librdkafka send a few bytes too many.
+            request, _ = decode_prefix(served.api.request, frame, header.api_version, offset)
         except DecodeError as error:
             raise CloseConnection(f"a request cannot be read: {error}") from error
         context = RequestContext(
@@ -79,12 +81,12 @@ class ApiDispatcher:
     ) -> Answer:
         try:
             result = served.handle(self._node, context, request)
-        except KafkaError as error:
-            return Answer(self._parts(header, served, error_response(served, error.code, error.message)))
+        except CloseConnection:
+            raise
         except Exception as error:  # noqa: BLE001  a bug in one handler must not take the node down
-            return Answer(self._parts(header, served, self._failed(served, request, error)))
+            result = _failure(served, request, error)
         if not inspect.isawaitable(result):
-            return Answer(self._parts(header, served, result) if result is not None else ())
+            return Answer(_frame(header, result))
         produce = header.api_key == PRODUCE
         if produce:
             context.connection.keep_frame()
@@ -96,27 +98,24 @@ class ApiDispatcher:
     ) -> Parts:
         try:
             response = await result
-        except KafkaError as error:
-            response = error_response(served, error.code, error.message)
+        except CloseConnection:
+            raise
         except Exception as error:  # noqa: BLE001  as above
-            response = self._failed(served, request, error)
-        return self._parts(header, served, response) if response is not None else ()
-
-    def _failed(self, served: ServedApi, request: Message, error: Exception) -> Message:
-        log.error("%s failed: %r", served.api.name, request, exc_info=error)
-        return error_response(served, ErrorCode.UNKNOWN_SERVER_ERROR, "The server met an unexpected error.")
-
-    def _parts(self, header: RequestHeader, served: ServedApi, response: Message) -> Parts:
-        return frame_parts(header, encode(response, header.api_version))
+            response = _failure(served, request, error)
+        return _frame(header, response)
 
     def _unsupported_api_versions(self, served: ServedApi, header: RequestHeader) -> Parts:
         """Asked in a version we do not know: version 0 of the answer tells which ones we do."""
         response = api_versions_response(0, self._table, self._node.image)
         response.error_code = ErrorCode.UNSUPPORTED_VERSION
-        return frame_parts(header._replace(api_version=0), encode(response, 0))
+        return _frame(header._replace(api_version=0), response)
 
 
-def frame_parts(header: RequestHeader, body: list[bytes | memoryview]) -> Parts:
+def _frame(header: RequestHeader, response: Message | None) -> Parts:
+    """The bytes of an answer; none for a request that wants none."""
+    if response is None:
+        return ()
+    body = encode(response, header.api_version)
     head = encode_response_header(header.api_key, header.api_version, header.correlation_id)
     size = len(head)
     for part in body:
@@ -126,12 +125,18 @@ def frame_parts(header: RequestHeader, body: list[bytes | memoryview]) -> Parts:
     return [_SIZE.pack(size) + head, *body]
 
 
-def error_response(served: ServedApi, code: ErrorCode, message: str | None) -> Message:
-    """A response that carries nothing but the error, for APIs whose response has a place for it."""
+def _failure(served: ServedApi, request: Message, error: Exception) -> Message:
+    """The answer to a request that failed as a whole."""
+    if not isinstance(error, KafkaError):
+        log.error("%s failed: %.1000r", served.api.name, request, exc_info=error)
+        error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The server met an unexpected error.")
+    response = failure_response(request, error)
+    if response is not None:
+        return response
     response = served.api.response()
     if not hasattr(response, "error_code"):
-        raise CloseConnection(f"{served.api.name} failed with {code.name}: {message}")
-    response.error_code = code
+        raise CloseConnection(f"{served.api.name} failed with {error.code.name}: {error.message}")
+    response.error_code = error.code
     if hasattr(response, "error_message"):
-        response.error_message = message
+        response.error_message = error.message
     return response

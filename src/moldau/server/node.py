@@ -206,7 +206,8 @@ class Node:
         every, upkeep, config = self._scheduler.every, self.logs.upkeep, self.config
         first = config["log.initial.task.delay.ms"]
         every(config["log.retention.check.interval.ms"], upkeep.retention, first_ms=first)
-        every(config["log.flush.scheduler.interval.ms"], upkeep.flush_due, first_ms=first)
+        # Closed segments are synced soon after they are closed, however rarely `flush.ms` is looked at.
+        every(min(config["log.flush.scheduler.interval.ms"], 1000), upkeep.flush_due)
         every(config["log.flush.offset.checkpoint.interval.ms"], upkeep.write_recovery_points, first_ms=first)
         every(
             config["log.flush.start.offset.checkpoint.interval.ms"], upkeep.write_log_starts, first_ms=first

@@ -40,6 +40,7 @@ class LogConfig:
     index_interval_bytes: int = 4096
     file_delete_delay_ms: int = 60_000
     preallocate: bool = False
+    min_insync_replicas: int = 1
 
     @property
     def compact(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.errors import ErrorCode
 from moldau.base.ids import METADATA_TOPIC
 from moldau.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -24,9 +24,28 @@ if TYPE_CHECKING:
 def handle(node: Node, context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    quorum = node.metadata
-    now = node.clock.time_ms()
+        return DescribeQuorumResponse(topics=[_unknown(name, indexes) for name, indexes in asked])
+    return DescribeQuorumResponse(
+        topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[_partition(node)])], nodes=_nodes(node)
+    )
+
+
+def _unknown(topic: str, indexes: list[int]) -> TopicData:
+    return TopicData(
+        topic_name=topic,
+        partitions=[
+            PartitionData(
+                partition_index=index,
+                error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                error_message="This server does not host this topic-partition.",
+            )
+            for index in indexes
+        ],
+    )
+
+
+def _partition(node: Node) -> PartitionData:
+    quorum, now = node.metadata, node.clock.time_ms()
     voter = ReplicaState(
         replica_id=quorum.leader_id,
         replica_directory_id=quorum.directory_id,
@@ -34,18 +53,12 @@ def handle(node: Node, context: RequestContext, request: DescribeQuorumRequest) 
         last_fetch_timestamp=now,
         last_caught_up_timestamp=now,
     )
-    partition = PartitionData(
+    return PartitionData(
         partition_index=0,
-        error_message=None,
         leader_id=quorum.leader_id,
         leader_epoch=quorum.leader_epoch,
         high_watermark=quorum.high_watermark,
         current_voters=[voter],
-    )
-    return DescribeQuorumResponse(
-        error_message=None,
-        topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
-        nodes=_nodes(node),
     )
 
 

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import DirectoryId, Uuid
@@ -51,26 +52,20 @@ class BrokerLifecycle:
     async def register(self, directories: Sequence[DirectoryId], previous_epoch: int | None) -> None:
         """Tell the controller who we are; afterwards we are known, and fenced."""
         identity = self._identity
-        features = supported_features(self._image().features.levels)
+        levels = supported_features(self._image().features.levels)
+        features: list[dict[str, Any]] = [
+            {"name": name, "min_supported_version": each.min, "max_supported_version": each.max}
+            for name, each in levels.items()
+        ]
         await self._channel.register_controller(
             controller_registration.ControllerRegistrationRequest(
                 controller_id=identity.node_id,
                 incarnation_id=identity.incarnation_id,
                 listeners=[
-                    controller_registration.Listener(
-                        name=each.name,
-                        host=each.host,
-                        port=each.port,
-                        security_protocol=each.security_protocol,
-                    )
+                    controller_registration.Listener(**each._asdict())
                     for each in identity.controller_endpoints
                 ],
-                features=[
-                    controller_registration.Feature(
-                        name=name, min_supported_version=levels.min, max_supported_version=levels.max
-                    )
-                    for name, levels in features.items()
-                ],
+                features=[controller_registration.Feature(**each) for each in features],
             )
         )
         answer = await self._channel.register_broker(
@@ -78,21 +73,8 @@ class BrokerLifecycle:
                 broker_id=identity.node_id,
                 cluster_id=identity.cluster_id,
                 incarnation_id=identity.incarnation_id,
-                listeners=[
-                    registration.Listener(
-                        name=each.name,
-                        host=each.host,
-                        port=each.port,
-                        security_protocol=each.security_protocol,
-                    )
-                    for each in identity.broker_endpoints
-                ],
-                features=[
-                    registration.Feature(
-                        name=name, min_supported_version=levels.min, max_supported_version=levels.max
-                    )
-                    for name, levels in features.items()
-                ],
+                listeners=[registration.Listener(**each._asdict()) for each in identity.broker_endpoints],
+                features=[registration.Feature(**each) for each in features],
                 rack=identity.rack,
                 log_dirs=list(directories),
                 previous_broker_epoch=-1 if previous_epoch is None else previous_epoch,

@@ -39,6 +39,7 @@ from moldau.server.scheduler import Scheduler
 from moldau.server.storage_folders import NodeFolders, read_folders
 from moldau.storage.cleaner_job import CleanerRunner
 from moldau.storage.disk import Disk
+from moldau.storage.log_directory import LogDirectory
 from moldau.storage.log_manager import DirectoryFailure, LogManager
 
 log = logging.getLogger(__name__)
@@ -82,6 +83,8 @@ class Node:
         self._publisher = Publisher(self._apply, self._fatal)
         self._apis = {role: served_apis(role) for role in (BROKER, CONTROLLER)}
         self._listeners: list[Listener] = []
+        #: Set when the metadata has a folder of its own, which then needs a lock of its own.
+        self._metadata_folder: LogDirectory | None = None
         self._background: set[asyncio.Task[None]] = set()
         self._started = False
 
@@ -174,6 +177,10 @@ class Node:
         )
         self.replicas = ReplicaManager(self.id, self.logs, self.settings.log_config)
         await self.logs.claim()
+        if self.config.metadata_log_dir not in folders.log_directories:
+            metadata_folder = LogDirectory(self.disk, self.pool, self.config.metadata_log_dir)
+            await self.pool.run(metadata_folder.claim)
+            self._metadata_folder = metadata_folder
 
     async def _load_logs(self) -> None:
         image = self.metadata.image
@@ -279,3 +286,5 @@ class Node:
             await self.metadata.close()
         if hasattr(self, "logs"):
             await self.logs.shutdown(self.lifecycle.epoch if self._started else -1)
+        if self._metadata_folder is not None:
+            self._metadata_folder.release()

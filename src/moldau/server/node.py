@@ -45,6 +45,8 @@ from moldau.storage.log_manager import DirectoryFailure, LogManager
 log = logging.getLogger(__name__)
 
 _SHUTDOWN_SECONDS = 30.0
+#: How often closed segments are looked through for damage.
+_CHECK_INTERVAL_MS = 86_400_000
 
 
 class Node:
@@ -184,7 +186,7 @@ class Node:
 
     async def _load_logs(self) -> None:
         image = self.metadata.image
-        self.settings.follow(image)
+        self._follow_settings(image)
 
         def is_stray(topic_partition: TopicPartition, topic_id: Uuid | None) -> bool:
             topic = image.topics.by_name.get(topic_partition.topic)
@@ -223,7 +225,8 @@ class Node:
         every(config["producer.id.expiration.check.interval.ms"], upkeep.expire_producers)
         every(1000, upkeep.remove_deleted_files)
         every(1000, self.logs.moves.advance)
-        every(config["log.cleaner.backoff.ms"], self.logs.cleaner.clean_due)
+        every(lambda: self.config.integer("log.cleaner.backoff.ms"), self.logs.cleaner.clean_due)
+        every(_CHECK_INTERVAL_MS, upkeep.check)
         every(config["broker.heartbeat.interval.ms"], self.lifecycle.beat)
         every(1000, self._close_idle_connections)
         every(1000, self._controller_upkeep)
@@ -233,10 +236,17 @@ class Node:
 
     async def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if delta.broker_configs_changed(self.id):
-            self.settings.follow(image)
+            self._follow_settings(image)
         placed = await self.replicas.apply(delta, image)
         if placed and self._started:
             self._in_background(self.lifecycle.report_placement(placed))
+
+    def _follow_settings(self, image: MetadataImage) -> None:
+        """Put dynamic broker settings into force."""
+        self.settings.follow(image)
+        self.logs.cleaner.settings = self.settings.cleaner_settings()
+        self.logs.settings = self.settings.log_manager_settings()
+        self.pool.resize(self.config["background.threads"])
 
     def _close_idle_connections(self) -> None:
         self.limits.close_idle(asyncio.get_running_loop().time())

@@ -8,17 +8,25 @@ from collections.abc import Awaitable, Callable
 
 log = logging.getLogger(__name__)
 
+Interval = int | Callable[[], int]
+_DAY_MS = 86_400_000
+
 
 class Scheduler:
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
 
     def every(
-        self, interval_ms: int, work: Callable[[], Awaitable[object] | None], *, first_ms: int | None = None
+        self,
+        interval_ms: Interval,
+        work: Callable[[], Awaitable[object] | None],
+        *,
+        first_ms: int | None = None,
     ) -> None:
-        """Run `work` every `interval_ms` of loop time, the first time after `first_ms`."""
-        delay = (interval_ms if first_ms is None else first_ms) / 1000
-        self._tasks.append(asyncio.create_task(self._run(delay, interval_ms / 1000, work)))
+        """Run `work` every `interval_ms` of loop time (asked again each time), first after `first_ms`."""
+        interval = interval_ms if callable(interval_ms) else lambda: interval_ms
+        delay = interval() if first_ms is None else first_ms
+        self._tasks.append(asyncio.create_task(self._run(delay, interval, work)))
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -26,9 +34,10 @@ class Scheduler:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
-    async def _run(self, delay: float, interval: float, work: Callable[[], Awaitable[object] | None]) -> None:
-        # A deadline far away would overflow the loop's timer; a day is as good as never.
-        await asyncio.sleep(min(delay, 86_400.0))
+    async def _run(
+        self, delay_ms: int, interval_ms: Callable[[], int], work: Callable[[], Awaitable[object] | None]
+    ) -> None:
+        await _sleep(delay_ms)
         while True:
             try:
                 result = work()
@@ -36,4 +45,9 @@ class Scheduler:
                     await result
             except Exception:
                 log.exception("background work failed; it will be tried again")
-            await asyncio.sleep(min(max(interval, 0.001), 86_400.0))
+            await _sleep(max(interval_ms(), 1))
+
+
+async def _sleep(milliseconds: int) -> None:
+    # A deadline far away would overflow the loop's timer; a day is as good as never.
+    await asyncio.sleep(min(milliseconds, _DAY_MS) / 1000)

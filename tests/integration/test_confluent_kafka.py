@@ -1,4 +1,7 @@
-"""confluent-kafka (librdkafka): produce and consume by assignment, as its users write it."""
+"""confluent-kafka (librdkafka): produce and consume by assignment, as its users write it.
+
+Consumers do not commit: without a group coordinator, closing one that does waits for it in vain.
+"""
 
 from __future__ import annotations
 
@@ -39,18 +42,17 @@ def create(admin: AdminClient) -> Callable[..., None]:
     return create_topic
 
 
+def new_consumer(bootstrap: str, **config: Any) -> Consumer:
+    settings = {key.replace("_", "."): value for key, value in config.items()}
+    return Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "by-assignment", "enable.auto.commit": False, **settings}
+    )
+
+
 @pytest.fixture
 def consumer(bootstrap: str) -> Iterator[Consumer]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "by-assignment",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "error",
-            "check.crcs": True,
-            "fetch.wait.max.ms": 50,
-        }
-    )
+    settings = {"auto.offset.reset": "error", "check.crcs": True, "fetch.wait.max.ms": 50}
+    consumer = new_consumer(bootstrap, **settings)
     yield consumer
     consumer.close()
 
@@ -190,7 +192,7 @@ def test_a_record_larger_than_the_fetch_size_is_still_delivered(
     create(topic)
     produce(new_producer(bootstrap), topic, [{"value": b"x" * 500_000}, {"value": b"last"}])
     small = {"fetch.message.max.bytes": 1000, "fetch.max.bytes": 1_100_000, "message.max.bytes": 1_000_000}
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "small", **small})
+    consumer = new_consumer(bootstrap, **small)
     sizes = [len(message.value()) for message in consume(consumer, from_start(topic), 2)]
     consumer.close()
     assert sizes == [500_000, 4]
@@ -277,7 +279,7 @@ def test_a_waiting_consumer_gets_a_new_record_at_once(
     bootstrap: str, topic: str, create: Callable[..., None]
 ) -> None:
     create(topic)
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "waiting", "fetch.wait.max.ms": 2000})
+    consumer = new_consumer(bootstrap, fetch_wait_max_ms=2000)
     producer = new_producer(bootstrap, **{"linger.ms": 0})
     produce(producer, topic, [{"value": b"first"}])
     consumer.assign([TopicPartition(topic, 0, OFFSET_END)])
@@ -294,7 +296,7 @@ def test_a_waiting_consumer_gets_a_new_record_at_once(
 def test_the_end_of_a_partition_is_reported(bootstrap: str, topic: str, create: Callable[..., None]) -> None:
     create(topic)
     produce(new_producer(bootstrap), topic, [{"value": b"v"}] * 3)
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "eof", "enable.partition.eof": True})
+    consumer = new_consumer(bootstrap, enable_partition_eof=True)
     consumer.assign(from_start(topic))
     messages = [consumer.poll(10) for _ in range(4)]
     consumer.close()
@@ -333,8 +335,7 @@ def test_an_offset_out_of_range_is_reset_to_the_earliest(
 ) -> None:
     create(topic)
     produce(new_producer(bootstrap), topic, [{"value": b"v"}])
-    settings = {"bootstrap.servers": bootstrap, "group.id": "reset", "auto.offset.reset": "earliest"}
-    consumer = Consumer(settings)
+    consumer = new_consumer(bootstrap, auto_offset_reset="earliest")
     [message] = consume(consumer, [TopicPartition(topic, 0, 1000)], 1)
     consumer.close()
     assert message.offset() == 0
@@ -409,7 +410,7 @@ def test_read_committed_and_read_uncommitted_agree_without_transactions(
     create(topic)
     produce(new_producer(bootstrap), topic, [{"value": str(n)} for n in range(50)])
     for level in ("read_committed", "read_uncommitted"):
-        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": level, "isolation.level": level})
+        consumer = new_consumer(bootstrap, isolation_level=level)
         messages = consume(consumer, from_start(topic), 50)
         consumer.close()
         assert [int(message.value()) for message in messages] == list(range(50))

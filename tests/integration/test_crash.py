@@ -81,7 +81,8 @@ class Load:
 
 
 def read_all(bootstrap: str, topic: str, partition: int) -> list[tuple[int, int]]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "check", "check.crcs": True})
+    settings = {"group.id": "check", "enable.auto.commit": False, "check.crcs": True}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
     _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
     found: list[tuple[int, int]] = []

@@ -46,7 +46,8 @@ def fill(folder: Path, leave: int) -> Path:
 
 
 def values(bootstrap: str, topic: str, count: int) -> list[bytes]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "full", "check.crcs": True})
+    settings = {"group.id": "full", "enable.auto.commit": False, "check.crcs": True}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
     messages = consumer.consume(count, timeout=30)
     consumer.close()

@@ -203,7 +203,6 @@ def test_describe_cluster_and_its_features(admin: KafkaAdminClient, bootstrap: s
     assert len(cluster["cluster_id"]) == 22
     features = admin.describe_features()
     assert features["metadata.version"]["finalized"] == (30, 30)
-    assert features["transaction.version"]["supported"] == (0, 2)
 
 
 def test_the_quorum_of_one_has_a_leader(admin: KafkaAdminClient, broker_id: int) -> None:

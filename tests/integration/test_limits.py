@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import time
+from pathlib import Path
 
 import pytest
 
 from moldau.protocol.messages.metadata import MetadataRequest
 from tests.harness.batches import batch
+from tests.harness.operator import OperatorNode
 from tests.harness.process import ON_LINUX, anonymous_memory, limit_open_files, open_files
-from tests.harness.requests import assert_serves, create_and_wait, create_topic, fetch_request, produce
+from tests.harness.requests import (
+    PRODUCE_VERSION,
+    assert_serves,
+    create_and_wait,
+    create_topic,
+    fetch_request,
+    produce,
+    produce_request,
+)
 from tests.harness.waiting import eventually
 from tests.harness.wire import Wire, request_frame
 from tests.integration.conftest import StartNode
+
+UNKNOWN_TOPIC_OR_PARTITION = 3
+KAFKA_STORAGE_ERROR = 56
 
 MEGABYTE = 1_000_000
 linux_only = pytest.mark.skipif(
@@ -166,22 +179,30 @@ def test_too_many_open_files_by_connections(start_node: StartNode, topic: str) -
     assert node.running
 
 
-@linux_only
-def test_too_many_open_files_by_partitions(start_node: StartNode, topic: str, on_moldau: bool) -> None:
+@pytest.mark.parametrize("limit", [64, 128])
+def test_too_many_open_files_by_partitions(tmp_path: Path, limit: int, on_moldau: bool) -> None:
     if not on_moldau:
         pytest.skip("Apache Kafka takes the whole folder offline and stops")
-    node = start_node()
-    create_and_wait(node.bootstrap_servers, topic)
-    limit_open_files(node.pid, open_files(node.pid) + 30)
-    many = f"{topic}-many"
-    create_topic(node.bootstrap_servers, many, partitions=200)
-    codes = {produce(node.bootstrap_servers, many, batch(), partition=p).error_code for p in range(0, 200, 5)}
-    assert_serves(node.bootstrap_servers, topic)
-    limit_open_files(node.pid, 4096)
-    eventually(
-        lambda: all(
-            produce(node.bootstrap_servers, many, batch(), partition=p).error_code == 0
-            for p in range(0, 200, 5)
-        ),
-        what=f"all partitions take records when files can be opened again (codes before: {codes})",
-    )
+    node = OperatorNode(tmp_path)
+    node.format()
+    node.start(open_files=limit)
+    try:
+        create_and_wait(node.bootstrap_servers, "one")
+        assert create_topic(node.bootstrap_servers, "many", partitions=300).error_code == 0
+        codes: set[int] = set()
+        with Wire(node.bootstrap_servers) as wire:
+            for partition in range(300):
+                response = wire.call(produce_request("many", batch(), partition=partition), PRODUCE_VERSION)
+                codes.add(response.responses[0].partition_responses[0].error_code)
+        assert codes <= {0, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR}
+        assert_serves(node.bootstrap_servers, "one")
+        for partition in range(300):
+            eventually(
+                lambda p=partition: (
+                    produce(node.bootstrap_servers, "many", batch(), partition=p).error_code == 0
+                ),
+                what=f"partition {partition} takes records (codes before: {codes})",
+            )
+        assert node.running
+    finally:
+        node.stop()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from moldau.testing import Cluster, NodeFailed
+from tests.harness.operator import OperatorNode
 
 
 def refusal(**arguments: object) -> str:
@@ -30,6 +31,16 @@ def test_a_folder_that_another_node_uses(tmp_path: Path) -> None:
         assert first.running
 
 
+def test_a_folder_that_is_not_formatted(tmp_path: Path) -> None:
+    node = OperatorNode(tmp_path)
+    node.launch()
+    assert node.wait() != 0
+    assert "Traceback" not in node.said()
+    assert str(tmp_path / "logs") in node.said()
+    assert "kafka-storage" in node.said()
+    assert not (tmp_path / "logs" / "__cluster_metadata-0").exists()
+
+
 def test_a_folder_of_another_cluster(tmp_path: Path) -> None:
     for name in ("one", "two"):
         with Cluster(config={"log.dirs": str(tmp_path / name)}):
@@ -44,8 +55,9 @@ def test_a_folder_of_another_node(tmp_path: Path) -> None:
     with Cluster(config={"log.dirs": str(tmp_path / "logs")}):
         pass
     said = refusal(config={"log.dirs": str(tmp_path / "logs"), "node.id": 2})
-    assert "node.id" in said
+    assert re.search(r"node.id", said)
     assert "2" in said
+    assert str(tmp_path / "logs") in said
 
 
 def test_a_damaged_meta_properties(tmp_path: Path) -> None:
@@ -97,7 +109,7 @@ def test_a_log_folder_that_cannot_be_made(tmp_path: Path) -> None:
         {"log.cleanup.policy": "shred"},
         {"compression.type": "rar"},
         {"process.roles": "janitor"},
-        {"log.retention.hours": "-7"},
+        {"log.retention.hours": "0"},
         {"log.segment.bytes": "1"},
         {"message.max.bytes": "-1"},
         {"node.id": "-5"},

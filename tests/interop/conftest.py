@@ -1,0 +1,93 @@
+"""A node of Moldau and one of Apache Kafka side by side, for clients and tools in Java and Go.
+
+Whatever a test asks of Moldau it asks of Apache Kafka too: a difference is ours to explain. With
+`MOLDAU_TEST_BROKER=apache` both are Apache Kafka, which proves the tests. The table at the end says what
+passed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moldau.testing import Cluster
+from tests.harness.apache import ApacheCluster, java_command
+from tests.interop import jars
+
+Node = Cluster | ApacheCluster
+_outcomes: dict[str, str] = {}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def libs() -> Path:
+    """The folder with Apache Kafka's jars; also in `KAFKA_LIBS` from here on."""
+    if shutil.which("java") is None:
+        pytest.skip("java is not installed (apt install default-jdk-headless)")
+    try:
+        folder = jars.kafka_libs()
+    except jars.Missing as missing:
+        pytest.skip(str(missing))
+    os.environ["KAFKA_LIBS"] = str(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def apache(libs: Path) -> Iterator[ApacheCluster]:
+    with ApacheCluster(libs=libs) as node:
+        yield node
+
+
+@pytest.fixture(scope="session")
+def moldau(libs: Path) -> Iterator[Node]:
+    apache_instead = os.environ.get("MOLDAU_TEST_BROKER") == "apache"
+    with ApacheCluster(libs=libs) if apache_instead else Cluster() as node:
+        yield node
+
+
+class JavaTool:
+    """Runs one of Kafka's own tools; the answer is what it printed and how it ended."""
+
+    def __init__(self, libs: Path) -> None:
+        self._libs = libs
+
+    def __call__(self, main: str, *arguments: str, stdin: str = "", timeout: float = 90) -> tuple[str, int]:
+        command = java_command(self._libs, main, *arguments)
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        self.stderr = done.stderr
+        return done.stdout, done.returncode
+
+
+@pytest.fixture
+def tool(libs: Path) -> JavaTool:
+    return JavaTool(libs)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if "tests/interop/" not in report.nodeid:
+        return
+    if report.when == "call" or report.outcome != "passed":
+        _outcomes[report.nodeid] = report.outcome
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not _outcomes:
+        return
+    terminalreporter.section("interop: what passed")
+    rows = [(*_client_and_scene(nodeid), outcome) for nodeid, outcome in _outcomes.items()]
+    width = max(len(client) for client, _, _ in rows)
+    for client, scene, outcome in sorted(rows):
+        terminalreporter.write_line(f"{client:<{width}}  {outcome:<7}  {scene}")
+
+
+def _client_and_scene(nodeid: str) -> tuple[str, str]:
+    file, _, test = nodeid.partition("::")
+    return Path(file).stem.removeprefix("test_").replace("_", " "), test.removeprefix("test_").replace(
+        "_", " "
+    )

@@ -1,8 +1,20 @@
 """A real Kafka-speaking node for your tests: `with Cluster() as cluster: ... cluster.bootstrap_servers`.
 
-With pytest the fixture `kafka_cluster` is there as soon as Moldau is installed.
+With pytest the fixture `kafka_cluster` is there as soon as Moldau is installed. Its plugin lives in this
+package and is imported by every pytest run, so the package itself imports the cluster only when it is used.
 """
 
-from moldau.testing.cluster import Cluster, NodeFailed
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moldau.testing.cluster import Cluster, NodeFailed
 
 __all__ = ["Cluster", "NodeFailed"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from moldau.testing import cluster
+
+    return getattr(cluster, name)

@@ -13,13 +13,18 @@ import shutil
 import signal
 import tempfile
 import time
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from moldau.testing.launcher import Launcher, NodeFailed, NodeProcess
+from moldau.testing.launcher import Launcher, NodeFailed, NodeProcess, NodeSilent, PortTaken
 
 __all__ = ["Cluster", "NodeFailed"]
+
+#: How long a port may be somebody else's between two starts: any connection may get it as its own end.
+_PORT_PATIENCE_S = 10.0
+_LAST_LINES = 20
 
 
 class Cluster:
@@ -38,7 +43,8 @@ class Cluster:
     ) -> None:
         self._overrides = {name: _text(value) for name, value in (config or {}).items()}
         self._keep_data = data_dir is not None
-        self._data_dir = Path(data_dir) if data_dir is not None else None
+        self._data_dir = Path(data_dir).absolute() if data_dir is not None else None
+        self._remove_data: weakref.finalize[..., Cluster] | None = None
         self._start_timeout = start_timeout
         self._process: NodeProcess | None = None
         self._ports: dict[str, int] = {}
@@ -50,11 +56,11 @@ class Cluster:
 
     @property
     def port(self) -> int:
-        return self._ports["PLAINTEXT"]
+        return self._port("PLAINTEXT")
 
     @property
     def controller_port(self) -> int:
-        return self._ports["CONTROLLER"]
+        return self._port("CONTROLLER")
 
     @property
     def data_dir(self) -> Path:
@@ -75,16 +81,28 @@ class Cluster:
     def running(self) -> bool:
         return self._process is not None and self._process.alive()
 
+    @property
+    def exit_code(self) -> int | None:
+        """Of the node that ran last, as `subprocess` has it; None while it runs or before it did."""
+        return None if self._process is None or self.running else self._process.exit_code
+
     def start(self) -> Cluster:
+        """Start the node and wait until it serves; nothing happens if it runs already."""
         if self.running:
             return self
         if self._data_dir is None:
             self._data_dir = Path(tempfile.mkdtemp(prefix="moldau-"))
+            self._remove_data = weakref.finalize(self, shutil.rmtree, self._data_dir, ignore_errors=True)
         self._data_dir.mkdir(parents=True, exist_ok=True)
-        properties = self._properties()
-        self._process = Launcher.shared().start(properties, str(self.log_file))
-        self._ports = self._process.wait_ready(self._start_timeout)
-        return self
+        patience = time.monotonic() + (_PORT_PATIENCE_S if self._ports else 0)
+        while True:
+            try:
+                self._launch()
+                return self
+            except PortTaken:
+                if time.monotonic() >= patience:
+                    raise
+                time.sleep(0.05)
 
     def stop(self, timeout: float = 30.0) -> None:
         """An orderly shutdown, as by SIGTERM: everything synced, nothing to recover."""
@@ -102,11 +120,15 @@ class Cluster:
 
     def close(self) -> None:
         """Stop the node and remove its data, unless `data_dir` was given."""
-        if self.running:
-            self.kill() if not self._keep_data else self.stop()
-        if not self._keep_data and self._data_dir is not None:
-            shutil.rmtree(self._data_dir, ignore_errors=True)
-            self._data_dir = None
+        try:
+            if self.running:
+                self.stop() if self._keep_data else self.kill()
+        finally:
+            if self._process is not None:
+                self._process.let_go()
+            if self._remove_data is not None:
+                self._remove_data()
+                self._data_dir = self._remove_data = None
 
     def __enter__(self) -> Cluster:
         try:
@@ -123,22 +145,39 @@ class Cluster:
     ) -> None:
         self.close()
 
+    def _launch(self) -> None:
+        temporary = None if self._keep_data else str(self.data_dir)
+        process = Launcher.shared().start(self._properties(), str(self.log_file), temporary)
+        self._process = process
+        try:
+            self._ports = process.wait_ready(self._start_timeout)
+        except NodeSilent as failed:
+            process.let_go()
+            raise NodeFailed(self._with_last_words(str(failed))) from failed
+        except BaseException:
+            process.let_go()
+            raise
+
+    def _with_last_words(self, sentence: str) -> str:
+        lines = self.log_file.read_text(errors="replace").splitlines() if self.log_file.exists() else []
+        return "\n".join([f"{sentence}; its last words:", *lines[-_LAST_LINES:]]) if lines else sentence
+
     def _running(self) -> NodeProcess:
         if self._process is None or not self._process.alive():
             raise RuntimeError("the node is not running")
         return self._process
 
+    def _port(self, listener: str) -> int:
+        if listener not in self._ports:
+            known = ", ".join(self._ports) or "none before it is started"
+            raise RuntimeError(f"the cluster has no listener {listener} (there is: {known})")
+        return self._ports[listener]
+
     def _end(self, number: signal.Signals, timeout: float) -> None:
         process = self._running()
         os.kill(process.pid, number)
-        deadline = time.monotonic() + timeout
-        while process.alive():
-            if time.monotonic() > deadline:
-                raise TimeoutError(
-                    f"the node still runs {timeout} s after {number.name}; see {self.log_file}"
-                )
-            time.sleep(0.002)
-        self._process = None
+        if not process.wait_ended(timeout):
+            raise TimeoutError(f"the node still runs {timeout} s after {number.name}; see {self.log_file}")
 
     def _properties(self) -> dict[str, str]:
         broker, controller = self._ports.get("PLAINTEXT", 0), self._ports.get("CONTROLLER", 0)

@@ -1,10 +1,10 @@
-"""Starts nodes quickly: one helper process imports everything once and forks a node for every request.
+"""Starts nodes quickly: one helper process imports the broker once and forks a node for every request.
 
-The test process and the launcher share a socket. A request is a line of JSON with the node's properties
-and the path of its log, and with it travels the writing end of a pipe. The forked node reports through
-that pipe: its process id, then its ports or the reason it could not start. The end of the pipe is the end
-of the node, however it died. When the test process goes, the socket closes and the launcher takes its
-nodes with it, so nothing is ever left running.
+The test process and the launcher (`launcher_process.py`) share a socket. A request is a line of JSON, and
+with it travels one end of a socket pair through which the node is heard: its process id, then its ports or
+the reason it could not start, at last its exit code, sent when the process is gone and its ports and locks
+are free. The other way round, a node lives only as long as the test process holds its end of the pair. So
+nothing is left running when an object is forgotten, a start is interrupted or the test process is killed.
 """
 
 from __future__ import annotations
@@ -12,63 +12,107 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
-import logging
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+import weakref
+from pathlib import Path
 from typing import Any
 
-_FD_ENV = "MOLDAU_LAUNCHER_FD"
+import moldau
+
+#: `-P` and the end of the path: neither the current folder nor ours hides a module of the standard library.
+_PROGRAM = (
+    "import sys; sys.path.append(sys.argv[2]); from moldau.testing import launcher_process as l; l.main()"
+)
+_PATIENCE_S = 0.05
 
 
 class NodeFailed(RuntimeError):
     """The node did not start; the message is what it said."""
 
 
-class NodeProcess:
-    """A node as the test process sees it: a pid and the pipe it reports through."""
+class PortTaken(NodeFailed):
+    """Another process has a port that the node was to listen on."""
 
-    def __init__(self, reports: int) -> None:
-        self._reports = reports
+
+class NodeSilent(NodeFailed):
+    """The node ended, or did nothing for too long, without saying why."""
+
+
+class NodeProcess:
+    """A node as the test process sees it. Letting go of this object ends the node."""
+
+    def __init__(self, reports: socket.socket) -> None:
+        self._reports = reports.detach()
+        self._let_go = weakref.finalize(self, os.close, self._reports)
+        self._lock = threading.Lock()
         self._buffer = b""
-        self._ended = False
-        self.pid = int(self._next_report(time.monotonic() + 10)["pid"])
+        self._said: dict[str, Any] = {}
+
+    @property
+    def pid(self) -> int:
+        return int(self._said["pid"])
+
+    @property
+    def exit_code(self) -> int | None:
+        """As `subprocess` has it: negative for a signal. None if nobody can tell (the launcher died)."""
+        code = self._said.get("exit_code")
+        return None if code is None else int(code)
 
     def alive(self) -> bool:
-        if not self._ended:
-            self._fill(0)
-        return not self._ended
+        self._listen(0)
+        return self._let_go.alive
 
     def wait_ready(self, timeout: float) -> dict[str, int]:
-        report = self._next_report(time.monotonic() + timeout)
-        if "failed" in report:
-            raise NodeFailed(str(report["failed"]))
-        return {str(name): int(port) for name, port in report["ports"].items()}
-
-    def _next_report(self, deadline: float) -> dict[str, Any]:
-        while b"\n" not in self._buffer:
-            if self._ended:
-                raise NodeFailed("the node ended before it was ready")
+        deadline = time.monotonic() + timeout
+        while "ports" not in self._said:
+            if "failed" in self._said:
+                raise (PortTaken if self._said["port_taken"] else NodeFailed)(str(self._said["failed"]))
+            if not self._let_go.alive:
+                raise NodeSilent("the node ended before it was ready")
             if time.monotonic() > deadline:
-                raise NodeFailed("the node was not ready in time")
-            self._fill(0.05)
-        line, self._buffer = self._buffer.split(b"\n", 1)
-        report: dict[str, Any] = json.loads(line)
-        return report
+                raise NodeSilent(f"the node was not ready within {timeout:g} s")
+            self._listen(deadline - time.monotonic())
+        return {str(name): int(port) for name, port in self._said["ports"].items()}
 
-    def _fill(self, timeout: float) -> None:
-        readable, _, _ = select.select([self._reports], [], [], timeout)
-        if readable:
-            data = os.read(self._reports, 65536)
-            self._buffer += data
+    def wait_ended(self, timeout: float) -> bool:
+        """Whether the node is gone, at the latest after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while self.alive():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._listen(left)
+        return True
+
+    def let_go(self) -> None:
+        """End the node without waiting for it."""
+        with self._lock:
+            self._let_go()
+
+    def _listen(self, timeout: float) -> None:
+        """Take in what was said, waiting for it a moment, at most `timeout` seconds."""
+        with self._lock:
+            if not self._let_go.alive:
+                return
+            poll = select.poll()
+            poll.register(self._reports, select.POLLIN)
+            if not poll.poll(min(max(timeout, 0), _PATIENCE_S) * 1000):
+                return
+            try:
+                data = os.read(self._reports, 65536)
+            except ConnectionResetError:
+                data = b""
+            *lines, self._buffer = (self._buffer + data).split(b"\n")
+            for line in lines:
+                self._said.update(json.loads(line))
             if not data:
-                self._ended = True
-                os.close(self._reports)
+                self._let_go()
 
 
 class Launcher:
@@ -79,108 +123,63 @@ class Launcher:
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
+        root = Path(moldau.__file__).parents[1]
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", "from moldau.testing.launcher import main; main()"],
+                [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno()), str(root)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                env={**os.environ, _FD_ENV: str(theirs.fileno())},
                 start_new_session=True,
             )
         self._socket = ours
+        self._owner = os.getpid()
         atexit.register(self.close)
 
     @classmethod
     def shared(cls) -> Launcher:
         with cls._lock:
-            if cls._shared is None or cls._shared._process.poll() is not None:
+            if cls._shared is None or not cls._shared._usable():
                 cls._shared = Launcher()
             return cls._shared
 
-    def start(self, properties: dict[str, str], log_file: str) -> NodeProcess:
-        reading, writing = os.pipe()
-        request = json.dumps({"properties": properties, "log_file": log_file}).encode() + b"\n"
-        try:
-            with self._lock:
-                socket.send_fds(self._socket, [request], [writing])
-        finally:
-            os.close(writing)
-        return NodeProcess(reading)
+    def start(self, properties: dict[str, str], log_file: str, temporary: str | None = None) -> NodeProcess:
+        """Ask for a node. `temporary` is a folder to remove if the node has to be ended for us."""
+        request = {
+            "properties": properties,
+            "log_file": log_file,
+            "folder": _current_folder(),
+            "temporary": temporary,
+        }
+        ours, theirs = socket.socketpair()
+        node = NodeProcess(ours)
+        with theirs, self._lock:
+            try:
+                self._send(json.dumps(request).encode() + b"\n", theirs.fileno())
+            except OSError as error:
+                raise NodeFailed(
+                    "the process that starts nodes is gone; what it said is on stderr"
+                ) from error
+        return node
 
     def close(self) -> None:
+        if self._owner != os.getpid():
+            return
         self._socket.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(10)
 
+    def _usable(self) -> bool:
+        """A forked child must not talk into its parent's socket."""
+        return self._owner == os.getpid() and self._process.poll() is None
 
-# The launcher process.
-
-
-def main() -> None:
-    from moldau.server import run  # noqa: F401  imported here, once, for all the forks
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    channel = socket.socket(fileno=int(os.environ.pop(_FD_ENV)))
-    children: set[int] = set()
-    pending = b""
-    descriptors: list[int] = []
-    while True:
-        _reap(children)
-        readable, _, _ = select.select([channel], [], [], 0.1)
-        if not readable:
-            continue
-        data, received, _, _ = socket.recv_fds(channel, 65536, 1)
-        descriptors.extend(received)
-        if not data:
-            break
-        pending += data
-        while b"\n" in pending:
-            line, pending = pending.split(b"\n", 1)
-            children.add(_fork_node(json.loads(line), descriptors.pop(0), channel))
-    for pid in children:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    def _send(self, line: bytes, descriptor: int) -> None:
+        sent = socket.send_fds(self._socket, [line], [descriptor])
+        self._socket.sendall(line[sent:])
 
 
-def _reap(children: set[int]) -> None:
-    for pid in list(children):
-        done, _ = os.waitpid(pid, os.WNOHANG)
-        if done:
-            children.discard(pid)
-
-
-def _fork_node(request: dict[str, Any], reports: int, channel: socket.socket) -> int:
-    pid = os.fork()
-    if pid:
-        os.close(reports)
-        return pid
-    status = 1
+def _current_folder() -> str | None:
     try:
-        channel.close()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        status = _run_node(request, reports)
-    finally:
-        # Never back into the launcher's loop: this is the node's process now.
-        os._exit(status)
-
-
-def _run_node(request: dict[str, Any], reports: int) -> int:
-    from moldau.server import run
-
-    log = os.open(request["log_file"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-
-    logging.basicConfig(level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
-
-    def report(**fields: Any) -> None:
-        os.write(reports, json.dumps(fields).encode() + b"\n")
-
-    report(pid=os.getpid())
-    try:
-        run.format_if_needed(request["properties"])
-        return run.run_node(request["properties"], on_ready=lambda ports: report(ports=ports))
-    except run.StartError as error:
-        report(failed=str(error))
-        return 1
+        return os.getcwd()
+    except FileNotFoundError:
+        return None

@@ -125,7 +125,7 @@ class Cluster:
                 self.stop() if self._keep_data else self.kill()
         finally:
             if self._process is not None:
-                self._process.let_go()
+                self._process.end()
             if self._remove_data is not None:
                 self._remove_data()
                 self._data_dir = self._remove_data = None
@@ -152,10 +152,10 @@ class Cluster:
         try:
             self._ports = process.wait_ready(self._start_timeout)
         except NodeSilent as failed:
-            process.let_go()
+            process.end()
             raise NodeFailed(self._with_last_words(str(failed))) from failed
         except BaseException:
-            process.let_go()
+            process.end()
             raise
 
     def _with_last_words(self, sentence: str) -> str:

@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -30,6 +31,7 @@ _PROGRAM = (
     "import sys; sys.path.append(sys.argv[2]); from moldau.testing import launcher_process as l; l.main()"
 )
 _PATIENCE_S = 0.05
+_LONG_ENOUGH_S = 10.0
 
 
 class NodeFailed(RuntimeError):
@@ -90,8 +92,15 @@ class NodeProcess:
             self._listen(left)
         return True
 
-    def let_go(self) -> None:
-        """End the node without waiting for it."""
+    def end(self) -> None:
+        """Kill the node, if it still lives, and wait until it is gone."""
+        deadline = time.monotonic() + _LONG_ENOUGH_S
+        while self.alive() and "pid" not in self._said and time.monotonic() < deadline:
+            self._listen(_PATIENCE_S)
+        if self.alive() and "pid" in self._said:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self.wait_ended(_LONG_ENOUGH_S)
         with self._lock:
             self._let_go()
 
@@ -111,7 +120,7 @@ class NodeProcess:
             *lines, self._buffer = (self._buffer + data).split(b"\n")
             for line in lines:
                 self._said.update(json.loads(line))
-            if not data:
+            if not data or "exit_code" in self._said:
                 self._let_go()
 
 
@@ -167,7 +176,7 @@ class Launcher:
             return
         self._socket.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(10)
+            self._process.wait(_LONG_ENOUGH_S)
 
     def _usable(self) -> bool:
         """A forked child must not talk into its parent's socket."""

@@ -1,0 +1,92 @@
+"""The pytest plugin: there wherever Moldau is installed, of no cost to runs that do not use it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+TESTS = """
+    import os
+    import pytest
+
+    seen = set()
+
+    def test_a_node_of_its_own(kafka_cluster):
+        assert kafka_cluster.running
+        seen.add(kafka_cluster.port)
+
+    def test_another_node(kafka_cluster):
+        kafka_cluster.kill()
+        kafka_cluster.restart()
+        assert kafka_cluster.port not in seen
+
+    @pytest.mark.parametrize("turn", [1, 2])
+    def test_one_for_all(kafka_cluster_session, turn):
+        seen.add(kafka_cluster_session.pid)
+        assert kafka_cluster_session.pid in seen
+
+    class TestWithSettings:
+        @pytest.fixture
+        def kafka_cluster_config(self):
+            return {"num.partitions": 7}
+
+        def test_settings(self, kafka_cluster):
+            from confluent_kafka.admin import AdminClient, ConfigResource
+            admin = AdminClient({"bootstrap.servers": kafka_cluster.bootstrap_servers})
+            [described] = admin.describe_configs([ConfigResource(ConfigResource.Type.BROKER, "1")]).values()
+            assert described.result(10)["num.partitions"].value == "7"
+"""
+
+
+def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """pytest as a user's project runs it; the plugin is named in case the installation is older than it."""
+    installed = any(entry.value == "moldau.testing.pytest_plugin" for entry in entry_points(group="pytest11"))
+    named = [] if installed else ["-p", "moldau.testing.pytest_plugin"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *named, *arguments]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=dict(os.environ)
+    )
+
+
+def test_the_fixtures(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(textwrap.dedent(TESTS))
+    done = run_pytest(tmp_path, "-q", "-W", "error::ResourceWarning")
+    assert "5 passed" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0
+
+
+def test_every_worker_of_xdist_has_its_own_nodes(tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    (tmp_path / "test_it.py").write_text(textwrap.dedent(TESTS))
+    done = run_pytest(tmp_path, "-q", "-n", "2")
+    assert "5 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_runs_that_do_not_use_it_import_no_broker_and_start_no_process(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        textwrap.dedent(
+            """
+            import sys
+
+            def test_nothing_of_ours():
+                ours = {name for name in sys.modules if name.startswith("moldau")}
+                assert ours == {"moldau", "moldau.testing", "moldau.testing.pytest_plugin"}
+            """
+        )
+    )
+    done = run_pytest(tmp_path, "-q")
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_package_knows_its_names() -> None:
+    import moldau.testing
+
+    assert moldau.testing.Cluster.__name__ == "Cluster"
+    with pytest.raises(AttributeError, match="Clustre"):
+        moldau.testing.Clustre  # noqa: B018

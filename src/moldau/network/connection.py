@@ -68,6 +68,7 @@ class Connection(asyncio.BufferedProtocol):
         loop: asyncio.AbstractEventLoop,
         on_open: Callable[[Connection], bool],
         on_close: Callable[[Connection], None],
+        stalled: set[Connection] | None = None,
     ) -> None:
         self.listener_name = ""
         self.peer_host = ""
@@ -81,6 +82,8 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = loop
         self._on_open = on_open
         self._on_close = on_close
+        #: Who does not take what was answered; shared with whoever wants to know how much that is.
+        self._stalled = set() if stalled is None else stalled
         self._transport: asyncio.Transport | None = None
         self._slots: deque[_Slot] = deque()
         self._exclusive = False
@@ -106,6 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         for slot in self._slots:
             slot.cancel()
         self._slots.clear()
+        self._stalled.discard(self)
         self._on_close(self)
         self._dispatcher.disconnected(self)
 
@@ -122,9 +126,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._writing_paused = True
+        self._stalled.add(self)
 
     def resume_writing(self) -> None:
         self._writing_paused = False
+        self._stalled.discard(self)
         self._pump()
 
     # The owner calls these.
@@ -132,6 +138,10 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def idle(self) -> bool:
         return not self._slots
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     def hold(self) -> None:
         """Accepted, but nothing is read until `release`: the node is at its connection limit."""

@@ -33,6 +33,8 @@ class ConnectionLimits:
     open: set[Connection] = field(default_factory=set)
     per_ip: Counter[str] = field(default_factory=Counter)
     waiting: deque[Connection] = field(default_factory=deque)
+    #: Connections whose peer does not take what was answered.
+    stalled: set[Connection] = field(default_factory=set)
 
     def admit(self, connection: Connection) -> bool:
         host = connection.peer_host
@@ -58,6 +60,10 @@ class ConnectionLimits:
             waiting = self.waiting.popleft()
             if waiting in self.open:
                 waiting.release()
+
+    def unsent_bytes(self) -> int:
+        """What lies in memory because peers do not read."""
+        return sum(connection.unsent_bytes for connection in self.stalled)
 
     def close_idle(self, now: float) -> None:
         if self.max_idle_ms < 0:
@@ -130,7 +136,9 @@ class Listener:
             connection.abort()
 
     def _connection(self, loop: asyncio.AbstractEventLoop) -> Connection:
-        connection = Connection(self._dispatcher, self._max_frame, loop, self._opened, self._closed)
+        connection = Connection(
+            self._dispatcher, self._max_frame, loop, self._opened, self._closed, self._limits.stalled
+        )
         connection.listener_name = self.name
         return connection
 

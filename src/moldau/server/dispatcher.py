@@ -18,7 +18,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.failures import failure_response
 from moldau.network.connection import Answer, CloseConnection, Connection, Parts
 from moldau.protocol.headers import RequestHeader, decode_request_header, encode_response_header
-from moldau.protocol.schema import DecodeError, Message, decode_prefix, encode
+from moldau.protocol.schema import DecodeError, EncodeError, Message, decode_prefix, encode
 from moldau.server.api_versions import api_versions_response
 from moldau.server.context import ANONYMOUS, RequestContext
 
@@ -105,8 +105,8 @@ class ApiDispatcher:
         return _frame(header, response)
 
     def _unsupported_api_versions(self, served: ServedApi, header: RequestHeader) -> Parts:
-        """Asked in a version we do not know: version 0 of the answer tells which ones we do."""
-        response = api_versions_response(0, self._table, self._node.image)
+        """Asked in a version we do not know: version 0 of the answer tells which ones we do, no more."""
+        response = api_versions_response(0, {API_VERSIONS: served}, self._node.image)
         response.error_code = ErrorCode.UNSUPPORTED_VERSION
         return _frame(header._replace(api_version=0), response)
 
@@ -115,7 +115,11 @@ def _frame(header: RequestHeader, response: Message | None) -> Parts:
     """The bytes of an answer; none for a request that wants none."""
     if response is None:
         return ()
-    body = encode(response, header.api_version)
+    try:
+        body = encode(response, header.api_version)
+    except EncodeError as error:
+        log.error("an answer cannot be sent in version %d: %.1000r", header.api_version, response)
+        raise CloseConnection(f"an answer cannot be encoded: {error}") from error
     head = encode_response_header(header.api_key, header.api_version, header.correlation_id)
     size = len(head)
     for part in body:

@@ -129,7 +129,7 @@ class FetchSessionCache:
         now = self.clock.time_ms()
         wanted = {key: SessionPartition(partition) for key, partition in partitions}
         session = FetchSession(INVALID_SESSION_ID, uses_topic_ids, wanted, 1, now)
-        if keep and wanted and self._make_room(len(wanted), now):
+        if keep and self._make_room(len(wanted), now):
             session.id = self._free_id()
             self.sessions[session.id] = session
         return session

@@ -177,7 +177,7 @@ class Node:
                 topic_partition, replica_log
             ),
         )
-        self.replicas = ReplicaManager(self.id, self.logs, self.settings.log_config)
+        self.replicas = ReplicaManager(self.id, self.logs, self.settings.log_config, self.clock)
         await self.logs.claim()
         if self.config.metadata_log_dir not in folders.log_directories:
             metadata_folder = LogDirectory(self.disk, self.pool, self.config.metadata_log_dir)

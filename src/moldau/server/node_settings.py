@@ -6,6 +6,7 @@ Dynamic changes arrive with the metadata image; `follow` puts them into force wi
 from __future__ import annotations
 
 import logging
+import resource
 
 from moldau.base.broker_config import BrokerConfig
 from moldau.base.dynamic_config import apply_dynamic_configs
@@ -17,6 +18,14 @@ from moldau.storage.log_manager import LogManagerSettings
 from moldau.storage.topic_config import log_config_from
 
 log = logging.getLogger(__name__)
+
+_MANY_FILES = 20_000
+
+
+def _files_for_logs() -> int:
+    """A third of the descriptors this process may have; the rest is for connections and everything else."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MANY_FILES if soft == resource.RLIM_INFINITY else max(4, min(_MANY_FILES, soft // 3))
 
 
 class NodeSettings:
@@ -48,6 +57,7 @@ class NodeSettings:
             recovery_threads_per_data_dir=config["num.recovery.threads.per.data.dir"],
             producer_id_expiration_ms=config["producer.id.expiration.ms"],
             delete_delay_ms=config["log.segment.delete.delay.ms"],
+            open_files=_files_for_logs(),
         )
 
     def cleaner_settings(self) -> CleanerSettings:

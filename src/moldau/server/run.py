@@ -9,6 +9,7 @@ import asyncio
 import gc
 import logging
 import random
+import resource
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ from moldau.storage.disk import PosixDisk
 log = logging.getLogger(__name__)
 
 Ports = dict[str, int]
+_DESCRIPTORS = 65_536
 
 _REFUSALS = (FormatError, ListenError, UnusableFolder, UnusableMetadata, KafkaError)
 
@@ -72,11 +74,20 @@ def _run_loop(config: BrokerConfig, on_ready: Callable[[Ports], None]) -> int:
     return uvloop.run(_serve(config, on_ready))
 
 
+def _raise_descriptor_limit() -> None:
+    """Use as many open files as the system lets us; the soft limit is often a small part of it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 async def _serve(config: BrokerConfig, on_ready: Callable[[Ports], None]) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    _raise_descriptor_limit()
     pool = ThreadPool(config["background.threads"])
     node = Node(
         config,

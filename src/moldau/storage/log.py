@@ -92,7 +92,7 @@ class Log(GrowingLog):
         A `topic_id` is written to `partition.metadata` if that is missing; another id there is an error; None
         takes what is there. Without `randomness` there is no `segment.jitter.ms`.
         """
-        files = files or OpenFiles(disk)
+        files = files if files is not None else OpenFiles(disk)
         try:
             disk.makedirs(directory)
             stored_id = _stored_topic_id(disk, directory, topic_id)

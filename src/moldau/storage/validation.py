@@ -17,6 +17,7 @@ from moldau.protocol.compression import CODEC_NAMES, GZIP, LZ4, NONE, ZSTD
 from moldau.protocol.records import (
     BATCH_HEADER_SIZE,
     LOG_APPEND_TIME,
+    LOG_OVERHEAD,
     NO_TIMESTAMP,
     BatchHeader,
     CorruptBatch,
@@ -40,6 +41,10 @@ _LISTED_ERRORS = 3
 #: A header may announce billions of records.
 _MAX_ERRORS = 1000
 _MIN_RECORD_SIZE = 7
+#: Where a batch says how long it is, the least it may say, and how far it must reach to be looked at.
+_LENGTH_AT = 8
+_LEAST_LENGTH = 14
+_UP_TO_MAGIC = 17
 
 
 class Validation:
@@ -77,7 +82,7 @@ class Validation:
             code = ErrorCode.INVALID_RECORD if error.magic in (0, 1) else ErrorCode.CORRUPT_MESSAGE
             raise self._refusal(code, str(error)) from error
         except CorruptBatch as error:
-            code = ErrorCode.INVALID_RECORD if len(records) < 17 else ErrorCode.CORRUPT_MESSAGE
+            code = ErrorCode.INVALID_RECORD if _is_cut_off(records) else ErrorCode.CORRUPT_MESSAGE
             raise self._refusal(code, str(error)) from error
         if len(batches) != 1:
             raise self._refusal(
@@ -140,10 +145,9 @@ class Validation:
         return self._config.compact or (self.codec is not None and self.codec != header.codec)
 
     def open_batch(self, records: Buffer, header: BatchHeader) -> Buffer:
-        """Look at the keys if the topic is compacted, and give back the batch in the topic's codec."""
+        """Look at the records, also at the keys of a compacted topic; the batch in the topic's codec."""
         try:
-            if self._config.compact:
-                self._check_keys(records, header)
+            self._check_records(records, header)
             if self.codec is None or self.codec == header.codec:
                 return records
             changed = recompress(records, header, self.codec, _level(self._config, self.codec))
@@ -160,12 +164,12 @@ class Validation:
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"there is no compression codec {header.codec}"
             )
 
-    def _check_keys(self, records: Buffer, header: BatchHeader) -> None:
+    def _check_records(self, records: Buffer, header: BatchHeader) -> None:
         spans = scan(batch_payload(records, header), header.records_count)
         errors = [
             RecordError(number, "a record of a compacted topic needs a key")
             for number, span in enumerate(spans)
-            if span[3] is None
+            if span[3] is None and self._config.compact
         ]
         if errors:
             raise self._record_errors(ErrorCode.INVALID_RECORD, errors)
@@ -209,6 +213,14 @@ class Validation:
 
     def _refusal(self, code: ErrorCode, message: str) -> KafkaError:
         return KafkaError(code, f"{self._topic_partition}: {message}")
+
+
+def _is_cut_off(records: Buffer) -> bool:
+    """Whether the bytes end before the batch does, as far as it says how long it is."""
+    if len(records) < _UP_TO_MAGIC:
+        return True
+    length = int.from_bytes(records[_LENGTH_AT : _LENGTH_AT + 4], "big", signed=True)
+    return length >= _LEAST_LENGTH and LOG_OVERHEAD + length > len(records)
 
 
 def _target_codec(compression_type: str) -> int | None:

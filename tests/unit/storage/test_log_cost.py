@@ -49,7 +49,7 @@ def test_a_log_takes_less_than_ten_kilobytes(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert empty / LOGS < 8_000
     assert used / LOGS < 10_000
-    assert len(files) <= 20
+    assert len(files) == 20, "as many as allowed, and no more"
 
 
 class CountingDisk(PosixDisk):

@@ -10,6 +10,7 @@ from moldau.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from moldau.server.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from moldau.server.context import RequestContext
 from moldau.server.roles import CONTROLLER
 
@@ -27,8 +28,9 @@ def handle(node: Node, context: RequestContext, request: DescribeClusterRequest)
             ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
         )
     if (request.endpoint_type == CONTROLLERS) != on_controller:
+        # Version 0 knows neither endpoint types nor an error for them.
         raise KafkaError(
-            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE if context.api_version else ErrorCode.INVALID_REQUEST,
             "The request was sent to an endpoint of type "
             f"{'CONTROLLER' if on_controller else 'BROKER'}, but we wanted an endpoint of type "
             f"{'BROKER' if on_controller else 'CONTROLLER'}",
@@ -42,6 +44,9 @@ def handle(node: Node, context: RequestContext, request: DescribeClusterRequest)
         cluster_id=node.cluster_id,
         controller_id=controller,
         brokers=nodes,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
     )
 
 

@@ -40,14 +40,12 @@ def handle(node: Node, context: RequestContext, request: DescribeConfigsRequest)
 def _result(
     node: Node, request: DescribeConfigsRequest, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
-    result = DescribeConfigsResult(
-        resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
-    )
+    result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
         entries = _describe(node, resource)
     except KafkaError as error:
         result.error_code = error.code
-        result.error_message = error.message
+        result.error_message = error.message or ""
         return result
     result.configs = [
         _shaped(entry, request.include_synonyms, request.include_documentation) for entry in entries

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moldau.base.errors import KafkaError
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.controller.topics import topic_name_problem
 from moldau.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -34,9 +35,13 @@ def handle(
 
 def _partition(node: Node, topic: str, index: int) -> PartitionResponse:
     try:
+        problem = topic_name_problem(topic)
+        if problem is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
         log = node.replicas.by_name(topic, index).leader_log()
     except KafkaError as error:
-        return PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
+        message = error.message or f"{topic}-{index}: {error.code.name}"
+        return PartitionResponse(partition_index=index, error_code=error.code, error_message=message)
     producers = [
         ProducerState(
             producer_id=entry.producer_id,

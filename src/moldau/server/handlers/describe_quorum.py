@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode
-from moldau.base.ids import METADATA_TOPIC
+from moldau.base.ids import METADATA_TOPIC, ZERO_UUID
 from moldau.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -20,13 +20,17 @@ from moldau.server.context import RequestContext
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
+#: The version that tells directories and addresses too.
+_NODES_SINCE = 2
+
 
 def handle(node: Node, context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
         return DescribeQuorumResponse(topics=[_unknown(name, indexes) for name, indexes in asked])
     return DescribeQuorumResponse(
-        topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[_partition(node)])], nodes=_nodes(node)
+        topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[_partition(node, context.api_version)])],
+        nodes=_nodes(node) if context.api_version >= _NODES_SINCE else [],
     )
 
 
@@ -44,11 +48,11 @@ def _unknown(topic: str, indexes: list[int]) -> TopicData:
     )
 
 
-def _partition(node: Node) -> PartitionData:
+def _partition(node: Node, version: int) -> PartitionData:
     quorum, now = node.metadata, node.clock.time_ms()
     voter = ReplicaState(
         replica_id=quorum.leader_id,
-        replica_directory_id=quorum.directory_id,
+        replica_directory_id=quorum.directory_id if version >= _NODES_SINCE else ZERO_UUID,
         log_end_offset=quorum.log_end_offset,
         last_fetch_timestamp=now,
         last_caught_up_timestamp=now,

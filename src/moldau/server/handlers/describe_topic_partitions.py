@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.errors import ErrorCode
 from moldau.controller.topics import topic_name_problem
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from moldau.protocol.messages.describe_topic_partitions import (
@@ -14,6 +14,7 @@ from moldau.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from moldau.server.authorized_operations import TOPIC_OPERATIONS
 from moldau.server.context import RequestContext
 from moldau.server.handlers.metadata import INTERNAL_TOPICS, NO_LEADER, offline_replicas, partition_error
 
@@ -27,12 +28,15 @@ def handle(
     image = node.image
     names = sorted({topic.name for topic in request.topics}) or sorted(image.topics.by_name)
     first_partition = 0
-    if request.cursor is not None:
-        if request.cursor.partition_index < 0:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's partition index must not be negative.")
-        names = [name for name in names if name >= request.cursor.topic_name]
-        if names and names[0] == request.cursor.topic_name:
-            first_partition = request.cursor.partition_index
+    cursor = request.cursor
+    if cursor is not None:
+        if cursor.partition_index < 0 or (request.topics and cursor.topic_name not in names):
+            return DescribeTopicPartitionsResponse(
+                topics=[_failed(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics]
+            )
+        names = [name for name in names if name >= cursor.topic_name]
+        if names and names[0] == cursor.topic_name:
+            first_partition = cursor.partition_index
     limit = node.config["max.request.partition.size.limit"]
     left = max(1, min(request.response_partition_limit, limit))
     response = DescribeTopicPartitionsResponse()
@@ -58,6 +62,12 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic_name_problem(name) is not None:
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    failed = _failed(name, code)
+    failed.topic_authorized_operations = TOPIC_OPERATIONS
+    return failed
+
+
+def _failed(name: str, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=code, name=name, is_internal=name in INTERNAL_TOPICS
     )
@@ -69,6 +79,7 @@ def _topic(image: MetadataImage, topic: TopicImage, page: range) -> DescribeTopi
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[_partition(image, index, topic.partitions[index]) for index in page],
+        topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 

@@ -19,22 +19,37 @@ from moldau.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 from moldau.replication.partition import Partition
 from moldau.server.context import RequestContext
+from moldau.server.current_leaders import CurrentLeaders
 from moldau.server.fetch_sessions import FetchSession, SessionKey
 from moldau.storage.log import Log, ReadResult
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
+READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
+#: The version that first told a consumer who leads instead.
+LEADERS_SINCE = 16
+_TELL_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+_UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+#: An answer is at most this large, whatever the client allows, and much smaller while more than
+#: `MAX_UNSENT` bytes of answers wait for clients that do not read them. A first batch always fits.
+LARGE_ANSWER = 16 * 1024 * 1024
+SMALL_ANSWER = 256 * 1024
+MAX_UNSENT = 64 * 1024 * 1024
 
 
 def handle(
     node: Node, context: RequestContext, request: FetchRequest
 ) -> FetchResponse | Awaitable[FetchResponse]:
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        return _refused(request, context.api_version, ErrorCode.INVALID_REQUEST)
     session = node.fetch_sessions.resolve(request, context.api_version >= 13)
     fetch = _Fetch(node, context, request, session)
     if not fetch.attempt():
@@ -44,6 +59,36 @@ def handle(
     return fetch.wait()
 
 
+def _refused(request: FetchRequest, version: int, code: ErrorCode) -> FetchResponse:
+    """One error for the whole request; before topic ids every partition is told too."""
+    response = FetchResponse(error_code=code)
+    if version < 13:
+        response.responses = [
+            FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[_failed(each.partition, code, unknown=True) for each in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    return response
+
+
+def _failed(index: int, code: ErrorCode, *, unknown: bool) -> PartitionData:
+    return PartitionData(
+        partition_index=index,
+        error_code=code,
+        high_watermark=-1,
+        records=b"",
+        aborted_transactions=[] if unknown else None,
+    )
+
+
+def _answer_limit(node: Node, request: FetchRequest) -> int:
+    """How large an answer may get, so that peers that do not read cannot fill the memory."""
+    crowded = node.limits.unsent_bytes() > MAX_UNSENT
+    return max(request.min_bytes, SMALL_ANSWER if crowded else LARGE_ANSWER)
+
+
 class _Fetch:
     """One request on its way; `attempt` fills `answers`, until there is enough or time is up."""
 
@@ -51,14 +96,18 @@ class _Fetch:
         self, node: Node, context: RequestContext, request: FetchRequest, session: FetchSession
     ) -> None:
         self.node = node
+        self.context = context
         self.version = context.api_version
         self.request = request
         self.session = session
-        self.max_bytes = min(request.max_bytes, node.config["fetch.max.bytes"])
+        #: The broker that asks as a follower; negative for consumers.
+        self.follower = max(request.replica_id, request.replica_state.replica_id)
+        self.max_bytes = min(request.max_bytes, node.config["fetch.max.bytes"], _answer_limit(node, request))
         self.answers: dict[SessionKey, PartitionData] = {}
         self.size = 0
         self.urgent = False
         self._partitions: list[Partition] = []
+        self._deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
 
     # Reading.
 
@@ -71,15 +120,12 @@ class _Fetch:
 
     async def read_cold(self) -> FetchResponse:
         """The same, with the reads that need the disk in the pool."""
-        while True:
-            self._reset()
-            for key, asked in list(self.session.partitions.items()):
-                if not self._take(key, asked.request, blocking=False):
-                    await self.node.pool.run(self._warm, key, asked.request)
-                    self._take(key, asked.request, blocking=True)
-            if self.satisfied() or self.request.max_wait_ms <= 0:
-                return self.response()
-            return await self.wait()
+        self._reset()
+        for key, asked in list(self.session.partitions.items()):
+            if not self._take(key, asked.request, blocking=False):
+                await self.node.pool.run(self._warm, key, asked.request)
+                self._take(key, asked.request, blocking=True)
+        return await self.wait()
 
     def _warm(self, key: SessionKey, asked: FetchPartition) -> None:
         """In the pool: touch what the read will need, so that the loop finds it in memory."""
@@ -103,13 +149,8 @@ class _Fetch:
             answer = self._answer(partition, asked, blocking=blocking)
         except KafkaError as error:
             self.urgent = True
-            answer = PartitionData(
-                partition_index=asked.partition,
-                error_code=error.code,
-                high_watermark=-1,
-                records=b"",
-                aborted_transactions=None,
-            )
+            self.node.replicas.storage_failed(error)
+            answer = _failed(asked.partition, error.code, unknown=error.code in _UNKNOWN)
         if answer is None:
             return False
         self.answers[key] = answer
@@ -123,6 +164,8 @@ class _Fetch:
 
     def _answer(self, partition: Partition, asked: FetchPartition, *, blocking: bool) -> PartitionData | None:
         log = partition.leader_log(asked.current_leader_epoch)
+        if self.follower >= 0:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.follower} has no replica")
         answer = PartitionData(
             partition_index=asked.partition,
             high_watermark=log.high_watermark,
@@ -180,14 +223,13 @@ class _Fetch:
 
     async def wait(self) -> FetchResponse:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self.request.max_wait_ms / 1000
-        while not self.satisfied() and loop.time() < deadline:
-            await self._more(loop, deadline)
+        while not self.satisfied() and loop.time() < self._deadline:
+            await self._more(loop)
             if not self.attempt():
                 return await self.read_cold()
         return self.response()
 
-    async def _more(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+    async def _more(self, loop: asyncio.AbstractEventLoop) -> None:
         """Until enough bytes arrived in the partitions at hand, or time is up."""
         arrived: asyncio.Future[None] = loop.create_future()
         missing = self.request.min_bytes - self.size
@@ -201,7 +243,7 @@ class _Fetch:
         partitions = self._partitions
         for partition in partitions:
             partition.add_waiter(on_progress)
-        timer = loop.call_at(deadline, on_progress, 0)
+        timer = loop.call_at(self._deadline, on_progress, 0)
         try:
             await arrived
         finally:
@@ -213,6 +255,7 @@ class _Fetch:
 
     def response(self) -> FetchResponse:
         topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
+        leaders: CurrentLeaders | None = None
         for key, answer in self.answers.items():
             if not self.session.answered(key, answer):
                 continue
@@ -221,4 +264,12 @@ class _Fetch:
             if topic is None:
                 topic = topics[name, topic_id] = FetchableTopicResponse(topic=name, topic_id=topic_id)
             topic.partitions.append(answer)
-        return FetchResponse(session_id=self.session.id, responses=list(topics.values()))
+            if answer.error_code in _TELL_LEADER and self.version >= LEADERS_SINCE:
+                leaders = leaders or CurrentLeaders(self.node.image, self.context.listener_name)
+                leader = leaders.of(name, topic_id, answer.partition_index)
+                if leader is not None:
+                    answer.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
+        response = FetchResponse(session_id=self.session.id, responses=list(topics.values()))
+        if leaders is not None and self.follower < 0:
+            response.node_endpoints = [NodeEndpoint(**each) for each in leaders.endpoints]
+        return response

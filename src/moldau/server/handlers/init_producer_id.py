@@ -15,12 +15,26 @@ from moldau.server.context import RequestContext
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+
 
 async def handle(
     node: Node, context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
-    if request.transactional_id == "":
-        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    half_known = (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH)
+    if request.transactional_id == "" or half_known:
+        return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    return InitProducerIdResponse(producer_id=await node.producer_ids.next(), producer_epoch=0)
+        return _refused(ErrorCode.UNSUPPORTED_VERSION)
+    try:
+        producer_id = await node.producer_ids.next()
+    except KafkaError as error:
+        return _refused(error.code)
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+def _refused(code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(
+        error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
+    )

@@ -41,13 +41,14 @@ async def handle(node: Node, context: RequestContext, request: ListOffsetsReques
     response = ListOffsetsResponse()
     for topic in request.topics:
         answer = ListOffsetsTopicResponse(name=topic.name)
-        for partition in topic.partitions:
+        for partition in {each.partition_index: each for each in topic.partitions}.values():
             try:
                 if (topic.name, partition.partition_index) in twice:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
                 found = await _find(node, context, request, topic, partition)
                 answer.partitions.append(_found(partition.partition_index, found, context.api_version))
             except KafkaError as error:
+                node.replicas.storage_failed(error)
                 answer.partitions.append(
                     ListOffsetsPartitionResponse(
                         partition_index=partition.partition_index, error_code=error.code

@@ -6,7 +6,7 @@ Unlike Apache Kafka the answer waits for the creation, so clients need no second
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode
@@ -22,6 +22,7 @@ from moldau.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from moldau.server.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from moldau.server.context import RequestContext
 
 if TYPE_CHECKING:
@@ -30,15 +31,42 @@ if TYPE_CHECKING:
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 #: Nobody has left a leader: what Kafka puts in place of an id.
 NO_LEADER = -1
+#: The version since which topics can be asked for by id.
+_IDS_SINCE = 12
+#: Why a topic could not be created, where that is the client's to know; anything else may pass.
+_TOLD = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.POLICY_VIOLATION})
 
 
 def handle(
     node: Node, context: RequestContext, request: MetadataRequest
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
-    missing = _to_create(node, context, request)
+    if not _well_formed(request, context.api_version):
+        return _refused(request)
+    missing = _to_create(node, request)
     if missing:
         return _create_and_answer(node, context, request, missing)
     return _answer(node, context, request, {})
+
+
+def _well_formed(request: MetadataRequest, version: int) -> bool:
+    for topic in request.topics or ():
+        by_id = topic.topic_id != ZERO_UUID
+        if by_id and version < _IDS_SINCE:
+            return False
+        if not by_id and topic.name is None:
+            return False
+    return True
+
+
+def _refused(request: MetadataRequest) -> MetadataResponse:
+    code = ErrorCode.INVALID_REQUEST
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in request.topics or ()
+        ],
+        error_code=code,
+    )
 
 
 async def _create_and_answer(
@@ -46,11 +74,11 @@ async def _create_and_answer(
 ) -> MetadataResponse:
     topics = [CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names]
     created = await node.controller_channel.create_topics(context, CreateTopicsRequest(topics=topics))
-    errors = {topic.name: topic.error_code for topic in created.topics if topic.error_code}
+    errors = {topic.name: topic.error_code for topic in created.topics if topic.error_code in _TOLD}
     return _answer(node, context, request, errors)
 
 
-def _to_create(node: Node, context: RequestContext, request: MetadataRequest) -> list[str]:
+def _to_create(node: Node, request: MetadataRequest) -> list[str]:
     if not (request.allow_auto_topic_creation and node.config["auto.create.topics.enable"]):
         return []
     known = node.image.topics.by_name
@@ -70,17 +98,29 @@ def _answer(
     node: Node, context: RequestContext, request: MetadataRequest, errors: dict[str, int]
 ) -> MetadataResponse:
     image = node.image
-    version = context.api_version
-    if request.topics is None or (version == 0 and not request.topics):
-        topics = [_topic(image, topic, version) for topic in image.topics.by_name.values()]
+    if request.topics is None or (context.api_version == 0 and not request.topics):
+        topics = [_topic(image, topic) for topic in image.topics.by_name.values()]
     else:
-        topics = [_requested(image, asked, version, errors) for asked in request.topics]
+        topics = [_requested(image, asked, errors) for asked in _each_once(request.topics)]
+    if request.include_topic_authorized_operations:
+        for topic in topics:
+            if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
+                topic.topic_authorized_operations = TOPIC_OPERATIONS
     return MetadataResponse(
         brokers=brokers(image, context.listener_name),
         cluster_id=node.cluster_id,
         controller_id=node.any_broker_id(),
         topics=topics,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
     )
+
+
+def _each_once(asked: Iterable[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
+    """Without repetitions; if any is asked for by id, the others are left out."""
+    by_id = {topic.topic_id: topic for topic in asked if topic.topic_id != ZERO_UUID}
+    return by_id.values() if by_id else {topic.name: topic for topic in asked}.values()
 
 
 def brokers(image: MetadataImage, listener_name: str) -> list[MetadataResponseBroker]:
@@ -97,38 +137,31 @@ def brokers(image: MetadataImage, listener_name: str) -> list[MetadataResponseBr
 
 
 def _requested(
-    image: MetadataImage, asked: MetadataRequestTopic, version: int, errors: dict[str, int]
+    image: MetadataImage, asked: MetadataRequestTopic, errors: dict[str, int]
 ) -> MetadataResponseTopic:
-    if asked.topic_id != ZERO_UUID:
+    name = asked.name
+    if asked.topic_id != ZERO_UUID or name is None:
         known = image.topics.by_id.get(asked.topic_id)
         if known is None:
-            return _failed(asked, ErrorCode.UNKNOWN_TOPIC_ID, version)
-        return _topic(image, known, version)
-    if asked.name is None:
-        return _failed(asked, ErrorCode.INVALID_REQUEST, version)
-    known = image.topics.by_name.get(asked.name)
+            return MetadataResponseTopic(
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id
+            )
+        return _topic(image, known)
+    known = image.topics.by_name.get(name)
     if known is not None:
-        return _topic(image, known, version)
-    if topic_name_problem(asked.name) is not None:
-        return _failed(asked, ErrorCode.INVALID_TOPIC_EXCEPTION, version)
-    return _failed(asked, errors.get(asked.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), version)
+        return _topic(image, known)
+    code: int = ErrorCode.INVALID_TOPIC_EXCEPTION
+    if topic_name_problem(name) is None:
+        code = errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
 
 
-def _failed(asked: MetadataRequestTopic, code: int, version: int) -> MetadataResponseTopic:
-    name = asked.name if asked.name is not None or version >= 12 else ""
-    return MetadataResponseTopic(
-        error_code=code, name=name, topic_id=asked.topic_id, is_internal=name in INTERNAL_TOPICS
-    )
-
-
-def _topic(image: MetadataImage, topic: TopicImage, version: int) -> MetadataResponseTopic:
+def _topic(image: MetadataImage, topic: TopicImage) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[
-            _partition(image, index, each, version) for index, each in sorted(topic.partitions.items())
-        ],
+        partitions=[_partition(image, index, each) for index, each in sorted(topic.partitions.items())],
     )
 
 
@@ -154,7 +187,7 @@ def partition_error(image: MetadataImage, partition: PartitionRegistration) -> E
 
 
 def _partition(
-    image: MetadataImage, index: int, partition: PartitionRegistration, version: int
+    image: MetadataImage, index: int, partition: PartitionRegistration
 ) -> MetadataResponsePartition:
     error = partition_error(image, partition)
     return MetadataResponsePartition(

@@ -3,8 +3,11 @@
 Every batch is appended before this returns, in order of arrival; what may come later is only the wait for
 replication (acks=all) or for a flush that `flush.messages` asks for. Batches that must be rewritten
 (recompression, key check of a compacted topic) are prepared in the pool first, and then the connection
-takes its next request only when they are appended, so the order holds. Transactional batches are
-refused until there is a coordinator.
+takes its next request only when they are appended, so the order holds.
+
+An error of one partition is that partition's; the others go on. A disk that fails under an append or a flush
+is reported, so that its directory goes offline. Transactional batches are refused until there is a
+coordinator.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from moldau.protocol.compression import ZSTD
 from moldau.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -28,12 +32,26 @@ from moldau.protocol.messages.produce import (
 from moldau.protocol.records import BATCH_HEADER_SIZE, read_batch_header
 from moldau.replication.partition import Partition
 from moldau.server.context import RequestContext
+from moldau.server.current_leaders import CurrentLeaders
 from moldau.storage.log import AppendInfo, Log
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
 ACKS_ALL = -1
+#: The version that first told a producer who leads instead.
+LEADERS_SINCE = 10
+#: Where a batch says that it belongs to a transaction: a bit in the low byte of its attributes.
+_ATTRIBUTES_AT = 22
+_TRANSACTIONAL = 0x10
+#: What is found out about a batch once its log is at hand; then the answer tells where that begins.
+_FOUND_BY_LOG = frozenset(
+    {
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+)
 _INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
@@ -43,14 +61,20 @@ def handle(
     work = _Produce(node, context, request)
     if request.acks not in (-1, 0, 1):
         return work.refuse_all(KafkaError(ErrorCode.INVALID_REQUIRED_ACKS))
-    if request.transactional_id is not None:
-        return work.refuse_all(KafkaError(ErrorCode.INVALID_TXN_STATE, "Transactions are not supported yet."))
+    if work.is_transactional():
+        return work.refuse_all(_transactions_refused(request))
     if work.must_prepare():
         return InOrder(work.prepare_and_append())
     work.append_all()
     if work.flushes:
         return work.flushed_response()
     return work.finished()
+
+
+def _transactions_refused(request: ProduceRequest) -> KafkaError:
+    if request.transactional_id is None:
+        return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return KafkaError(ErrorCode.INVALID_TXN_STATE, "Transactions are not supported yet.")
 
 
 class InOrder(Awaitable[ProduceResponse | None]):
@@ -68,7 +92,7 @@ class InOrder(Awaitable[ProduceResponse | None]):
 class _Produce:
     """One request on its way; the response is filled partition by partition."""
 
-    __slots__ = ("context", "errors", "flushes", "node", "request", "response", "version")
+    __slots__ = ("context", "errors", "flushes", "leaders", "node", "request", "response", "version")
 
     def __init__(self, node: Node, context: RequestContext, request: ProduceRequest) -> None:
         self.node = node
@@ -76,8 +100,17 @@ class _Produce:
         self.request = request
         self.version = context.api_version
         self.response = ProduceResponse()
-        self.flushes: list[Log] = []
+        self.flushes: list[tuple[Log, PartitionProduceResponse]] = []
+        self.leaders: CurrentLeaders | None = None
         self.errors = 0
+
+    def is_transactional(self) -> bool:
+        for topic in self.request.topic_data:
+            for data in topic.partition_data:
+                records = data.records or b""
+                if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & _TRANSACTIONAL:
+                    return True
+        return False
 
     def must_prepare(self) -> bool:
         for topic in self.request.topic_data:
@@ -97,7 +130,7 @@ class _Produce:
                 try:
                     prepared = await self._prepare(topic, data)
                 except KafkaError as error:
-                    answers.append(self._error(data.index, error))
+                    answers.append(self._error(data.index, error, topic))
                 else:
                     answers.append(self._append(topic, data, prepared=prepared))
             self._answer(topic, answers)
@@ -108,8 +141,15 @@ class _Produce:
             self._answer(topic, [self._append(topic, data) for data in topic.partition_data])
 
     async def flushed_response(self) -> ProduceResponse | None:
-        for log in self.flushes:
-            await self.node.pool.run(log.flush)
+        for log, answer in self.flushes:
+            try:
+                await self.node.pool.run(log.flush)
+            except KafkaError as error:
+                # The records are written but not safe: the producer must not believe they are.
+                self.errors += 1
+                self.node.replicas.storage_failed(error)
+                answer.error_code, answer.error_message = error.code, error.message
+                answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
         return self.finished()
 
     def finished(self) -> ProduceResponse | None:
@@ -122,7 +162,7 @@ class _Produce:
 
     def refuse_all(self, error: KafkaError) -> ProduceResponse | None:
         for topic in self.request.topic_data:
-            self._answer(topic, [self._error(data.index, error) for data in topic.partition_data])
+            self._answer(topic, [self._error(data.index, error, topic) for data in topic.partition_data])
         return self.finished()
 
     async def _prepare(self, topic: TopicProduceData, data: PartitionProduceData) -> bool:
@@ -144,10 +184,11 @@ class _Produce:
             info = partition.append(data.records or b"", prepared=prepared)
         except KafkaError as error:
             return self._error(data.index, error, topic)
-        log = partition.usable_log()
-        if log.needs_flush():
-            self.flushes.append(log)
-        return _appended(data.index, info)
+        answer = _appended(data.index, info)
+        log = partition.log
+        if log is not None and log.needs_flush():
+            self.flushes.append((log, answer))
+        return answer
 
     def _partition(self, topic: TopicProduceData, index: int) -> Partition:
         if self.version >= 13:
@@ -174,10 +215,9 @@ class _Produce:
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
         )
 
-    def _error(
-        self, index: int, error: KafkaError, topic: TopicProduceData | None = None
-    ) -> PartitionProduceResponse:
+    def _error(self, index: int, error: KafkaError, topic: TopicProduceData) -> PartitionProduceResponse:
         self.errors += 1
+        self.node.replicas.storage_failed(error)
         answer = PartitionProduceResponse(
             index=index, error_code=error.code, base_offset=-1, error_message=error.message
         )
@@ -185,17 +225,25 @@ class _Produce:
             BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=message)
             for position, message in getattr(error, "record_errors", ())
         ]
-        if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and topic is not None:
-            answer.current_leader = self._current_leader(topic, index)
+        if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self.version >= LEADERS_SINCE:
+            self._tell_leader(answer, topic)
+        if answer.record_errors or error.code in _FOUND_BY_LOG:
+            answer.log_start_offset = self._log_start_offset(topic, index)
         return answer
 
-    def _current_leader(self, topic: TopicProduceData, index: int) -> LeaderIdAndEpoch:
-        topics = self.node.image.topics
-        known = topics.by_id.get(topic.topic_id) if self.version >= 13 else topics.by_name.get(topic.name)
-        registration = known.partitions.get(index) if known is not None else None
-        if registration is None:
-            return LeaderIdAndEpoch()
-        return LeaderIdAndEpoch(leader_id=registration.leader, leader_epoch=registration.leader_epoch)
+    def _tell_leader(self, answer: PartitionProduceResponse, topic: TopicProduceData) -> None:
+        if self.leaders is None:
+            self.leaders = CurrentLeaders(self.node.image, self.context.listener_name)
+        leader = self.leaders.of(topic.name, topic.topic_id, answer.index)
+        if leader is not None:
+            answer.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
+            self.response.node_endpoints = [NodeEndpoint(**each) for each in self.leaders.endpoints]
+
+    def _log_start_offset(self, topic: TopicProduceData, index: int) -> int:
+        try:
+            return self._partition(topic, index).usable_log().log_start_offset
+        except KafkaError:
+            return -1
 
 
 def _appended(index: int, info: AppendInfo) -> PartitionProduceResponse:

@@ -121,6 +121,11 @@ class Partition:
         self._registration = None
         self._wake(0)
 
+    def go_offline(self) -> None:
+        """The disk below it has failed; whoever waits looks again and is told."""
+        self.log = None
+        self._wake(0)
+
     def _advance_high_watermark(self) -> None:
         log = self.log
         if log is not None and self.registration.isr == (self.local_id,):

@@ -12,11 +12,13 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR, DirectoryId, TopicId, TopicPartition
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from moldau.replication.partition import Partition
+from moldau.storage.disk import DiskFull, LogDirectoryFailed
 from moldau.storage.log import Log
 from moldau.storage.log_config import LogConfig
 from moldau.storage.log_manager import LogManager, NewLog
@@ -25,6 +27,7 @@ log = logging.getLogger(__name__)
 
 PartitionKey = tuple[TopicId, int]
 _NOT_A_DIRECTORY = (UNASSIGNED_DIR, MIGRATING_DIR, LOST_DIR)
+_COMPLAIN_EVERY_SECONDS = 10.0
 
 
 class Placed(NamedTuple):
@@ -41,7 +44,10 @@ class ReplicaManager:
         node_id: int,
         logs: LogManager,
         config_of: Callable[[MetadataImage, str], LogConfig],
+        clock: Clock,
     ) -> None:
+        self._clock = clock
+        self._next_complaint = 0.0
         self._node_id = node_id
         self._logs = logs
         self._config_of = config_of
@@ -79,6 +85,8 @@ class ReplicaManager:
 
     async def apply(self, delta: MetadataDelta, image: MetadataImage) -> list[Placed]:
         """Bring the replicas in line with `image`; what the controller should hear about where they lie."""
+        # First, because whoever looks for a deleted topic while its logs go must find it unknown.
+        self._image = image
         await self._drop(delta.topics_deleted)
         changed = [
             (image.topics.by_id[topic_id], index)
@@ -90,7 +98,6 @@ class ReplicaManager:
         for topic, index in changed:
             self._partitions[topic.id, index].take_role(topic.partitions[index])
         self._apply_configs(delta, image)
-        self._image = image
         return [placed for topic, index in changed if (placed := self._placed(topic, index)) is not None]
 
     async def _open(
@@ -172,4 +179,19 @@ class ReplicaManager:
         for topic_partition in topic_partitions:
             partition = self._by_name.get(topic_partition)
             if partition is not None:
-                partition.log = None
+                partition.go_offline()
+
+    def storage_failed(self, error: KafkaError) -> None:
+        """Whoever meets an error of a log says so here: a failed disk takes its directory offline."""
+        if isinstance(error, LogDirectoryFailed):
+            self._logs.storage_failed(error)
+        elif isinstance(error, DiskFull) and self._may_complain():
+            log.error("%s", error)
+
+    def _may_complain(self) -> bool:
+        """A full disk fails every produce request; one line in a while is enough."""
+        now = self._clock.monotonic()
+        due = now >= self._next_complaint
+        if due:
+            self._next_complaint = now + _COMPLAIN_EVERY_SECONDS
+        return due

@@ -99,6 +99,8 @@ def _invalid(name: str, level: int, reason: str) -> KafkaError:
 
 def _check_supported(state: ControllerState, name: str, level: int) -> None:
     """This controller, every broker and every other controller must support the level."""
+    if name not in FEATURES:
+        raise _invalid(name, level, f"Local controller {state.node_id} does not support this feature.")
     local = supported_features(state.image.features.levels)
     nodes = [(f"Local controller {state.node_id}", local)]
     cluster = state.image.cluster
@@ -109,7 +111,7 @@ def _check_supported(state: ControllerState, name: str, level: int) -> None:
         if controller.id != state.node_id
     ]
     for node, supported in nodes:
-        levels = supported.get(name, _UNSUPPORTED) if name in FEATURES else _UNSUPPORTED
+        levels = supported.get(name, _UNSUPPORTED)
         if levels.supports(level):
             continue
         if levels.max == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from moldau.metadata.features import supported_features
+from moldau.metadata.features import KRAFT_VERSION, supported_features
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.api_versions import (
     ApiVersion,
@@ -22,9 +22,12 @@ _ZERO_LEVELS_SINCE = 4
 
 
 def api_versions_response(
-    version: int, table: Mapping[int, ServedApi], image: MetadataImage
+    version: int, table: Mapping[int, ServedApi], image: MetadataImage, kraft_version: int
 ) -> ApiVersionsResponse:
-    levels = image.features.levels
+    """`kraft_version` is the one level that is not in the image: the quorum keeps it in its own records."""
+    levels = dict(image.features.levels)
+    if kraft_version > 0:
+        levels[KRAFT_VERSION] = kraft_version
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=key, min_version=served.announced_min_version, max_version=served.max_version)

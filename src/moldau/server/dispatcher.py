@@ -106,7 +106,8 @@ class ApiDispatcher:
 
     def _unsupported_api_versions(self, served: ServedApi, header: RequestHeader) -> Parts:
         """Asked in a version we do not know: version 0 of the answer tells which ones we do, no more."""
-        response = api_versions_response(0, {API_VERSIONS: served}, self._node.image)
+        node = self._node
+        response = api_versions_response(0, {API_VERSIONS: served}, node.image, node.metadata.kraft_version)
         response.error_code = ErrorCode.UNSUPPORTED_VERSION
         return _frame(header._replace(api_version=0), response)
 

@@ -22,4 +22,6 @@ def handle(node: Node, context: RequestContext, request: ApiVersionsRequest) -> 
         if not all(_SOFTWARE.fullmatch(word) for word in software):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.connection.client_software = software
-    return api_versions_response(context.api_version, node.apis_of(context.listener_name), node.image)
+    return api_versions_response(
+        context.api_version, node.apis_of(context.listener_name), node.image, node.metadata.kraft_version
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -66,19 +66,27 @@ def _options(
 
 @app.command()
 def dev(
-    port: Annotated[int, typer.Option(help="Port of the broker; 0 for a free one.")] = 9092,
-    data: Annotated[str, typer.Option(help="Folder of the data.")] = "data",
-    override: Annotated[
-        list[str] | None, typer.Option(help="A broker setting, as name=value; may be repeated.")
+    port: Annotated[int, typer.Option(metavar="PORT", help="Port of the broker; 0 for a free one.")] = 9092,
+    data: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Where the data goes; the next start finds it there.")
+    ] = "data",
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            "--override",
+            metavar="NAME=VALUE",
+            help="A broker setting by Kafka's name, such as num.partitions=3; may be repeated.",
+        ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log of the node.")] = False,
 ) -> None:
-    """Run a ready node without any configuration."""
+    """Run a ready node without any configuration, for the clients of this machine. Ctrl-C ends it."""
     from moldau.cli.server import dev as run_dev
 
-    announce = Console(highlight=False, soft_wrap=True).print
-    raise typer.Exit(
-        run_dev(port=port, data=data, overrides=override or (), announce=announce, verbose=verbose)
+    announce = Console(highlight=False, soft_wrap=True, markup=False).print
+    _exit_with(
+        lambda: run_dev(port=port, data=data, settings=setting or (), announce=announce, verbose=verbose)
     )
 
 
@@ -86,44 +94,58 @@ def dev(
 def server(
     file: Annotated[str, typer.Argument(metavar="SERVER.PROPERTIES", help="The properties of the node.")],
     override: Annotated[
-        list[str] | None, typer.Option(help="A setting that wins over the file, as name=value.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A setting that wins over the file; may be repeated."),
     ] = None,
+    daemon: Annotated[
+        bool, typer.Option("--daemon", help="Go on in the background once the node is ready.")
+    ] = False,
 ) -> None:
     """Run a node with a properties file, as kafka-server-start does."""
     from moldau.cli.server import start_main
 
     words = [word for item in override or [] for word in ("--override", item)]
-    raise typer.Exit(start_main([file, *words]))
+    raise typer.Exit(start_main([*["-daemon"][: int(daemon)], file, *words]))
 
 
 @app.command()
 def doctor(
+    bootstrap: Annotated[
+        str | None,
+        typer.Argument(metavar="HOST:PORT", help="The address a client uses.", show_default="localhost:9092"),
+    ] = None,
     bootstrap_server: Annotated[
-        str | None, typer.Option(help="The address a client uses; localhost:9092 if nothing says otherwise.")
+        str | None, typer.Option(metavar="HOST:PORT", help="The same, as Kafka's tools name it.")
     ] = None,
     command_config: Annotated[
-        str | None, typer.Option(help="The client's properties file, to check it as well.")
+        str | None, typer.Option(metavar="FILE", help="The client's properties file, to check it as well.")
     ] = None,
-    timeout_ms: Annotated[int, typer.Option(help="How long to wait for each answer.")] = 5000,
+    timeout_ms: Annotated[int, typer.Option(metavar="MS", help="How long to wait for each answer.")] = 5000,
 ) -> None:
     """Find out why a client cannot connect, and what to change."""
-    from moldau.cli.tool import ToolError, load_config
+    from moldau.cli.tool import DEFAULT_BOOTSTRAP, load_config
 
-    try:
+    def look() -> int:
         properties = load_config(command_config)
-    except ToolError as error:
-        Console(stderr=True).print(str(error), style="red", markup=False)
-        raise typer.Exit(1) from error
-    bootstrap = bootstrap_server or properties.get("bootstrap.servers") or "localhost:9092"
-    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
-    raise typer.Exit(_interruptible(lambda: _examine(bootstrap, timeout_ms, protocol)))
+        address = bootstrap or bootstrap_server or properties.get("bootstrap.servers") or DEFAULT_BOOTSTRAP
+        return _examine(address, timeout_ms, properties.get("security.protocol", "PLAINTEXT").upper())
+
+    _exit_with(look)
 
 
-def _interruptible(work: Callable[[], int]) -> int:
+def _exit_with(work: Callable[[], int]) -> NoReturn:
+    """End with the number that `work` gives, or with the sentence of its failure."""
+    from moldau.cli.arguments import UsageError
+    from moldau.cli.tool import INTERRUPTED, ToolError
+
     try:
-        return work()
+        code = work()
     except KeyboardInterrupt:
-        return 130
+        code = INTERRUPTED
+    except (ToolError, UsageError) as error:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(str(error), style="red", markup=False)
+        code = 1
+    raise typer.Exit(code)
 
 
 def _examine(bootstrap: str, timeout_ms: int, protocol: str) -> int:

@@ -5,93 +5,125 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import re
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from moldau import __version__
-from moldau.base.properties import PropertiesError, load_properties
+from moldau.cli.arguments import ToolParser, UsageError
+from moldau.cli.tool import ToolError, load_config, run_tool, warn
 
-_USAGE = "kafka-server-start [-daemon] server.properties [--override property=value]*"
+Ready = Callable[[dict[str, int]], None]
+
 _LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
-#: How the command line of a node looks to `ps`.
-_NODE_COMMAND = re.compile(r"(kafka-server-start(\.sh)?|moldau(\.cli\.main)? (server|dev))( |$)")
+_CONTROLLER = "CONTROLLER"
 
 
 def start_main(argv: Sequence[str] | None = None) -> int:
     """`kafka-server-start`: run a node with the properties file that also starts Apache Kafka."""
-    parser = argparse.ArgumentParser(
-        prog="kafka-server-start",
-        usage=_USAGE,
-        description="Start a node in the foreground until SIGTERM or Ctrl-C.",
+    return run_tool(_start_parser, _start, argv)
+
+
+def _start_parser() -> ToolParser:
+    parser = ToolParser(
+        "kafka-server-start",
+        "Start a node. It runs in the foreground until SIGTERM or Ctrl-C.",
     )
+    parser.usage = "kafka-server-start [-daemon] server.properties [--override property=value]*"
+    parser.add_argument("file", metavar="server.properties", help="The properties of the node.")
     parser.add_argument(
-        "-daemon", "--daemon", action="store_true", help="go on in the background once it is ready"
+        "-daemon",
+        "--daemon",
+        action="store_true",
+        help="Go on in the background; the command ends when the node is ready.\n"
+        "What the node says goes to kafkaServer.out in $LOG_DIR, or ./logs.",
     )
-    parser.add_argument("file", metavar="server.properties")
-    parser.add_argument(
+    parser.option(
         "--override",
+        "property=value",
+        "A value that wins over the one in the file; may be repeated.",
         action="append",
         default=[],
-        metavar="property=value",
-        help="a value that wins over the one in the file; may be repeated",
     )
-    parser.add_argument("--version", action="version", version=f"Moldau {__version__}")
-    options = parser.parse_args(argv)
-    try:
-        properties = {**load_properties(options.file), **_overrides(options.override)}
-    except OSError as error:
-        return _complain(f"Cannot read {options.file}: {error.strerror}")
-    except (PropertiesError, ValueError) as error:
-        return _complain(str(error))
-    if options.daemon:
-        return _daemon(properties)
-    return run(properties)
+    return parser
 
 
-def run(properties: Mapping[str, str], on_ready: Callable[[dict[str, int]], None] | None = None) -> int:
-    """Run a node in this process, saying in one sentence why if it cannot start."""
+def _start(options: argparse.Namespace) -> int:
+    properties = {**load_config(options.file), **overrides(options.override)}
+    if not options.daemon:
+        return run(properties)
+    from moldau.cli.daemon import start_in_background
+
+    return start_in_background(lambda ready: run(properties, lambda ports: ready()))
+
+
+def overrides(words: Sequence[str]) -> dict[str, str]:
+    """Settings of the form `property=value`; the value may be empty and may hold another `=`."""
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"'{word}' is not of the form property=value")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def run(properties: Mapping[str, str], on_ready: Ready | None = None) -> int:
+    """Run a node in this process, its log on standard output."""
     from moldau.server.run import StartError, run_node
 
     logging.basicConfig(level=logging.INFO, format=_LOG_FORMAT, stream=sys.stdout)
     try:
         return run_node(properties, on_ready=on_ready)
     except StartError as error:
-        return _complain(str(error))
+        raise ToolError(str(error)) from error
 
 
 def dev(
     *,
     port: int = 9092,
     data: str = "data",
-    overrides: Sequence[str] = (),
+    settings: Sequence[str] = (),
     announce: Callable[[str], None] = print,
     verbose: bool = False,
 ) -> int:
     """`moldau dev`: a ready node without any configuration, formatted by itself."""
-    from moldau.server.run import StartError, format_if_needed
+    from moldau.server.run import StartError, format_if_needed, run_node
 
     folder = Path(data).absolute()
-    try:
-        properties = {**dev_properties(port, folder), **_overrides(overrides)}
-        folder.mkdir(parents=True, exist_ok=True)
-        format_if_needed(properties)
-    except (StartError, ValueError) as error:
-        return _complain(str(error))
-    except OSError as error:
-        return _complain(f"Cannot use the data folder {folder}: {error.strerror}")
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=_LOG_FORMAT)
 
     def on_ready(ports: dict[str, int]) -> None:
+        clients = next(number for name, number in ports.items() if name != _CONTROLLER)
         announce(f"Moldau {__version__} is ready.")
-        announce(f"  bootstrap.servers  localhost:{ports['PLAINTEXT']}")
+        announce(f"  bootstrap.servers  localhost:{clients}")
         announce(f"  data               {folder}")
         announce("Press Ctrl-C to stop.")
 
-    return run(properties, on_ready)
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=_LOG_FORMAT)
+    properties = {**dev_properties(port, folder), **overrides(settings)}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        format_if_needed(properties)
+        code = run_node(properties, on_ready=on_ready)
+    except StartError as error:
+        raise ToolError(_what_to_do(error, port, data)) from error
+    except OSError as error:
+        raise ToolError(f"Cannot use the data folder {folder}: {error.strerror}") from error
+    # A terminal shows ^C where the cursor was.
+    announce("\nStopped." if sys.stdout.isatty() else "Stopped.")
+    return code
+
+
+def _what_to_do(error: Exception, port: int, data: str) -> str:
+    from moldau.network.listener import ListenError
+
+    if not isinstance(error.__cause__, ListenError) or str(port) not in str(error):
+        return str(error)
+    return (
+        f"Port {port} is in use. Is another broker running? Stop it, or choose another port: "
+        f"moldau dev --port {port + 10} --data {data}-{port + 10}"
+    )
 
 
 def dev_properties(port: int, folder: Path) -> dict[str, str]:
@@ -99,8 +131,8 @@ def dev_properties(port: int, folder: Path) -> dict[str, str]:
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
-        "listeners": f"PLAINTEXT://localhost:{port},CONTROLLER://localhost:0",
-        "controller.listener.names": "CONTROLLER",
+        "listeners": f"PLAINTEXT://localhost:{port},{_CONTROLLER}://localhost:0",
+        "controller.listener.names": _CONTROLLER,
         "controller.quorum.bootstrap.servers": "localhost:9093",
         "log.dirs": str(folder),
         "offsets.topic.replication.factor": "1",
@@ -114,88 +146,38 @@ def dev_properties(port: int, folder: Path) -> dict[str, str]:
 
 def stop_main(argv: Sequence[str] | None = None) -> int:
     """`kafka-server-stop`: SIGTERM to the nodes of this machine."""
-    parser = argparse.ArgumentParser(
-        prog="kafka-server-stop", description="Stop the nodes that run on this machine, in order (SIGTERM)."
+    parser = ToolParser(
+        "kafka-server-stop",
+        "Stop the Moldau nodes that run on this machine, in an orderly way (SIGTERM).\n"
+        "Nodes of `moldau.testing` belong to their tests and are left alone.",
     )
-    parser.add_argument("--process-role", choices=["broker", "controller"], help="only nodes with this role")
-    parser.add_argument("--node-id", help="only the node with this id")
-    options = parser.parse_args(argv)
-    stopped = 0
-    for pid, command in _running_nodes():
-        if _matches(command, options.node_id, options.process_role):
-            os.kill(pid, signal.SIGTERM)
-            stopped += 1
-    if not stopped:
-        return _complain("No kafka server to stop")
-    return 0
-
-
-def _running_nodes() -> list[tuple[int, str]]:
-    listing = subprocess.run(
-        ["ps", "-A", "-o", "pid=,args="], capture_output=True, text=True, check=True
-    ).stdout
-    found = []
-    for line in listing.splitlines():
-        pid, _, command = line.strip().partition(" ")
-        if _NODE_COMMAND.search(command) and int(pid) != os.getpid():
-            found.append((int(pid), command))
-    return found
-
-
-def _matches(command: str, node_id: str | None, role: str | None) -> bool:
-    if node_id is None and role is None:
-        return True
-    words = [word for word in command.split() if word.endswith(".properties")]
+    parser.option("--process-role", "ROLE", "Only nodes with this role.", choices=["broker", "controller"])
+    parser.option("--node-id", "ID", "Only the node with this id.")
     try:
-        properties = (
-            load_properties(words[0]) if words else {"node.id": "1", "process.roles": "broker,controller"}
-        )
-    except (OSError, PropertiesError):
-        return False
-    if node_id is not None and properties.get("node.id", properties.get("broker.id")) != node_id:
-        return False
-    return role is None or role in [each.strip() for each in properties.get("process.roles", "").split(",")]
+        options = parser.parse(sys.argv[1:] if argv is None else argv)
+    except UsageError as error:
+        warn(f"{error}\nTry 'kafka-server-stop --help'.")
+        return 1
+    return _stop(options.node_id, options.process_role)
 
 
-def _overrides(words: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not name:
-            raise ValueError(f"'{word}' is not of the form property=value")
-        found[name.strip()] = value.strip()
-    return found
+def _stop(node_id: str | None, role: str | None) -> int:
+    from moldau.cli.running_nodes import running_nodes
 
-
-def _daemon(properties: Mapping[str, str]) -> int:
-    """Go on in the background; this process ends when the node is ready or has said why it is not."""
-    folder = Path(os.environ.get("LOG_DIR", "logs"))
-    folder.mkdir(parents=True, exist_ok=True)
-    output = folder / "kafkaServer.out"
-    reading, writing = os.pipe()
-    if os.fork():
-        os.close(writing)
-        if os.read(reading, 1) == b"+":
-            return 0
-        return _complain(f"The server did not start; see {output}")
-    os.setsid()
-    os.close(reading)
-    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    null = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((null, 0), (descriptor, 1), (descriptor, 2)):
-        os.dup2(source, target)
-    code = run(properties, lambda ports: _report_and_close(writing))
-    os._exit(code)
-
-
-def _report_and_close(descriptor: int) -> None:
-    os.write(descriptor, b"+")
-    os.close(descriptor)
-
-
-def _complain(sentence: str) -> int:
-    sys.stderr.write(sentence + "\n")
-    return 1
+    chosen = [node for node in running_nodes() if node.matches(node_id, role)]
+    if not chosen:
+        warn("No kafka server to stop")
+        return 1
+    code = 0
+    for node in chosen:
+        try:
+            os.kill(node.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            continue
+        except PermissionError:
+            warn(f"The node with process id {node.pid} belongs to another user.")
+            code = 1
+    return code
 
 
 if __name__ == "__main__":

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import textwrap
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+
+from tests.harness.pytest_run import run_pytest
 
 TESTS = """
     import os
@@ -42,16 +40,6 @@ TESTS = """
             [described] = admin.describe_configs([ConfigResource(ConfigResource.Type.BROKER, "1")]).values()
             assert described.result(10)["num.partitions"].value == "7"
 """
-
-
-def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """pytest as a user's project runs it; the plugin is named in case the installation is older than it."""
-    installed = any(entry.value == "moldau.testing.pytest_plugin" for entry in entry_points(group="pytest11"))
-    named = [] if installed else ["-p", "moldau.testing.pytest_plugin"]
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *named, *arguments]
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=dict(os.environ)
-    )
 
 
 def test_the_fixtures(tmp_path: Path) -> None:

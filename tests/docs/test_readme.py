@@ -1,0 +1,160 @@
+"""The README does what it says: its five-minute tour is run line by line, as a reader would type it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import moldau
+from tests.docs.markdown import ROOT, blocks, section
+from tests.harness.apache import free_port
+from tests.harness.properties_file import Operator
+from tests.harness.pytest_run import run_pytest
+from tests.harness.waiting import eventually
+
+ADDRESS = "localhost:9092"
+TOUR = blocks(section("README.md", "A five-minute tour"))
+
+
+class Shell:
+    """A terminal in `folder` where our commands are on the path and the broker has another port."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder = folder
+        self.address = f"localhost:{port}"
+        commands = Path(sys.executable).parent
+        self._environment = {**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
+
+    def open(self, line: str) -> subprocess.Popen[str]:
+        """Run a line that goes on until it is stopped."""
+        return subprocess.Popen(
+            ["bash", "-c", f"exec {line}"],
+            cwd=self.folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, line: str) -> str:
+        done = subprocess.run(
+            ["bash", "-c", line.replace(ADDRESS, self.address)],
+            cwd=self.folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+
+class Tour:
+    """Takes the blocks of the README one after the other."""
+
+    def __init__(self, shell: Shell) -> None:
+        self.shell = shell
+        self._rest = iter(TOUR)
+        self.outputs: list[str] = []
+
+    def block(self, language: str) -> str:
+        found = next(self._rest)
+        assert found.language == language
+        return found.text
+
+    def lines(self) -> list[str]:
+        return [self.shell.run(line) for line in self.block("sh").splitlines()]
+
+
+@pytest.fixture
+def tour(tmp_path: Path) -> Iterator[Tour]:
+    """The tour after its first block: a broker that was started with the README's own line."""
+    port = free_port()
+    tour = Tour(Shell(tmp_path, port))
+    assert tour.block("sh").splitlines() == ["pip install .", "moldau dev"]
+    shown = tour.block("text").replace(ADDRESS, tour.shell.address)
+    broker = tour.shell.open(f"moldau dev --port {port}")
+    assert broker.stdout is not None
+    try:
+        seen = "".join(broker.stdout.readline() for _ in shown.splitlines())
+        assert seen == re.sub(r"/home/you/moldau(?=/data)", str(tmp_path), shown)
+        yield tour
+    finally:
+        broker.send_signal(signal.SIGINT)
+        assert broker.wait(30) == 0
+        broker.stdout.close()
+    assert (tmp_path / "data" / "orders-0").is_dir()
+
+
+def test_the_five_minute_tour(tour: Tour) -> None:
+    created, described = tour.lines()
+    assert created == "Created topic orders.\n"
+    assert "PartitionCount: 3" in described
+
+    _, consumed, offsets = tour.lines()
+    assert sorted(consumed.splitlines()) == ["alice\tbook", "alice\tchair", "dave\tlamp"]
+    assert consumed.index("book") < consumed.index("chair")
+    assert offsets == tour.block("text")
+
+    altered, described = tour.lines()
+    assert altered == "Completed updating config for topic orders.\n"
+    assert "cleanup.policy=compact" in described
+
+    (tour.shell.folder / "tour.py").write_text(tour.block("python").replace(ADDRESS, tour.shell.address))
+    printed = tour.shell.run(f"{sys.executable} tour.py").splitlines()
+    assert printed[-1].endswith("b'carol' b'desk'")
+    assert len(printed) <= 4
+
+    assert "`moldau doctor localhost:9092`" in section("README.md", "A five-minute tour")
+    assert "Clients on this machine can use this cluster." in tour.shell.run(f"moldau doctor {ADDRESS}")
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert f"Moldau {moldau.__version__} is ready." in TOUR[1].text
+    assert f'version = "{moldau.__version__}"' in (ROOT / "pyproject.toml").read_text()
+    assert f"## {moldau.__version__} " in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_example_for_tests(tmp_path: Path) -> None:
+    """Of the README and of docs/TESTING.md; `run_pipeline` is the reader's own code."""
+    texts = [section("README.md", "In your tests"), (ROOT / "docs" / "TESTING.md").read_text()]
+    examples = [block.text for text in texts for block in blocks(text, "python")]
+    assert len(examples) >= 3
+    for number, example in enumerate(examples):
+        own_code = "def run_pipeline(bootstrap_servers): assert bootstrap_servers\n"
+        (tmp_path / f"test_example_{number}.py").write_text(own_code + example)
+    done = run_pytest(tmp_path, "-q")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{sum(text.count('def test_') for text in examples)} passed" in done.stdout
+
+
+def test_with_your_own_properties_file(tmp_path: Path) -> None:
+    [commands] = blocks(section("README.md", "With your own properties file"), "sh")
+    formatting, start, stop = commands.text.splitlines()
+    operator = Operator(tmp_path)
+    shell = Shell(tmp_path, operator.port)
+    assert "Formatting" in shell.run(formatting)
+    node = shell.open(start)
+    assert node.stdout is not None
+    try:
+        eventually(operator.ready, timeout=30, what="the port is open")
+        # Only our own node: others may run on this machine.
+        shell.run(f"{stop} --node-id {operator.node_id}")
+        assert "is ready" in node.stdout.read()
+        assert node.wait(30) == 0
+    finally:
+        node.stdout.close()
+        operator.stop()
+
+
+def test_documents_name_files_that_exist() -> None:
+    for document in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name} names {target}"

@@ -1,0 +1,258 @@
+"""docs/COMPATIBILITY.md, made from the table of APIs; `python -m moldau.cli.compatibility` prints it.
+
+What is served comes from the table that the node itself announces. What is not served must have its reason
+here, and a test compares the document with the file, so neither can grow old unseen. Every intended
+difference to Apache Kafka is in `DIFFERENCES`; any other is a bug.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from moldau.protocol.apis import APIS, Api
+from moldau.server.apis import ServedApi, served_apis
+from moldau.server.roles import BROKER, CONTROLLER
+
+_INTRODUCTION = """\
+# Compatibility
+
+Moldau speaks the protocol of Apache Kafka 4.3. This page lists the APIs and versions it serves, the clients
+it is checked with, what it does not serve yet and why, and every known difference. It is printed by
+`python -m moldau.cli.compatibility` from the table that the node itself uses, and a test keeps it current.
+`kafka-broker-api-versions` shows the same of a running node.
+"""
+
+_CLIENTS = """\
+## Clients and tools
+
+Each is run unchanged against a node that it knows only by its address.
+
+| client | checked by |
+|---|---|
+| confluent-kafka (librdkafka) | `make test` |
+| kafka-python | `make test` |
+| aiokafka | `make test` |
+| kcat | `make test`, where it is installed |
+| Kafka's Java client, 3.9 and 4.x | `make interop` |
+| Kafka's own Java tools | `make interop` |
+| franz-go | `make interop` |
+
+Producing (all codecs, idempotent by default), consuming by assignment, offsets by position and time, topics
+and configurations: all that a client does without groups and transactions.
+"""
+
+
+class Reason(NamedTuple):
+    why: str
+    keys: tuple[int, ...]
+
+
+NOT_SERVED = (
+    Reason(
+        "Consumer groups are not there yet; consume by assignment.",
+        (8, 9, 10, 11, 12, 13, 14, 15, 16, 42, 47),
+    ),
+    Reason(
+        "The newer group protocols (consumer, share, streams) are not there yet.",
+        (68, 69, *range(76, 80), *range(83, 93)),
+    ),
+    Reason("Transactions are not there yet; idempotent producing is.", (24, 25, 26, 27, 28, 65, 66)),
+    Reason(
+        "There is one node: replication, elections and the quorum's own traffic have no second party.",
+        (52, 53, 54, 56, 59, 62, 63, 67, 70, 73, 80, 81, 82),
+    ),
+    Reason(
+        "Logins are not there yet, and requests are not forwarded in envelopes.",
+        (17, 36, 38, 39, 40, 41, 50, 51, 58),
+    ),
+    Reason(
+        "Clients' telemetry needs a receiver; Apache Kafka does not announce it without one either.", (71, 72)
+    ),
+)
+
+class Difference(NamedTuple):
+    what: str
+    why: str
+
+
+DIFFERENCES: dict[str, tuple[Difference, ...]] = {
+    "Producing and fetching": (
+        Difference(
+            "A batch whose header is consistent (magic, length, CRC, counts, timestamps) is stored as it "
+            "came; records inside that disagree with it are found only where records are parsed anyway: "
+            "compacted topics, recompression, the cleaner. Apache Kafka looks at every record.",
+            "A batch is opaque between producer and consumer: nothing on that way costs per record.",
+        ),
+        Difference(
+            "`max.connections`: a connection above the limit is accepted and waits, unread, until another "
+            "one ends. For one on the inter-broker listener Apache Kafka closes the connection of another "
+            "listener that was idle longest.",
+            "No connection in use is ever cut off.",
+        ),
+        Difference(
+            "Quotas are kept and described, and not enforced: no answer is delayed, and no throttle time "
+            "reported.",
+            "Not there yet.",
+        ),
+        Difference(
+            "A producer with a transactional id gets UNSUPPORTED_VERSION; transactional batches are "
+            "refused.",
+            "Transactions are not there yet, and must not seem to be.",
+        ),
+    ),
+    "Topics and metadata": (
+        Difference(
+            "Metadata for a topic that is created by asking for it comes with the topic. Apache Kafka "
+            "answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION first, and the client asks again.",
+            "The answer waits for the creation, which takes a few milliseconds.",
+        ),
+        Difference(
+            "A new topic can be written to as soon as CreateTopics is answered, a deleted one is unknown "
+            "at once.",
+            "The node applies a change before it answers.",
+        ),
+        Difference(
+            "CreatePartitions to more than 10,000 partitions in one request is POLICY_VIOLATION, as "
+            "CreateTopics is in both.",
+            "One request must not keep the node busy for minutes.",
+        ),
+        Difference(
+            "`kafka-storage format` leaves the features that are not served at level 0: group, share, "
+            "streams and transaction versions. Levels asked for with `--feature` are written as asked.",
+            "Clients choose their protocols by these levels.",
+        ),
+        Difference(
+            "Quotas by `ip` take addresses; a host name is refused instead of being looked up.",
+            "The controller decides without any I/O.",
+        ),
+    ),
+    "Starting, crashing, full disks": (
+        Difference(
+            "A node that was killed serves again as soon as its logs are recovered. Apache Kafka waits "
+            "until the session of the broker's former life has timed out (`broker.session.timeout.ms`).",
+            "The folder's lock proves that the former process is gone.",
+        ),
+        Difference(
+            "A damaged metadata log stops the start with a sentence naming file and position, unless the "
+            "damage is an unfinished write at its end. Apache Kafka cuts the log at the first bad batch.",
+            "What is behind the damage was committed; losing topics silently is worse than not starting.",
+        ),
+        Difference(
+            "A log directory that was full works again when there is room. Apache Kafka takes it offline "
+            "until a restart.",
+            "The write that did not fit is cut off, so nothing is wrong with the log.",
+        ),
+        Difference(
+            "Damage in a closed segment is also looked for in the background, not only by readers and the "
+            "cleaner.",
+            "It is better found before it is needed.",
+        ),
+        Difference(
+            "SSL and SASL listeners, an authorizer, tiered storage, and ACLs already in the folder stop "
+            "the start.",
+            "Ignoring them would be unsafe.",
+        ),
+        Difference(
+            "Settings that only the Java implementation has a use for, such as `num.network.threads` and "
+            "`num.io.threads`, are accepted and described, and have no effect.",
+            "The same properties file starts both.",
+        ),
+    ),
+    "Retention and compaction": (
+        Difference(
+            "Topics with `compact,delete` lose old segments at `log.retention.check.interval.ms`, as "
+            "those with `delete` do. In Apache Kafka the cleaner's threads do it, when they come by.",
+            "Retention does not depend on the cleaner.",
+        ),
+        Difference(
+            "Compaction runs in a process of its own that ends when there is nothing to do.",
+            "The broker's process goes on serving meanwhile.",
+        ),
+    ),
+    "Tools": (
+        Difference(
+            "`--help` goes to standard output and ends with 0; Apache Kafka's goes to standard error and "
+            "ends with 1.",
+            "Asking for help is not a mistake.",
+        ),
+        Difference(
+            "A mistake on the command line is one sentence and a hint instead of the whole help.",
+            "The sentence is what one is looking for.",
+        ),
+        Difference(
+            "`kafka-server-start -daemon` ends when the node is ready, and with 1 and the reason when it "
+            "is not.",
+            "Scripts need not wait and look themselves.",
+        ),
+        Difference(
+            "`kafka-server-stop` stops Moldau's nodes only, not those of Apache Kafka.",
+            "Both may run on one machine.",
+        ),
+    ),
+}
+
+
+def document() -> str:
+    """The whole page."""
+    parts = [_INTRODUCTION, *_served(), _CLIENTS, *_not_served(), *_differences()]
+    return "\n".join(parts)
+
+
+def unexplained() -> list[Api]:
+    """APIs that are neither served nor have a reason for it; there must be none."""
+    known = {key for reason in NOT_SERVED for key in reason.keys} | set(served_apis(BROKER))
+    return [api for key, api in APIS.items() if key not in known]
+
+
+def _served() -> Iterator[str]:
+    yield "## APIs served to clients\n"
+    yield _table(served_apis(BROKER).values())
+    yield (
+        "Produce is announced from version 0 on, as Apache Kafka does, because librdkafka compresses only
+"
+        "then; 0 to 2 are refused.
+"
+    )
+    yield "## APIs served on the controller's listener\n"
+    yield _table(served_apis(CONTROLLER).values())
+
+
+def _table(apis: Iterable[ServedApi]) -> str:
+    rows = ["| key | API | versions | |", "|---:|---|---|---|"]
+    for served in sorted(apis, key=lambda each: each.api.key):
+        api = served.api
+        note = f"{api.max_version} is unstable in 4.3 and left out" if api.latest_unstable else ""
+        rows.append(
+            f"| {api.key} | {api.name} | {_versions(served.min_version, served.max_version)} | {note} |"
+        )
+    return "\n".join(rows) + "\n"
+
+
+def _versions(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def _not_served() -> Iterator[str]:
+    yield "## APIs not served yet\n\nThey are not announced, so clients do not try them.\n"
+    rows = ["| APIs | why |", "|---|---|"]
+    for reason in NOT_SERVED:
+        names = ", ".join(f"{APIS[key].name} ({key})" for key in sorted(reason.keys))
+        rows.append(f"| {names} | {reason.why} |")
+    yield "\n".join(rows) + "\n"
+    yield "Fetch on the controller's listener is for other members of the quorum; it comes with the cluster.\n"
+
+
+def _differences() -> Iterator[str]:
+    yield "## Known differences to Apache Kafka 4.3
+"
+    yield "What is not listed here and differs is a bug; please report it.
+"
+    for area, differences in DIFFERENCES.items():
+        lines = [f"### {area}\n", *(f"- {each.what} *{each.why}*" for each in differences)]
+        yield "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(document())

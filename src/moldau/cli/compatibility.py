@@ -72,6 +72,7 @@ NOT_SERVED = (
     ),
 )
 
+
 class Difference(NamedTuple):
     what: str
     why: str
@@ -97,8 +98,7 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "Not there yet.",
         ),
         Difference(
-            "A producer with a transactional id gets UNSUPPORTED_VERSION; transactional batches are "
-            "refused.",
+            "A producer with a transactional id gets UNSUPPORTED_VERSION; transactional batches are refused.",
             "Transactions are not there yet, and must not seem to be.",
         ),
     ),
@@ -210,10 +210,8 @@ def _served() -> Iterator[str]:
     yield "## APIs served to clients\n"
     yield _table(served_apis(BROKER).values())
     yield (
-        "Produce is announced from version 0 on, as Apache Kafka does, because librdkafka compresses only
-"
-        "then; 0 to 2 are refused.
-"
+        "Produce is announced from version 0 on, as Apache Kafka does, because librdkafka compresses only\n"
+        "then; 0 to 2 are refused.\n"
     )
     yield "## APIs served on the controller's listener\n"
     yield _table(served_apis(CONTROLLER).values())
@@ -241,14 +239,12 @@ def _not_served() -> Iterator[str]:
         names = ", ".join(f"{APIS[key].name} ({key})" for key in sorted(reason.keys))
         rows.append(f"| {names} | {reason.why} |")
     yield "\n".join(rows) + "\n"
-    yield "Fetch on the controller's listener is for other members of the quorum; it comes with the cluster.\n"
+    yield "Fetch on the controller's listener is for other members of a quorum; it comes with the cluster.\n"
 
 
 def _differences() -> Iterator[str]:
-    yield "## Known differences to Apache Kafka 4.3
-"
-    yield "What is not listed here and differs is a bug; please report it.
-"
+    yield "## Known differences to Apache Kafka 4.3\n"
+    yield "What is not listed here and differs is a bug; please report it.\n"
     for area, differences in DIFFERENCES.items():
         lines = [f"### {area}\n", *(f"- {each.what} *{each.why}*" for each in differences)]
         yield "\n".join(lines) + "\n"

@@ -56,10 +56,14 @@ class ConnectionLimits:
         self.per_ip[connection.peer_host] -= 1
         if not self.per_ip[connection.peer_host]:
             del self.per_ip[connection.peer_host]
+        if connection in self.waiting:
+            self.waiting.remove(connection)
+        self.let_in()
+
+    def let_in(self) -> None:
+        """Serve those who wait, as far as there is room; also when the limit itself has been raised."""
         while self.waiting and len(self.open) - len(self.waiting) < self.max_connections:
-            waiting = self.waiting.popleft()
-            if waiting in self.open:
-                waiting.release()
+            self.waiting.popleft().release()
 
     def unsent_bytes(self) -> int:
         """What lies in memory because peers do not read."""

@@ -4,7 +4,7 @@ A session remembers for every partition what the client asked and what it was la
 answer holds only partitions with records, an error, or other watermarks than last time. Partitions that
 returned records move to the end, so that a full answer starves nobody. The cache is bounded by
 `max.incremental.fetch.session.cache.slots`; a session may be evicted when it was idle for
-`min_eviction_ms` or is smaller than the one that wants in.
+`min_eviction_ms`, or when it is as old as that and smaller than the one that wants in.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class FetchSession:
     uses_topic_ids: bool
     partitions: dict[SessionKey, SessionPartition]
     epoch: int
+    created_ms: int
     last_used_ms: int
     incremental: bool = False
 
@@ -128,7 +129,7 @@ class FetchSessionCache:
     ) -> FetchSession:
         now = self.clock.time_ms()
         wanted = {key: SessionPartition(partition) for key, partition in partitions}
-        session = FetchSession(INVALID_SESSION_ID, uses_topic_ids, wanted, 1, now)
+        session = FetchSession(INVALID_SESSION_ID, uses_topic_ids, wanted, 1, now, now)
         if keep and self._make_room(len(wanted), now):
             session.id = self._free_id()
             self.sessions[session.id] = session
@@ -139,12 +140,13 @@ class FetchSessionCache:
             return True
         if not self.sessions:
             return False
-        oldest = min(self.sessions.values(), key=lambda session: session.last_used_ms)
-        smallest = min(self.sessions.values(), key=lambda session: len(session.partitions))
-        if now - oldest.last_used_ms > self.min_eviction_ms:
-            del self.sessions[oldest.id]
+        idle = min(self.sessions.values(), key=lambda session: session.last_used_ms)
+        if now - idle.last_used_ms > self.min_eviction_ms:
+            del self.sessions[idle.id]
             return True
-        if len(smallest.partitions) < size and now - smallest.last_used_ms > self.min_eviction_ms:
+        old = [each for each in self.sessions.values() if now - each.created_ms > self.min_eviction_ms]
+        smallest = min(old, key=lambda session: len(session.partitions), default=None)
+        if smallest is not None and len(smallest.partitions) < size:
             del self.sessions[smallest.id]
             return True
         return False

@@ -110,6 +110,8 @@ class SegmentReader:
         if len(data) < first.size_in_bytes:
             data = self._fetch(file, room, start, blocking)
         data = data[:room]
+        if len(data) < first.size_in_bytes:
+            raise damaged(file.path, start, f"the file should have {size} bytes, but ends inside this batch")
         if upper_bound is None and start + len(data) == size and self._is_verified(start, size, blocking):
             length, next_offset = len(data), end_offset
         else:
@@ -129,6 +131,8 @@ class SegmentReader:
         while size - position >= BATCH_HEADER_SIZE:
             wanted = min(max(max_bytes, BATCH_HEADER_SIZE) + ahead, size - position)
             data = self._fetch(file, wanted, position, blocking)
+            if len(data) < BATCH_HEADER_SIZE:
+                raise damaged(file.path, position, f"the file should have {size} bytes, but ends here")
             here = 0
             while len(data) - here >= BATCH_HEADER_SIZE:
                 header = _header_at(file.path, data, here, position)

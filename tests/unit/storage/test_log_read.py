@@ -224,3 +224,16 @@ def test_searches_survive_a_restart(tmp_path: Path) -> None:
         log = folder.open(clean_shutdown=clean)
         assert log.offset_for_timestamp(NOW + 3333) == (NOW + 3400, 340, 0)
         assert log.offset_of_max_timestamp() == (NOW + 4900, 490, 0)
+
+
+@pytest.mark.parametrize("left", [0, 30, 100])
+def test_a_file_that_lost_its_end_is_an_error_and_not_a_wait(tmp_path: Path, left: int) -> None:
+    """Somebody cut a file under our feet: reading there must end, with an error that says so."""
+    folder = Folder(tmp_path)
+    log = folder.open()
+    fill(log, 20, value=b"v" * 200)
+    third = 3 * headers(log)[0].size_in_bytes
+    (folder.path / "00000000000000000000.log").open("r+b").truncate(third + left)
+    with pytest.raises(KafkaError) as refusal:
+        log.read(30, 10_000, upper_bound=log.log_end_offset, blocking=True)
+    assert refusal.value.code == ErrorCode.CORRUPT_MESSAGE

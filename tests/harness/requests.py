@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.harness.batches import batch
 from tests.harness.waiting import eventually
 from tests.harness.wire import Wire
 
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 PRODUCE_VERSION = 12
 FETCH_VERSION = 12
 METADATA_VERSION = 12
@@ -82,6 +84,21 @@ def metadata_of(bootstrap: str, topic: str, *, create: bool = False) -> Any:
     request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=create)
     with Wire(bootstrap) as wire:
         return wire.call(request, METADATA_VERSION).topics[0]
+
+
+def stored_codecs(bootstrap: str, topic: str) -> set[str]:
+    """The codecs of the batches as they lie in partition 0; a client may not do what it was asked to."""
+    codecs: set[str] = set()
+    offset = 0
+    while records := fetch(bootstrap, topic, offset).records:
+        data, position = bytes(records), 0
+        while position + 61 <= len(data):
+            base_offset, length = struct.unpack_from(">qi", data, position)
+            attributes, last_offset_delta = struct.unpack_from(">hi", data, position + 21)
+            codecs.add(CODECS[attributes & 7])
+            offset = base_offset + last_offset_delta + 1
+            position += 12 + length
+    return codecs
 
 
 def assert_serves(bootstrap: str, topic: str) -> None:

@@ -14,6 +14,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import MessageSizeTooLargeError, OffsetOutOfRangeError, UnknownError
 
+from tests.harness.requests import stored_codecs
+
 T = TypeVar("T")
 
 
@@ -70,6 +72,7 @@ def test_every_codec_brings_records_back_as_they_were_sent(
         assert (record.offset, record.timestamp, record.timestamp_type) == (n, now + n, 0)
         assert (record.key, record.value) == (f"key-{n}".encode(), f"value {n} ".encode() * 20)
         assert list(record.headers) == [("n", str(n).encode())]
+    assert stored_codecs(bootstrap, topic) == {codec or "none"}
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])

@@ -24,7 +24,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic
 
-CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+from tests.harness.requests import CODECS, stored_codecs
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +119,7 @@ def test_every_codec_brings_records_back_as_they_were_sent(
         assert message.value() == record["value"].encode()
         assert message.headers() == record["headers"]
         assert message.timestamp() == (TIMESTAMP_CREATE_TIME, record["timestamp"])
+    assert stored_codecs(bootstrap, topic) == {codec}
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
@@ -130,6 +131,7 @@ def test_a_topic_with_a_codec_of_its_own_is_recompressed(
     producer = new_producer(bootstrap, **{"compression.type": "none" if codec != "uncompressed" else "lz4"})
     produce(producer, topic, [{"value": value, "key": b"k"} for value in sent])
     assert [message.value() for message in consume(consumer, from_start(topic), 300)] == sent
+    assert stored_codecs(bootstrap, topic) == {codec.replace("uncompressed", "none")}
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])

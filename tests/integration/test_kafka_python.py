@@ -17,6 +17,7 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
+from tests.harness.requests import stored_codecs
 from tests.harness.waiting import eventually
 
 CODECS = {None: None, "gzip": None, "snappy": "snappy", "lz4": "lz4", "zstd": "zstandard"}
@@ -80,6 +81,7 @@ def poll(consumer: KafkaConsumer, count: int) -> list[Any]:
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_codec_brings_records_back_as_they_were_sent(
     codec: str | None,
+    bootstrap: str,
     topic: str,
     create: Callable[..., None],
     new_producer: Callable[..., KafkaProducer],
@@ -102,6 +104,7 @@ def test_every_codec_brings_records_back_as_they_were_sent(
         assert (record.offset, record.timestamp, record.timestamp_type) == (n, now + n, 0)
         assert (record.key, record.value) == (f"key-{n}".encode(), f"value {n} ".encode() * 20)
         assert list(record.headers) == [("n", str(n).encode()), ("empty", b"")]
+    assert stored_codecs(bootstrap, topic) == {codec or "none"}
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])

@@ -11,6 +11,8 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.harness.requests import stored_codecs
+
 pytestmark = pytest.mark.skipif(
     shutil.which("kcat") is None, reason="kcat is not installed (apt install kcat)"
 )
@@ -42,11 +44,14 @@ def create(bootstrap: str) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_lines_in_and_lines_out(codec: str, kcat: Kcat, topic: str, create: Callable[..., None]) -> None:
+def test_lines_in_and_lines_out(
+    codec: str, kcat: Kcat, bootstrap: str, topic: str, create: Callable[..., None]
+) -> None:
     create(topic)
     lines = "".join(f"line {n} with some more words\n" for n in range(500))
     kcat("-P", "-t", topic, "-p", "0", "-z", codec, stdin=lines)
     assert kcat("-C", "-t", topic, "-p", "0", "-o", "beginning", "-e", "-q") == lines
+    assert stored_codecs(bootstrap, topic) == {codec}
 
 
 def test_keys_headers_nulls_and_timestamps(kcat: Kcat, topic: str, create: Callable[..., None]) -> None:

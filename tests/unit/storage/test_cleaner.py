@@ -487,7 +487,7 @@ steps = st.lists(
 
 
 @settings(max_examples=60, deadline=None)
-@given(steps, st.sampled_from([150, 400, 10**6]), st.sampled_from([25 * 5, 10**6]))
+@given(steps, st.sampled_from([300, 600, 10**6]), st.sampled_from([25 * 5, 10**6]))
 def test_any_history_compacts_to_its_last_values(history: list[Any], segment_bytes: int, memory: int) -> None:
     async def scenario(folder: Path) -> None:
         world = World(folder)

@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# What is installed: the broker and its tools; on top of it what the tests need.
+BROKER := $(VENV)/.broker
 STAMP  := $(VENV)/.installed
 
 .PHONY: help up test lint interop bench clean
@@ -13,13 +16,19 @@ help:
 	@echo "make bench    measure Moldau, beside Apache Kafka where Maven is there"
 	@echo "make clean    remove the virtual environment and caches"
 
-$(STAMP): pyproject.toml
+$(BROKER): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Moldau needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...")'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "The venv module is missing; on Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); echo "Python's venv module is missing or incomplete; on Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
+	@echo "Installing Moldau into $(VENV) (once) ..."
+	@$(PIP) --editable .
+	@touch $(BROKER)
+
+$(STAMP): $(BROKER)
+	@echo "Installing what the tests need into $(VENV) (once) ..."
+	@$(PIP) --editable ".[dev]"
 	@touch $(STAMP)
 
-up: $(STAMP)
+up: $(BROKER)
 	@exec $(BIN)/moldau dev
 
 lint: $(STAMP)

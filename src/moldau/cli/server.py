@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -122,8 +123,15 @@ def _what_to_do(error: Exception, port: int, data: str) -> str:
         return str(error)
     return (
         f"Port {port} is in use. Is another broker running? Stop it, or choose another port: "
-        f"moldau dev --port {port + 10} --data {data}-{port + 10}"
+        f"{_own_name()} dev --port {port + 10} --data {data}-{port + 10}"
     )
+
+
+def _own_name() -> str:
+    """How to call `moldau` again from here: it may not be on the path."""
+    if shutil.which("moldau") is not None:
+        return "moldau"
+    return "python -m moldau" if sys.argv[0].endswith("__main__.py") else sys.argv[0]
 
 
 def dev_properties(port: int, folder: Path) -> dict[str, str]:

@@ -1,0 +1,115 @@
+"""One broker that is asked; every answer is written down under a label."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from moldau.protocol.schema import Message
+from tests.harness.batches import batch
+from tests.harness.waiting import eventually
+from tests.harness.wire import Wire
+from tests.interop.differential.normal import Normal
+
+CLOSED = "the connection is closed"
+NO_ANSWER = "no answer within seconds"
+_PATIENCE_SECONDS = 10
+#: When the records of the scenes were made: a fixed time, so that both brokers store the same bytes.
+TIME = 1_700_000_000_000
+
+
+class Broker:
+    """`run` is a word for the names of topics that no other run uses."""
+
+    def __init__(self, port: int, controller_port: int, run: str) -> None:
+        self.run = run
+        self.transcript: list[tuple[str, Any]] = []
+        self.topic_ids: dict[str, bytes] = {}
+        self._names: dict[bytes, str] = {}
+        self._ports = {False: port, True: controller_port}
+        self._normal = Normal(self._names, {port: "the broker", controller_port: "the controller"})
+        self._wires: dict[bool, Wire] = {}
+
+    def ask(self, label: str, request: Message, version: int, *, controller: bool = False) -> Any:
+        """Send, write the answer down, and give it back; a string says why there is none."""
+        answer = self.call(request, version, controller=controller)
+        self.note(label, answer)
+        return answer
+
+    def call(self, request: Message, version: int, *, controller: bool = False) -> Any:
+        """The same without writing it down."""
+        try:
+            return self.wire(controller).call(request, version)
+        except (ConnectionError, TimeoutError) as error:
+            self._hang_up(controller)
+            return NO_ANSWER if isinstance(error, TimeoutError) else CLOSED
+
+    def note(self, label: str, answer: Any) -> None:
+        self.transcript.append((label, self._normal(answer)))
+
+    def raw(self, label: str, api_key: int, version: int, body: bytes) -> bytes | None:
+        """Send any bytes behind a request header 1; the frame that comes back."""
+        with Wire(f"127.0.0.1:{self._ports[False]}") as wire:
+            wire.send_frame(struct.pack(">hhih", api_key, version, 7, -1) + body)
+            frame = wire.read_frame()
+        self.note(label, CLOSED if frame is None else "an answer")
+        return frame
+
+    def wire(self, controller: bool = False) -> Wire:
+        if controller not in self._wires:
+            self._wires[controller] = Wire(f"127.0.0.1:{self._ports[controller]}", timeout=_PATIENCE_SECONDS)
+        return self._wires[controller]
+
+    def _hang_up(self, controller: bool) -> None:
+        self._wires.pop(controller).close()
+
+    def close(self) -> None:
+        for controller in list(self._wires):
+            self._hang_up(controller)
+
+    # What scenes need before they begin.
+
+    def name(self, name: str) -> str:
+        return f"{name}-{self.run}"
+
+    def topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        """Create a topic and come back when all its partitions are served; its name in this run."""
+        name = self.name(name)
+        settings = {"retention.ms": "-1", **(config or {})}
+        configs = [CreatableTopicConfig(name=key, value=value) for key, value in settings.items()]
+        new = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
+        created = self.call(CreateTopicsRequest(topics=[new], timeout_ms=20_000), 7).topics[0]
+        if created.error_code != 0:
+            raise AssertionError(f"{name} was not created: {created!r}")
+        self.knows(name, created.topic_id)
+        eventually(lambda: self._served(name, partitions), what=f"{name} is served")
+        return name
+
+    def knows(self, name: str, topic_id: bytes) -> None:
+        self.topic_ids[name] = topic_id
+        self._names[topic_id] = name
+
+    def _served(self, name: str, partitions: int) -> bool:
+        asked = [ListOffsetsPartition(partition_index=n, timestamp=-1) for n in range(partitions)]
+        topic = ListOffsetsTopic(name=name, partitions=asked)
+        answer = self.call(ListOffsetsRequest(replica_id=-1, topics=[topic]), 6)
+        return all(partition.error_code == 0 for partition in answer.topics[0].partitions)
+
+    def fill(self, topic: str, count: int = 3, *, partition: int = 0, records: int = 2) -> None:
+        """`count` batches with `records` records each, a second apart."""
+        for number in range(count):
+            data = batch([(b"k", b"v%d" % n) for n in range(records)], timestamp=TIME + 1000 * number)
+            self.put(topic, data, partition=partition)
+
+    def put(self, topic: str, data: bytes, *, partition: int = 0) -> None:
+        part = PartitionProduceData(index=partition, records=memoryview(data))
+        request = ProduceRequest(
+            acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[part])]
+        )
+        answer = self.call(request, 12).responses[0].partition_responses[0]
+        if answer.error_code != 0:
+            raise AssertionError(f"records for {topic} were refused: {answer!r}")

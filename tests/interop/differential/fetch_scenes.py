@@ -1,0 +1,256 @@
+"""Fetch, ListOffsets, OffsetForLeaderEpoch: reading, with sessions and without, in every version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from moldau.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from moldau.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    ReplicaState,
+)
+from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from moldau.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from tests.harness.batches import batch
+from tests.interop.differential.broker import TIME, Broker
+
+VERSIONS = range(4, 19)
+UNKNOWN_ID = bytes(range(16))
+PLENTY = 1 << 20
+
+
+def part(partition: int = 0, offset: int = 0, **fields: Any) -> FetchPartition:
+    fields.setdefault("partition_max_bytes", PLENTY)
+    return FetchPartition(partition=partition, fetch_offset=offset, **fields)
+
+
+def fetch(*topics: FetchTopic, **fields: Any) -> FetchRequest:
+    fields.setdefault("min_bytes", 0)
+    return FetchRequest(topics=list(topics), **fields)
+
+
+def of(broker: Broker, topic: str, *parts: FetchPartition) -> FetchTopic:
+    return FetchTopic(topic=topic, topic_id=broker.topic_ids.get(topic, UNKNOWN_ID), partitions=list(parts))
+
+
+def every_version(broker: Broker) -> None:
+    topic = broker.topic("fetch", 2)
+    broker.fill(topic, 3)
+    for version in VERSIONS:
+        _in_version(broker, version, topic)
+
+
+def _in_version(broker: Broker, version: int, topic: str) -> None:
+    def say(label: str, asked: FetchRequest) -> None:
+        broker.ask(f"v{version} {label}", asked, version)
+
+    for offset in (0, 1, 3, 5, 6, 7, 100, -1, -2):
+        say(f"offset {offset}", fetch(of(broker, topic, part(0, offset))))
+    say("read committed", fetch(of(broker, topic, part()), isolation_level=1))
+    say("an isolation level nobody knows", fetch(of(broker, topic, part()), isolation_level=5))
+    say("unknown topic", fetch(of(broker, "nobody", part())))
+    say("unknown partition", fetch(of(broker, topic, part(), part(9))))
+    say("negative partition", fetch(of(broker, topic, part(-1))))
+    say("the same twice", fetch(of(broker, topic, part(0, 0), part(0, 4))))
+    say("the same topic twice", fetch(of(broker, topic, part(0)), of(broker, topic, part(1))))
+    say("no topics", fetch())
+    say("zero id or no name", fetch(FetchTopic(partitions=[part()])))
+    if version >= 9:
+        for epoch in (0, 1, 7):
+            asked = part(0, 0, current_leader_epoch=epoch)
+            say(f"current leader epoch {epoch}", fetch(of(broker, topic, asked)))
+    if version >= 12:
+        for epoch in (0, 1, 7):
+            for offset in (3, 6, 9):
+                asked = part(0, offset, last_fetched_epoch=epoch)
+                say(f"last fetched epoch {epoch} at {offset}", fetch(of(broker, topic, asked)))
+
+
+def limits(broker: Broker) -> None:
+    topic = broker.topic("limits", 3)
+    for partition in range(3):
+        broker.fill(topic, 3, partition=partition)
+    size = len(batch([(b"k", b"v0"), (b"k", b"v1")]))
+    parts = [part(n) for n in range(3)]
+    for most in (0, 1, size, size + 1, 2 * size, 3 * size, 4 * size, -1):
+        broker.ask(f"max bytes {most}", fetch(of(broker, topic, *parts), max_bytes=most), 12)
+        small = [part(n, partition_max_bytes=most) for n in range(3)]
+        broker.ask(f"partition max bytes {most}", fetch(of(broker, topic, *small)), 12)
+    for least in (-1, 0, 1, size, 10 * size):
+        asked = fetch(of(broker, topic, *parts), min_bytes=least, max_wait_ms=100)
+        broker.ask(f"min bytes {least}", asked, 12)
+        asked = fetch(of(broker, topic, part(0, 6)), min_bytes=least, max_wait_ms=100)
+        broker.ask(f"min bytes {least} at the end", asked, 12)
+
+
+def out_of_range(broker: Broker) -> None:
+    topic = broker.topic("range")
+    broker.fill(topic, 4)
+    cut = DeleteRecordsPartition(partition_index=0, offset=3)
+    broker.ask("delete", DeleteRecordsRequest(
+        topics=[DeleteRecordsTopic(name=topic, partitions=[cut])], timeout_ms=5000
+    ), 2)  # fmt: skip
+    for version in (4, 5, 11, 12, 13, 18):
+        for offset in (0, 2, 3, 4, 7, 8, 9):
+            asked = fetch(of(broker, topic, part(0, offset)), max_wait_ms=50, min_bytes=1)
+            broker.ask(f"v{version} offset {offset}", asked, version)
+
+
+def sessions(broker: Broker) -> None:
+    topic = broker.topic("session", 3)
+    other = broker.topic("session-other")
+    broker.fill(topic, 2)
+    for version in (7, 11, 12, 13, 16, 18):
+        _session(broker, version, topic, other)
+
+
+def _session(broker: Broker, version: int, topic: str, other: str) -> None:
+    session = 0
+
+    def say(
+        label: str, *topics: FetchTopic, epoch: int, forget: Sequence[tuple[str, int]] = (), **fields: Any
+    ) -> Any:
+        forgotten = [
+            ForgottenTopic(topic=name, topic_id=broker.topic_ids.get(name, UNKNOWN_ID), partitions=[index])
+            for name, index in forget
+        ]
+        fields.setdefault("session_id", session)
+        asked = fetch(*topics, session_epoch=epoch, forgotten_topics_data=forgotten, **fields)
+        return broker.ask(f"v{version} {label}", asked, version)
+
+    say("sessionless", of(broker, topic, part()), epoch=-1)
+    say("full and empty", epoch=0)
+    answer = say("full", of(broker, topic, part(0), part(1), part(2)), epoch=0)
+    session = answer.session_id
+    say("incremental, nothing new to ask", epoch=1)
+    say("incremental, moved on", of(broker, topic, part(0, 4)), epoch=2)
+    say("incremental, at the end", epoch=3)
+    broker.fill(topic, 1, partition=1)
+    say("incremental, something arrived", epoch=4)
+    say("incremental, still there", epoch=5)
+    say("incremental, read", of(broker, topic, part(1, _end(broker, topic, 1))), epoch=6)
+    say("wrong epoch", epoch=6)
+    say("an unknown partition joins", of(broker, topic, part(9)), epoch=7)
+    say("it is told again", epoch=8)
+    say("it is forgotten", epoch=9, forget=[(topic, 9)])
+    say("an unknown topic joins", of(broker, "nobody", part(0)), epoch=10)
+    say("it is told again", epoch=11)
+    say("it is forgotten", epoch=12, forget=[("nobody", 0)])
+    say("another topic joins", of(broker, other, part(0)), epoch=13)
+    say("out of range", of(broker, other, part(0, 100)), epoch=14)
+    say("out of range is told again", epoch=15)
+    say("forgotten and asked at once", of(broker, other, part(0)), epoch=16, forget=[(other, 0)])
+    say("what is left", epoch=17)
+    say("forget what is not there", epoch=18, forget=[(other, 7)])
+    say("all forgotten", epoch=19, forget=[(topic, 0), (topic, 1), (topic, 2), (other, 0)])
+    say("after all was forgotten", epoch=20)
+    answer = say("full again", of(broker, topic, part(0)), epoch=0)
+    session = answer.session_id
+    say("an epoch too far", epoch=5)
+    say("negative epoch", epoch=-3)
+    say("closed", of(broker, topic, part(0)), epoch=-1)
+    say("after the close", epoch=1)
+    say("an id nobody has", epoch=1, session_id=12345)
+    say("no id", epoch=1, session_id=0)
+    answer = say("a session over another", of(broker, topic, part(0)), epoch=0)
+    session = answer.session_id
+    say("full with the id", of(broker, topic, part(0)), epoch=0)
+    say("the former is gone", epoch=1)
+    answer = say("one for the other naming", of(broker, topic, part(0)), epoch=0)
+    session = answer.session_id
+    changed = fetch(of(broker, topic, part(0)), session_id=session, session_epoch=1)
+    broker.ask(f"v{version} the session in another version", changed, 13 if version < 13 else 12)
+    broker.ask(
+        f"v{version} closed in another version",
+        fetch(session_id=session, session_epoch=-1), 13 if version < 13 else 12,
+    )  # fmt: skip
+
+
+def _end(broker: Broker, topic: str, partition: int) -> int:
+    asked = ListOffsetsPartition(partition_index=partition, timestamp=-1)
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
+    return int(broker.call(request, 6).topics[0].partitions[0].offset)
+
+
+def as_a_replica(broker: Broker) -> None:
+    topic = broker.topic("replica")
+    broker.fill(topic, 1)
+    broker.ask("v12 replica 7", fetch(of(broker, topic, part()), replica_id=7), 12)
+    broker.ask("v12 a debugging consumer", fetch(of(broker, topic, part()), replica_id=-2), 12)
+    state = ReplicaState(replica_id=7, replica_epoch=1)
+    broker.ask("v17 replica 7", fetch(of(broker, topic, part()), replica_state=state), 17)
+    broker.ask("a rack", fetch(of(broker, topic, part()), rack_id="r"), 12)
+
+
+def offsets(broker: Broker) -> None:
+    topic = broker.topic("offsets", 2)
+    broker.fill(topic, 4)
+    broker.put(topic, batch(timestamp=TIME - 500))
+    stamps = (-1, -2, -3, -4, -5, -6, -7, 0, TIME - 1, TIME, TIME + 1, TIME + 1500, TIME + 3000, TIME + 3001)
+    for version in range(1, 12):
+        for isolation in (0, 1) if version >= 2 else (0,):
+            for stamp in stamps:
+                for index in (0, 1):
+                    asked = ListOffsetsPartition(partition_index=index, timestamp=stamp)
+                    label = f"v{version} isolation {isolation}, {stamp} of {index}"
+                    _list(broker, label, version, topic, asked, isolation=isolation)
+        for epoch in (0, 1, 5) if version >= 4 else ():
+            for stamp in (-1, -2, TIME):
+                asked = ListOffsetsPartition(partition_index=0, timestamp=stamp, current_leader_epoch=epoch)
+                _list(broker, f"v{version} epoch {epoch}, {stamp}", version, topic, asked)
+        first = ListOffsetsPartition(partition_index=0, timestamp=-1)
+        second = ListOffsetsPartition(partition_index=0, timestamp=-2)
+        _list(broker, f"v{version} the same twice", version, topic, first, second)
+        _list(broker, f"v{version} unknown topic", version, "nobody", first)
+        unknown = ListOffsetsPartition(partition_index=7, timestamp=-1)
+        _list(broker, f"v{version} unknown partition", version, topic, unknown)
+        _list(broker, f"v{version} a replica", version, topic, first, replica_id=7)
+        _list(broker, f"v{version} a debugging consumer", version, topic, first, replica_id=-2)
+
+
+def _list(
+    broker: Broker, label: str, version: int, topic: str, *asked: ListOffsetsPartition,
+    isolation: int = 0, replica_id: int = -1,
+) -> None:  # fmt: skip
+    topics = [ListOffsetsTopic(name=topic, partitions=list(asked))]
+    request = ListOffsetsRequest(replica_id=replica_id, isolation_level=isolation, topics=topics)
+    broker.ask(label, request, version)
+
+
+def leader_epochs(broker: Broker) -> None:
+    topic = broker.topic("epochs", 2)
+    broker.fill(topic, 2)
+    for version in (2, 3, 4):
+        for name, index in ((topic, 0), (topic, 1), (topic, 9), ("nobody", 0)):
+            for epoch in (-1, 0, 1, 9):
+                for current in (-1, 0, 1):
+                    asked = OffsetForLeaderPartition(
+                        partition=index, leader_epoch=epoch, current_leader_epoch=current
+                    )
+                    request = OffsetForLeaderEpochRequest(
+                        topics=[OffsetForLeaderTopic(topic=name, partitions=[asked])]
+                    )
+                    broker.ask(f"v{version} {index} epoch {epoch}, current {current}", request, version)
+
+
+SCENES = {
+    "fetch, every version": every_version,
+    "fetch, limits": limits,
+    "fetch, out of range": out_of_range,
+    "fetch, sessions": sessions,
+    "fetch, as a replica": as_a_replica,
+    "list offsets": offsets,
+    "offset for leader epoch": leader_epochs,
+}

@@ -87,6 +87,11 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "A batch is opaque between producer and consumer: nothing on that way costs per record.",
         ),
         Difference(
+            "A fetch brings whole batches. Apache Kafka fills the answer up with the beginning of the next "
+            "batch, which clients throw away.",
+            "It would be sent for nothing.",
+        ),
+        Difference(
             "`max.connections`: a connection above the limit is accepted and waits, unread, until another "
             "one ends. For one on the inter-broker listener Apache Kafka closes the connection of another "
             "listener that was idle longest.",
@@ -126,6 +131,41 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
         Difference(
             "Quotas by `ip` take addresses; a host name is refused instead of being looked up.",
             "The controller decides without any I/O.",
+        ),
+    ),
+    "Requests that make no sense": (
+        Difference(
+            "An error comes with a sentence, also where Apache Kafka sends a code alone (Produce, "
+            "DescribeProducers).",
+            "A person may read it.",
+        ),
+        Difference(
+            "A produce request without records (null) is INVALID_RECORD; Apache Kafka never answers it. An "
+            "unknown codec is UNSUPPORTED_COMPRESSION_TYPE; a batch that claims two gigabytes is "
+            "INVALID_RECORD; an isolation level that does not exist, or a topic without name and id, is "
+            "INVALID_REQUEST. Apache Kafka answers UNKNOWN_SERVER_ERROR to all of them.",
+            "The code says what is wrong.",
+        ),
+        Difference(
+            "Next to INVALID_RECORD the log start offset is always -1; Apache Kafka tells it in some cases.",
+            "No client looks at it.",
+        ),
+        Difference(
+            "A fetch with a negative limit is answered as one with the limit 0.",
+            "The first batch always comes.",
+        ),
+        Difference(
+            "A topic that asking for it cannot create, because its name collides with another, is "
+            "INVALID_TOPIC_EXCEPTION in Metadata instead of unknown.",
+            "The client need not ask until it gives up.",
+        ),
+        Difference(
+            "A bad topic name in DescribeTopicPartitions is that topic's error and not the whole request's.",
+            "The other topics are described.",
+        ),
+        Difference(
+            "An election of a type that does not exist is refused, also for no partitions.",
+            "It is wrong either way.",
         ),
     ),
     "Starting, crashing, full disks": (

@@ -207,6 +207,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._write(answer.parts)
             else:
                 self._slots.append(_Slot(answer.parts))
+                # It has to wait for its turn; the next large one must wait for it.
+                self._exclusive = sum(map(len, answer.parts)) > WRITE_HIGH_WATER
             return
         slot = _Slot(None)
         self._slots.append(slot)

@@ -1,4 +1,4 @@
-"""Connections over real sockets: order, overlap, back-pressure and limits, with a dispatcher made for the test."""
+"""Connections over real sockets: order, overlap, back-pressure, limits, with a dispatcher made for the test."""
 
 from __future__ import annotations
 
@@ -100,6 +100,23 @@ def test_a_request_that_waits_alone_holds_up_the_next() -> None:
             assert dispatcher.seen == [b"w1"]
             dispatcher.gate(b"w1").set()
             assert [await read_frame(reader), await read_frame(reader)] == [b"w1", b"e2"]
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_large_answers_do_not_pile_up_behind_one_that_waits() -> None:
+    async def scenario() -> None:
+        dispatcher = Scripted()
+        async with listening(dispatcher) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(framed(b"o1") + framed(b"b") * 10)
+            await until(lambda: len(dispatcher.seen) == 2)
+            await asyncio.sleep(0.02)
+            assert dispatcher.seen == [b"o1", b"b"]
+            dispatcher.gate(b"o1").set()
+            assert await read_frame(reader) == b"o1"
+            assert [len(await read_frame(reader)) for _ in range(10)] == [1_000_000] * 10
             writer.close()
 
     asyncio.run(scenario())

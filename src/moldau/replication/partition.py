@@ -121,6 +121,14 @@ class Partition:
         self._registration = None
         self._wake(0)
 
+    def take_log(self, log: Log) -> None:
+        """The log, when it could not be opened before, or now lies elsewhere."""
+        self.log = log
+        if self.is_leader:
+            if self.leader_epoch != log.leader_epochs.latest:
+                log.leader_epochs.assign(self.leader_epoch, log.log_end_offset)
+            self._advance_high_watermark()
+
     def go_offline(self) -> None:
         """The disk below it has failed; whoever waits looks again and is told."""
         self.log = None

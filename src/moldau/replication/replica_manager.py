@@ -54,6 +54,8 @@ class ReplicaManager:
         self._partitions: dict[PartitionKey, Partition] = {}
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._image = MetadataImage.empty()
+        #: New logs that found no room, or no file descriptor: tried again by `open_again`.
+        self._unopened: dict[PartitionKey, NewLog] = {}
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
@@ -117,11 +119,30 @@ class ReplicaManager:
             else:
                 wanted[topic_partition] = (topic.id, NewLog(topic_partition, topic.id, config, directory))
         opened = await self._logs.create_all(new for _, new in wanted.values())
-        for topic_partition, (topic_id, _) in wanted.items():
+        for topic_partition, (topic_id, new) in wanted.items():
             found = opened[topic_partition]
             if isinstance(found, KafkaError):
                 log.error("%s has no log: %s", topic_partition, found)
+                self._unopened[topic_id, topic_partition.partition] = new
             self._add(topic_partition, topic_id, found if isinstance(found, Log) else None)
+
+    async def open_again(self) -> list[Placed]:
+        """Another try for what could not be opened; the same answer as `apply` gives."""
+        placed = []
+        for key, new in list(self._unopened.items()):
+            found = (await self._logs.create_all([new]))[new.topic_partition]
+            if isinstance(found, KafkaError):
+                continue
+            partition = self._partitions.get(key)
+            if partition is None or self._unopened.pop(key, None) is None:
+                await self._logs.delete(new.topic_partition)
+                continue
+            log.info("%s has its log now", new.topic_partition)
+            partition.take_log(found)
+            where = self._placed(self._image.topics.by_id[key[0]], key[1])
+            if where is not None:
+                placed.append(where)
+        return placed
 
     def _lost(self, topic_partition: TopicPartition) -> str | None:
         """A replica that is not new and not in any directory that works lies in one that does not."""
@@ -151,6 +172,7 @@ class ReplicaManager:
         gone = []
         for key in [key for key in self._partitions if key[0] in doomed] if doomed else ():
             partition = self._partitions.pop(key)
+            self._unopened.pop(key, None)
             self._by_name.pop(partition.topic_partition, None)
             partition.stop()
             gone.append(partition.topic_partition)
@@ -169,11 +191,15 @@ class ReplicaManager:
 
     # Directories.
 
-    def log_replaced(self, topic_partition: TopicPartition, moved: Log) -> None:
-        """The replica has moved to another directory."""
+    def log_replaced(self, topic_partition: TopicPartition, moved: Log) -> list[Placed]:
+        """The replica has moved to another directory; what the controller should hear about it."""
         partition = self._by_name.get(topic_partition)
-        if partition is not None:
-            partition.log = moved
+        topic = self._image.topics.by_name.get(topic_partition.topic)
+        if partition is None or topic is None or topic.id != partition.topic_id:
+            return []
+        partition.take_log(moved)
+        placed = self._placed(topic, topic_partition.partition)
+        return [] if placed is None else [placed]
 
     def went_offline(self, topic_partitions: Iterable[TopicPartition]) -> None:
         for topic_partition in topic_partitions:

@@ -41,12 +41,17 @@ class Identity:
 
 class BrokerLifecycle:
     def __init__(
-        self, identity: Identity, channel: ControllerChannel, image: Callable[[], MetadataImage]
+        self,
+        identity: Identity,
+        channel: ControllerChannel,
+        image: Callable[[], MetadataImage],
+        cordoned: Callable[[], list[DirectoryId]],
     ) -> None:
         self.epoch = -1
         self._identity = identity
         self._channel = channel
         self._image = image
+        self._cordoned = cordoned
         self._offline: list[DirectoryId] = []
 
     async def register(self, directories: Sequence[DirectoryId], previous_epoch: int | None) -> None:
@@ -135,5 +140,6 @@ class BrokerLifecycle:
                 current_metadata_offset=self._image().offset,
                 want_shut_down=want_shut_down,
                 offline_log_dirs=list(self._offline),
+                cordoned_log_dirs=self._cordoned(),
             )
         )

@@ -32,6 +32,7 @@ from moldau.server.dispatcher import ApiDispatcher
 from moldau.server.endpoints import advertised
 from moldau.server.fetch_sessions import FetchSessionCache
 from moldau.server.node_settings import NodeSettings
+from moldau.server.placements import Placements
 from moldau.server.producer_ids import ProducerIds
 from moldau.server.publisher import Publisher
 from moldau.server.roles import BROKER, CONTROLLER
@@ -88,6 +89,9 @@ class Node:
         #: Set when the metadata has a folder of its own, which then needs a lock of its own.
         self._metadata_folder: LogDirectory | None = None
         self._background: set[asyncio.Task[None]] = set()
+        self._placements = Placements(
+            lambda placed: self._in_background(self.lifecycle.report_placement(placed))
+        )
         self._started = False
 
     # What handlers ask.
@@ -128,6 +132,7 @@ class Node:
         for listener in self._listeners:
             await listener.accept()
         self._started = True
+        self._placements.begin()
         log.info("node %d of cluster %s is ready on %s", self.id, self.cluster_id, self.ports)
 
     def _bind(self) -> None:
@@ -173,8 +178,8 @@ class Node:
             settings=self.settings.log_manager_settings(),
             cleaner_settings=self.settings.cleaner_settings(),
             on_directory_failure=self._directory_failed,
-            on_log_replaced=lambda topic_partition, replica_log: self.replicas.log_replaced(
-                topic_partition, replica_log
+            on_log_replaced=lambda topic_partition, moved: self._placements.found(
+                self.replicas.log_replaced(topic_partition, moved)
             ),
         )
         self.replicas = ReplicaManager(self.id, self.logs, self.settings.log_config, self.clock)
@@ -206,7 +211,12 @@ class Node:
             broker_endpoints=advertised(config.advertised_listeners, self.ports),
             controller_endpoints=advertised(config.advertised_controller_listeners, self.ports),
         )
-        self.lifecycle = BrokerLifecycle(identity, self.controller_channel, lambda: self.image)
+        self.lifecycle = BrokerLifecycle(
+            identity,
+            self.controller_channel,
+            image=lambda: self.image,
+            cordoned=lambda: [each.id for each in self.logs.directories if each.cordoned and each.id],
+        )
         online = [each.id for each in self.logs.directories if each.online and each.id is not None]
         await self.lifecycle.register(online, self.logs.previous_broker_epoch)
         await self.lifecycle.unfence()
@@ -225,6 +235,7 @@ class Node:
         every(config["producer.id.expiration.check.interval.ms"], upkeep.expire_producers)
         every(1000, upkeep.remove_deleted_files)
         every(1000, self.logs.moves.advance)
+        every(1000, lambda: self._placements.found_by(self.replicas.open_again()))
         every(lambda: self.config.integer("log.cleaner.backoff.ms"), self.logs.cleaner.clean_due)
         every(_CHECK_INTERVAL_MS, upkeep.check)
         every(config["broker.heartbeat.interval.ms"], self.lifecycle.beat)
@@ -237,15 +248,14 @@ class Node:
     async def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if delta.broker_configs_changed(self.id):
             self._follow_settings(image)
-        placed = await self.replicas.apply(delta, image)
-        if placed and self._started:
-            self._in_background(self.lifecycle.report_placement(placed))
+        await self._placements.found_by(self.replicas.apply(delta, image))
 
     def _follow_settings(self, image: MetadataImage) -> None:
         """Put dynamic broker settings into force."""
         self.settings.follow(image)
         self.logs.cleaner.settings = self.settings.cleaner_settings()
         self.logs.settings = self.settings.log_manager_settings()
+        self.logs.directories.cordon(self.settings.cordoned_directories())
         self.pool.resize(self.config["background.threads"])
 
     def _close_idle_connections(self) -> None:

@@ -60,6 +60,11 @@ class NodeSettings:
             open_files=_files_for_logs(),
         )
 
+    def cordoned_directories(self) -> frozenset[str]:
+        """Those that get no new replicas."""
+        names = self.config.entries("cordoned.log.dirs")
+        return frozenset(self.config.log_dirs if names == ("*",) else names)
+
     def cleaner_settings(self) -> CleanerSettings:
         config = self.config
         return CleanerSettings(

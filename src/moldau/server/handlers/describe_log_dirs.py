@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from moldau.base.errors import ErrorCode
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -14,6 +14,9 @@ from moldau.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from moldau.server.context import RequestContext
+from moldau.storage.disk import Disk, storage_failure
+from moldau.storage.log import Log
+from moldau.storage.log_directory import LogDirectory
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -25,22 +28,34 @@ async def handle(
     wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    results = []
-    for directory in node.logs.directories:
-        if directory.offline:
-            results.append(
-                DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path)
-            )
-            continue
-        results.append(
-            DescribeLogDirsResult(
-                log_dir=directory.path,
-                topics=_topics(node, directory.path, wanted),
-                total_bytes=await node.pool.run(node.disk.total_bytes, directory.path),
-                usable_bytes=await node.pool.run(node.disk.free_bytes, directory.path),
-            )
-        )
+    results = [await _directory(node, directory, wanted) for directory in node.logs.directories]
     return DescribeLogDirsResponse(results=results)
+
+
+async def _directory(
+    node: Node, directory: LogDirectory, wanted: set[tuple[str, int]] | None
+) -> DescribeLogDirsResult:
+    try:
+        if directory.offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        total, usable = await node.pool.run(_space, node.disk, directory.path)
+    except KafkaError as error:
+        return DescribeLogDirsResult(error_code=error.code, log_dir=directory.path)
+    return DescribeLogDirsResult(
+        log_dir=directory.path,
+        topics=_topics(node, directory.path, wanted),
+        total_bytes=total,
+        usable_bytes=usable,
+        is_cordoned=directory.cordoned,
+    )
+
+
+def _space(disk: Disk, path: str) -> tuple[int, int]:
+    """In the pool: how large the file system is, and how much of it is free."""
+    try:
+        return disk.total_bytes(path), disk.free_bytes(path)
+    except OSError as error:
+        raise storage_failure(error, path) from error
 
 
 def _topics(node: Node, path: str, wanted: set[tuple[str, int]] | None) -> list[DescribeLogDirsTopic]:
@@ -48,11 +63,22 @@ def _topics(node: Node, path: str, wanted: set[tuple[str, int]] | None) -> list[
     for log in node.logs.in_directory(path):
         topic, index = log.topic_partition
         if wanted is None or (topic, index) in wanted:
-            partitions[topic].append(
-                DescribeLogDirsPartition(
-                    partition_index=index,
-                    partition_size=log.size,
-                    offset_lag=max(0, log.log_end_offset - log.high_watermark),
-                )
-            )
+            partitions[topic].append(_partition(node, log))
     return [DescribeLogDirsTopic(name=topic, partitions=found) for topic, found in partitions.items()]
+
+
+def _partition(node: Node, log: Log) -> DescribeLogDirsPartition:
+    """A replica, or its copy on the way to another directory: that one lags behind the replica itself."""
+    current = node.logs.get(log.topic_partition)
+    is_future = current is not None and current is not log
+    lag = (
+        current.log_end_offset - log.log_end_offset
+        if is_future and current is not None
+        else (log.log_end_offset - log.high_watermark)
+    )
+    return DescribeLogDirsPartition(
+        partition_index=log.topic_partition.partition,
+        partition_size=log.size,
+        offset_lag=max(0, lag),
+        is_future_key=is_future,
+    )

@@ -84,7 +84,7 @@ class ApiDispatcher:
         except CloseConnection:
             raise
         except Exception as error:  # noqa: BLE001  a bug in one handler must not take the node down
-            result = _failure(served, request, error)
+            result = _failure(served, header.api_version, request, error)
         if not inspect.isawaitable(result):
             return Answer(_frame(header, result))
         produce = header.api_key == PRODUCE
@@ -101,7 +101,7 @@ class ApiDispatcher:
         except CloseConnection:
             raise
         except Exception as error:  # noqa: BLE001  as above
-            response = _failure(served, request, error)
+            response = _failure(served, header.api_version, request, error)
         return _frame(header, response)
 
     def _unsupported_api_versions(self, served: ServedApi, header: RequestHeader) -> Parts:
@@ -130,18 +130,20 @@ def _frame(header: RequestHeader, response: Message | None) -> Parts:
     return [_SIZE.pack(size) + head, *body]
 
 
-def _failure(served: ServedApi, request: Message, error: Exception) -> Message:
+def _failure(served: ServedApi, version: int, request: Message, error: Exception) -> Message:
     """The answer to a request that failed as a whole."""
     if not isinstance(error, KafkaError):
         log.error("%s failed: %.1000r", served.api.name, request, exc_info=error)
         error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The server met an unexpected error.")
-    response = failure_response(request, error)
-    if response is not None:
-        return response
-    response = served.api.response()
-    if not hasattr(response, "error_code"):
+    shaped = failure_response(request, error)
+    if shaped is not None:
+        return shaped
+    response: Any = served.api.response()
+    if not any(field.name == "error_code" and field.versions.has(version) for field in response.FIELDS):
+        # An answer that looks like success would be worse than none.
         raise CloseConnection(f"{served.api.name} failed with {error.code.name}: {error.message}")
     response.error_code = error.code
     if hasattr(response, "error_message"):
         response.error_message = error.message
-    return response
+    failed: Message = response
+    return failed

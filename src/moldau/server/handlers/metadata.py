@@ -6,10 +6,11 @@ Unlike Apache Kafka the answer waits for the creation, so clients need no second
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING
 
-from moldau.base.errors import ErrorCode
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import ZERO_UUID
 from moldau.controller.topics import topic_name_problem
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
@@ -27,6 +28,8 @@ from moldau.server.context import RequestContext
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
+
+log = logging.getLogger(__name__)
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 #: Nobody has left a leader: what Kafka puts in place of an id.
@@ -73,7 +76,11 @@ async def _create_and_answer(
     node: Node, context: RequestContext, request: MetadataRequest, names: list[str]
 ) -> MetadataResponse:
     topics = [CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names]
-    created = await node.controller_channel.create_topics(context, CreateTopicsRequest(topics=topics))
+    try:
+        created = await node.controller_channel.create_topics(context, CreateTopicsRequest(topics=topics))
+    except KafkaError as error:
+        log.warning("topics %s cannot be created now: %s", ", ".join(names), error)
+        return _answer(node, context, request, {})
     errors = {topic.name: topic.error_code for topic in created.topics if topic.error_code in _TOLD}
     return _answer(node, context, request, errors)
 

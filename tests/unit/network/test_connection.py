@@ -1,4 +1,4 @@
-"""Connections over real sockets: order, overlap, back-pressure, limits, with a dispatcher made for the test."""
+"""Connections over real sockets: order, overlap, back-pressure and limits, with a scripted dispatcher."""
 
 from __future__ import annotations
 

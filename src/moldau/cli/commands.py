@@ -14,9 +14,10 @@ from moldau.cli.main import TOOLS, find_tool
 
 app = typer.Typer(
     name="moldau",
-    help="Moldau, an event-streaming platform that speaks the Kafka protocol.",
+    help="Moldau, an event-streaming platform that speaks the Kafka protocol. Begin with: moldau dev",
     no_args_is_help=True,
     add_completion=False,
+    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _KAFKA_TOOLS = "Kafka's tools (the same as kafka-topics and so on)"

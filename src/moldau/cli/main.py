@@ -29,15 +29,21 @@ TOOLS: dict[str, tuple[str, str, str]] = {
     "kafka-server-stop": ("server", "stop_main", "Stop the nodes of this machine."),
 }
 
+_INTERRUPTED = 130
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
-    tool = find_tool(arguments[0]) if arguments else None
-    if tool is not None:
-        return tool(arguments[1:])
-    from moldau.cli.commands import run
+    try:
+        tool = find_tool(arguments[0]) if arguments else None
+        if tool is not None:
+            return tool(arguments[1:])
+        from moldau.cli.commands import run
 
-    return run(arguments)
+        return run(arguments)
+    except KeyboardInterrupt:
+        # Ctrl-C while modules are still being imported.
+        return _INTERRUPTED
 
 
 def find_tool(name: str) -> Callable[[Sequence[str]], int] | None:

@@ -175,7 +175,7 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "The folder's lock proves that the former process is gone.",
         ),
         Difference(
-            "A damaged metadata log stops the start with a sentence naming file and position, unless the "
+            "A damaged metadata log stops the start with a sentence that names it, unless the "
             "damage is an unfinished write at its end. Apache Kafka cuts the log at the first bad batch.",
             "What is behind the damage was committed; losing topics silently is worse than not starting.",
         ),

@@ -24,6 +24,7 @@ from tests.interop.differential import (
     fetch_scenes,
     metadata_scenes,
     produce_scenes,
+    topic_scenes,
 )
 from tests.interop.differential.broker import Broker
 from tests.interop.differential.normal import differences
@@ -35,6 +36,7 @@ SCENES = {
     **fetch_scenes.SCENES,
     **metadata_scenes.SCENES,
     **admin_scenes.SCENES,
+    **topic_scenes.SCENES,
     **cluster_scenes.SCENES,
 }
 RUN = uuid.uuid4().hex[:6]
@@ -121,6 +123,12 @@ KNOWN_DIFFERENCES = (
         ".*",
         ".*error_message: Apache None, Moldau 'a text'",
         "An error has a text, also where Apache Kafka has none.",
+    ),
+    Known(
+        "alter configs",
+        "v[01] an unknown operation, .*",
+        ".*Apache (-1, Moldau 42|None, Moldau 'a text')",
+        "INVALID_REQUEST and a sentence say more than UNKNOWN_SERVER_ERROR.",
     ),
     Known(
         "elect leaders",

@@ -142,8 +142,9 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
         Difference(
             "A produce request without records (null) is INVALID_RECORD; Apache Kafka never answers it. An "
             "unknown codec is UNSUPPORTED_COMPRESSION_TYPE; a batch that claims two gigabytes is "
-            "INVALID_RECORD; an isolation level that does not exist, or a topic without name and id, is "
-            "INVALID_REQUEST. Apache Kafka answers UNKNOWN_SERVER_ERROR to all of them.",
+            "INVALID_RECORD; an isolation level or a way to alter a config that does not exist, or a topic "
+            "without name and id, is INVALID_REQUEST. Apache Kafka answers UNKNOWN_SERVER_ERROR to all of "
+            "them.",
             "The code says what is wrong.",
         ),
         Difference(

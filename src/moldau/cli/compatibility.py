@@ -52,7 +52,7 @@ class Reason(NamedTuple):
 NOT_SERVED = (
     Reason(
         "Consumer groups are not there yet; consume by assignment.",
-        (8, 9, 10, 11, 12, 13, 14, 15, 16, 42, 47),
+        (8, 9, 11, 12, 13, 14, 15, 16, 42, 47),
     ),
     Reason(
         "The newer group protocols (consumer, share, streams) are not there yet.",
@@ -112,6 +112,12 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "Metadata for a topic that is created by asking for it comes with the topic. Apache Kafka "
             "answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION first, and the client asks again.",
             "The answer waits for the creation, which takes a few milliseconds.",
+        ),
+        Difference(
+            "A fetch session that names a deleted topic by its id is told UNKNOWN_TOPIC_ID, as a fetch "
+            "without a session is. Apache Kafka says UNKNOWN_TOPIC_OR_PARTITION there, and "
+            "INCONSISTENT_TOPIC_ID once there is another topic of that name.",
+            "The id is all the client asked for; to clients all three mean: ask for metadata.",
         ),
         Difference(
             "A new topic can be written to as soon as CreateTopics is answered, a deleted one is unknown "
@@ -252,7 +258,8 @@ def _served() -> Iterator[str]:
     yield _table(served_apis(BROKER).values())
     yield (
         "Produce is announced from version 0 on, as Apache Kafka does, because librdkafka compresses only\n"
-        "then; 0 to 2 are refused.\n"
+        "then; 0 to 2 are refused. FindCoordinator is announced because librdkafka compresses with lz4 only\n"
+        "then; the answer is UNSUPPORTED_VERSION and says that there are no groups and transactions yet.\n"
     )
     yield "## APIs served on the controller's listener\n"
     yield _table(served_apis(CONTROLLER).values())

@@ -159,7 +159,8 @@ class _Formatter:
         for directory in folders.failed:
             self._report(f"I/O error trying to read log directory {directory}. Ignoring...")
         if folders.failed and not folders.formatted and not folders.unformatted:
-            raise FormatError("No available log directories to format.")
+            reasons = ", ".join(f"{path} ({reason})" for path, reason in folders.failed.items())
+            raise FormatError(f"No available log directories to format: {reasons}")
 
     def _format(
         self, folders: Folders, cluster_id: str, voters: tuple[DynamicVoter, ...], levels: dict[str, int]

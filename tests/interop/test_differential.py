@@ -101,6 +101,12 @@ KNOWN_DIFFERENCES = (
         "A negative limit means 0, so the first batch comes; Apache Kafka fails with UNKNOWN_SERVER_ERROR.",
     ),
     Known(
+        "fetch, deleted topics",
+        "v1[38] .*",
+        ".*(error_code: Apache (3|103), Moldau 100|aborted_transactions: Apache None, Moldau \\[\\])",
+        "A deleted topic is UNKNOWN_TOPIC_ID to who names it by id, in a session as without one.",
+    ),
+    Known(
         "metadata",
         "v1[23] neither id nor name",
         ".*error_code: Apache -1, Moldau 42",

@@ -10,6 +10,7 @@ from moldau.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from moldau.protocol.messages.delete_topics import DeleteTopicsRequest
 from moldau.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -24,10 +25,12 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from tests.harness.batches import batch
+from tests.harness.waiting import eventually
 from tests.interop.differential.broker import TIME, Broker
 
 VERSIONS = range(4, 19)
 UNKNOWN_ID = bytes(range(16))
+UNKNOWN_TOPIC_OR_PARTITION = 3
 PLENTY = 1 << 20
 
 
@@ -178,6 +181,33 @@ def _session(broker: Broker, version: int, topic: str, other: str) -> None:
     )  # fmt: skip
 
 
+def deleted_topics(broker: Broker) -> None:
+    for version in (11, 12, 13, 18):
+        topic, other = broker.topic(f"deleted-{version}"), broker.topic(f"kept-{version}")
+        broker.fill(topic, 2)
+        old_id = broker.topic_ids[topic]
+        asked = (of(broker, topic, part(0)), of(broker, other, part(0)))
+        session = broker.ask(f"v{version} before", fetch(*asked, session_epoch=0), version).session_id
+        broker.call(DeleteTopicsRequest(topic_names=[topic], timeout_ms=10_000), 5)
+        eventually(lambda: _error(broker, topic) == UNKNOWN_TOPIC_OR_PARTITION)  # noqa: B023
+        for epoch in (1, 2):
+            request = fetch(session_id=session, session_epoch=epoch)
+            broker.ask(f"v{version} deleted, {epoch}", request, version)
+        broker.topic(f"deleted-{version}")
+        broker.knows(f"{topic} before", old_id)
+        for epoch in (3, 4):
+            request = fetch(session_id=session, session_epoch=epoch)
+            broker.ask(f"v{version} made again, {epoch}", request, version)
+        again = fetch(of(broker, topic, part(0)), session_id=session, session_epoch=5)
+        broker.ask(f"v{version} asked for again", again, version)
+        broker.ask(f"v{version} after that", fetch(session_id=session, session_epoch=6), version)
+
+
+def _error(broker: Broker, topic: str) -> int:
+    answer = broker.call(fetch(FetchTopic(topic=topic, partitions=[part(0)])), 12)
+    return int(answer.responses[0].partitions[0].error_code)
+
+
 def _end(broker: Broker, topic: str, partition: int) -> int:
     asked = ListOffsetsPartition(partition_index=partition, timestamp=-1)
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
@@ -250,6 +280,7 @@ SCENES = {
     "fetch, limits": limits,
     "fetch, out of range": out_of_range,
     "fetch, sessions": sessions,
+    "fetch, deleted topics": deleted_topics,
     "fetch, as a replica": as_a_replica,
     "list offsets": offsets,
     "offset for leader epoch": leader_epochs,

@@ -23,6 +23,7 @@ from tests.interop.differential import (
     cluster_scenes,
     fetch_scenes,
     metadata_scenes,
+    offset_scenes,
     produce_scenes,
     topic_scenes,
 )
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.interop
 SCENES = {
     **produce_scenes.SCENES,
     **fetch_scenes.SCENES,
+    **offset_scenes.SCENES,
     **metadata_scenes.SCENES,
     **admin_scenes.SCENES,
     **topic_scenes.SCENES,

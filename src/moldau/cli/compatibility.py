@@ -259,7 +259,7 @@ def _served() -> Iterator[str]:
     yield (
         "Produce is announced from version 0 on, as Apache Kafka does, because librdkafka compresses only\n"
         "then; 0 to 2 are refused. FindCoordinator is announced because librdkafka compresses with lz4 only\n"
-        "then; the answer is UNSUPPORTED_VERSION and says that there are no groups and transactions yet.\n"
+        "then; the answer is COORDINATOR_NOT_AVAILABLE, because there are no groups and transactions yet.\n"
     )
     yield "## APIs served on the controller's listener\n"
     yield _table(served_apis(CONTROLLER).values())

@@ -1,7 +1,8 @@
 """FindCoordinator (key 10), versions 0 to 6: there is no coordinator yet, and the answer says so.
 
-It is announced all the same, because librdkafka compresses with lz4 only where it is. UNSUPPORTED_VERSION
-makes clients give up with an error; COORDINATOR_NOT_AVAILABLE would make them ask for ever.
+It is announced all the same, because librdkafka compresses with lz4 only where it is. The answer is
+COORDINATOR_NOT_AVAILABLE, with a sentence: librdkafka asks also when partitions are assigned by hand, and any
+other error would reach an application that has no use for a coordinator.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _NO_TRANSACTIONS = "Transactions are not supported yet: leave transactional.id u
 
 
 def handle(node: Node, context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    code = ErrorCode.UNSUPPORTED_VERSION
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     message = _NO_GROUPS if request.key_type == GROUP else _NO_TRANSACTIONS
     if context.api_version < 4:
         return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, host="", port=-1)

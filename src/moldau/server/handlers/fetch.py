@@ -114,27 +114,22 @@ class _Fetch:
     def attempt(self) -> bool:
         """Read what is there; False when some of it is not in the page cache."""
         self._reset()
-        return all(
-            self._take(key, asked.request, blocking=False) for key, asked in self.session.partitions.items()
-        )
+        return all(self._take(key, asked.request) for key, asked in self.session.partitions.items())
 
     async def read_cold(self) -> FetchResponse:
         """The same, with the reads that need the disk in the pool."""
         self._reset()
         for key, asked in list(self.session.partitions.items()):
-            if not self._take(key, asked.request, blocking=False):
-                await self.node.pool.run(self._warm, key, asked.request)
-                self._take(key, asked.request, blocking=True)
+            if not self._take(key, asked.request):
+                self._take(key, asked.request, await self._from_disk(key, asked.request))
         return await self.wait()
 
-    def _warm(self, key: SessionKey, asked: FetchPartition) -> None:
-        """In the pool: touch what the read will need, so that the loop finds it in memory."""
+    async def _from_disk(self, key: SessionKey, asked: FetchPartition) -> ReadResult | KafkaError | None:
         try:
-            partition = self._find(key)
-            log = partition.leader_log(asked.current_leader_epoch)
-            self._read(log, asked, blocking=True)
-        except KafkaError:
-            return
+            log = self._find(key).leader_log(asked.current_leader_epoch)
+            return await self.node.pool.run(self._read, log, asked, blocking=True)
+        except KafkaError as error:
+            return error
 
     def _reset(self) -> None:
         self.answers = {}
@@ -142,11 +137,16 @@ class _Fetch:
         self.size = 0
         self.urgent = False
 
-    def _take(self, key: SessionKey, asked: FetchPartition, *, blocking: bool) -> bool:
+    def _take(
+        self, key: SessionKey, asked: FetchPartition, found: ReadResult | KafkaError | None = None
+    ) -> bool:
+        """Answer for one partition, with what was `found` in the pool; False: it must be looked for there."""
         try:
+            if isinstance(found, KafkaError):
+                raise found
             partition = self._find(key)
+            answer = self._answer(partition, asked, found)
             self._partitions.append(partition)
-            answer = self._answer(partition, asked, blocking=blocking)
         except KafkaError as error:
             self.urgent = True
             self.node.replicas.storage_failed(error)
@@ -162,7 +162,9 @@ class _Fetch:
             return self.node.replicas.by_id(topic_id, index)
         return self.node.replicas.by_name(name, index)
 
-    def _answer(self, partition: Partition, asked: FetchPartition, *, blocking: bool) -> PartitionData | None:
+    def _answer(
+        self, partition: Partition, asked: FetchPartition, found: ReadResult | None
+    ) -> PartitionData | None:
         log = partition.leader_log(asked.current_leader_epoch)
         if self.follower >= 0:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.follower} has no replica")
@@ -177,7 +179,8 @@ class _Fetch:
         if asked.last_fetched_epoch >= 0 and self._diverges(log, asked, answer):
             self.urgent = True
             return answer
-        found = self._read(log, asked, blocking=blocking)
+        if found is None:
+            found = self._read(log, asked, blocking=False)
         if found is None:
             return None
         self.size += found.size

@@ -241,7 +241,8 @@ def test_a_folder_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     assert lines[0] == f"I/O error trying to read log directory {tmp_path}/a. Ignoring..."
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "a").write_text("not a folder")
-    assert refusal(static(tmp_path / "x")) == "No available log directories to format."
+    sentence = f"No available log directories to format: {tmp_path}/x/a (Not a directory)"
+    assert refusal(static(tmp_path / "x")) == sentence
 
 
 class FullDisk(PosixDisk):

@@ -9,11 +9,7 @@ from __future__ import annotations
 from moldau.base.dynamic_config import APPEND, DELETE, SET, SUBTRACT
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.config_changes import check_node_name
-from moldau.metadata.image import ResourceType
-from moldau.protocol.messages.incremental_alter_configs import (
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
+from moldau.protocol.messages.incremental_alter_configs import AlterConfigsResource
 
 ROOT_LOGGER = "root"
 LEVELS = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
@@ -42,15 +38,3 @@ def check_log_levels(resource: AlterConfigsResource, node_id: int) -> None:
 
 def _refused(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, message)
-
-
-def log_level_changes(request: IncrementalAlterConfigsRequest) -> list[tuple[str, str | None]]:
-    """Loggers and their new levels in a request that was accepted; None means back to the inherited one."""
-    if request.validate_only:
-        return []
-    return [
-        (change.name, change.value if change.config_operation == SET else None)
-        for resource in request.resources
-        if resource.resource_type == ResourceType.BROKER_LOGGER
-        for change in resource.configs
-    ]

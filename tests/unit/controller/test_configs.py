@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from moldau.base.errors import ErrorCode
-from moldau.controller.log_levels import log_level_changes
 from moldau.metadata.image import ResourceType
 from moldau.protocol.messages.alter_configs import AlterableConfig as LegacyConfig
 from moldau.protocol.messages.alter_configs import AlterConfigsRequest
@@ -279,7 +278,3 @@ class TestLoggers:
         response = cluster.run(cluster.controller.incremental_alter_configs(request))
         assert response.responses[0].error_code == ErrorCode.NONE
         assert cluster.records == []
-        assert log_level_changes(request) == [("root", "DEBUG"), ("moldau.storage", None)]
-        assert (
-            log_level_changes(IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)) == []
-        )

@@ -50,6 +50,14 @@ async def consume(bootstrap: str, partitions: list[TopicPartition], count: int) 
         return [await consumer.getone() for _ in range(count)]
 
 
+async def becomes(ask: Callable[[], Awaitable[Any]], expected: Any) -> None:
+    """A broker may know of a change a moment after it answered."""
+    deadline = time.monotonic() + 15
+    while (answer := await ask()) != expected:
+        assert time.monotonic() < deadline, f"{answer!r} instead of {expected!r}"
+        await asyncio.sleep(0.05)
+
+
 @pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
 def test_every_codec_brings_records_back_as_they_were_sent(
     codec: str | None, bootstrap: str, topic: str
@@ -215,21 +223,31 @@ def test_a_compacted_topic_refuses_records_without_a_key(bootstrap: str, topic: 
 
 
 def test_administration(bootstrap: str, topic: str) -> None:
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+
+    async def partitions(admin: AIOKafkaAdminClient) -> list[int]:
+        [described] = await admin.describe_topics([topic])
+        return sorted(partition["partition"] for partition in described["partitions"])
+
+    async def retention(admin: AIOKafkaAdminClient) -> str:
+        [response] = await admin.describe_configs([resource])
+        return {entry[0]: entry[1] for entry in response.resources[0][4]}["retention.ms"]
+
+    async def listed(admin: AIOKafkaAdminClient) -> bool:
+        return topic in await admin.list_topics()
+
     async def work() -> None:
         await create(bootstrap, topic, partitions=2, retention_ms="5000")
         async with admin_of(bootstrap) as admin:
-            assert topic in await admin.list_topics()
+            await becomes(lambda: listed(admin), True)
             await admin.create_partitions({topic: NewPartitions(3)})
-            [described] = await admin.describe_topics([topic])
-            assert sorted(p["partition"] for p in described["partitions"]) == [0, 1, 2]
-            resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs={"retention.ms": "6000"})
-            await admin.alter_configs([resource])
-            [response] = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
-            entries = {entry[0]: entry[1] for entry in response.resources[0][4]}
-            assert entries["retention.ms"] == "6000"
+            await becomes(lambda: partitions(admin), [0, 1, 2])
+            change = ConfigResource(ConfigResourceType.TOPIC, topic, configs={"retention.ms": "6000"})
+            await admin.alter_configs([change])
+            await becomes(lambda: retention(admin), "6000")
             assert len((await admin.describe_cluster())["brokers"]) == 1
             await admin.delete_topics([topic])
-            assert topic not in await admin.list_topics()
+            await becomes(lambda: listed(admin), False)
 
     run(work)
 

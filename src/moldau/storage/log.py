@@ -142,12 +142,6 @@ class Log(GrowingLog):
         `max_bytes` comes whole with `min_one_batch`. Damage is CORRUPT_MESSAGE, once it is the first thing to
         read.
         """
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self.topic_partition}: offset {offset} is not in {self.log_start_offset} to "
-                f"{self.log_end_offset}",
-            )
         try:
             return self._steadily(lambda: self._read(offset, max_bytes, upper_bound, min_one_batch, blocking))
         except WouldWait:
@@ -156,6 +150,12 @@ class Log(GrowingLog):
     def _read(
         self, offset: int, max_bytes: int, upper_bound: int, min_one_batch: bool, blocking: bool
     ) -> ReadResult:
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self.topic_partition}: offset {offset} is not in {self.log_start_offset} to "
+                f"{self.log_end_offset}",
+            )
         end_offset, active, active_size = self._end
         segments = self._list
         bound = min(upper_bound, end_offset)
@@ -291,7 +291,8 @@ class Log(GrowingLog):
             self.truncate_fully_and_start_at(offset)
             return True
         try:
-            later = [segment for segment in self._list.items if segment.base_offset > offset]
+            # The last one first: a crash on the way leaves a log without gaps.
+            later = [segment for segment in reversed(self._list.items) if segment.base_offset > offset]
             with self._changing():
                 self._list = self._list.with_changes(without=later)
                 self._discard(later)

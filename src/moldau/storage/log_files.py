@@ -146,15 +146,18 @@ class LogFiles:
         self, active: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int
     ) -> bool:
         config = self.config
-        return (
-            active.size > config.segment_bytes - size
-            or active.index_full
-            or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
-            or (
-                active.size > 0
-                and active.time_waited(now_ms, max_timestamp) > config.segment_ms - active.roll_jitter_ms
+        try:
+            return (
+                active.size > config.segment_bytes - size
+                or active.index_full
+                or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
+                or (
+                    active.size > 0
+                    and active.time_waited(now_ms, max_timestamp) > config.segment_ms - active.roll_jitter_ms
+                )
             )
-        )
+        except OSError as error:
+            raise self._failure(error) from error
 
     def roll(self, base_offset: int | None = None) -> Segment:
         """Close the active segment and begin a new one, at the log end unless told otherwise."""
@@ -172,7 +175,11 @@ class LogFiles:
         self._list = self._list.with_changes(added=[new])
         self._begin_active(new)
         self.producer_state.end_offset = base
-        self._save_producers(sync=False)
+        try:
+            self._save_producers(sync=False)
+        except OSError as error:
+            # It would only have shortened recovery.
+            logger.warning("%s: no producer snapshot at %d: %s", self.directory, base, error)
         return new
 
     def _retreat(self, offset: int) -> None:
@@ -192,15 +199,11 @@ class LogFiles:
             segment.roll_jitter_ms = self._randomness.randrange(0, jitter)
 
     def _save_producers(self, *, sync: bool) -> None:
-        """A snapshot only shortens recovery: failing to write one is no reason to stop."""
         state = self.producer_state
         latest = self._snapshots.latest
         if state.end_offset <= (self.log_start_offset if latest is None else latest):
             return
-        try:
-            self._snapshots.write(state.end_offset, state.to_snapshot(), sync=sync)
-        except OSError as error:
-            logger.warning("%s: no producer snapshot at %d: %s", self.directory, state.end_offset, error)
+        self._snapshots.write(state.end_offset, state.to_snapshot(), sync=sync)
 
     def needs_flush(self, now_ms: int | None = None) -> bool:
         """Is `flush.messages` reached? With a time: or `flush.ms` over, or a closed segment not flushed?"""
@@ -243,7 +246,7 @@ class LogFiles:
             segment.flush()
         self._snapshots.sync()
         self.leader_epochs.write()
-        if len(segments) > 1 or self.recovery_point <= self._list.items[0].base_offset:
+        if segments and segments[-1].base_offset >= self.recovery_point:
             self._files.disk.sync_dir(self.directory)
 
     def replace_segments(self, new_base_offsets: Sequence[int], old: Sequence[Segment]) -> list[Segment]:
@@ -298,10 +301,13 @@ class LogFiles:
 
     def remove_deleted_files(self, now_ms: int) -> int:
         """Remove `.deleted` files whose delay is over; how many still wait."""
-        for deletion in [item for item in self._deletions if item.due_ms <= now_ms]:
-            for name in deletion.names:
-                self._files.disk.remove(f"{self.directory}/{name}")
-            self._deletions.remove(deletion)
+        try:
+            for deletion in [item for item in self._deletions if item.due_ms <= now_ms]:
+                for name in deletion.names:
+                    self._files.disk.remove(f"{self.directory}/{name}")
+                self._deletions.remove(deletion)
+        except OSError as error:
+            raise self._failure(error) from error
         return sum(len(deletion.names) for deletion in self._deletions)
 
     def rename_directory(self, directory: str) -> None:

@@ -31,12 +31,13 @@ def restore_producers(
     With `trust_absence`, a log without any snapshot is taken to have no producers, and is not read for them.
     """
     snapshots.remove_outside(start, end)
+    trust_absence = trust_absence and snapshots.latest is None
     snapshot = snapshots.load_latest()
     if snapshot is not None:
         producers.restore(snapshot[1], snapshot[0], now_ms)
     else:
         producers.clear(start)
-    if producers.end_offset < end and not (trust_absence and snapshot is None):
+    if producers.end_offset < end and not trust_absence:
         try:
             for batch in _batches_between(segments, producers.end_offset, end):
                 apply_to_producers(producers, batch)

@@ -71,6 +71,9 @@ class Recovery:
     def load(self) -> LoadedLog:
         self._open_segments()
         first = self._first_to_recover()
+        if first is not None:
+            # What is cut and built anew is not on the disk until it is flushed again.
+            self._recovery_point = min(self._recovery_point, self._segments[first].base_offset)
         for segment in self._segments[:first]:
             if self._lacks_index(segment):
                 self._index_again(segment)

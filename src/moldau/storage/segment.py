@@ -45,17 +45,22 @@ class Segment(StoredSegment):
         now_ms: int,
         suffix: str = "",
     ) -> Segment:
-        """A new, empty segment; leftovers of the same name go. `suffix` is `.cleaned` for the cleaner."""
+        """A new, empty segment; leftovers of the same name go. `suffix` is `.cleaned` for the cleaner.
+
+        The `.log` comes last: what fails on the way there has not made a segment that a restart would find.
+        """
         paths = SegmentFiles(files, directory, base_offset, suffix)
         for kind in KINDS:
-            files.forget(paths.path(kind))
             files.disk.remove(paths.path(kind))
-        for kind in (LOG, OFFSET_INDEX, TIME_INDEX):
+            files.forget(paths.path(kind))
+        for kind in (OFFSET_INDEX, TIME_INDEX):
             files.disk.open(paths.path(kind), create=True).close()
         segment = cls(paths, config, size=0, created_ms=now_ms, new=True)
+        log = files.disk.open(paths.path(LOG), create=True)
         if config.preallocate:
-            paths.file(LOG).allocate(0, config.segment_bytes)
+            log.allocate(0, config.segment_bytes)
             segment._allocated = config.segment_bytes
+        log.close()
         return segment
 
     def append_batch(self, data: Buffer, last_offset: int, max_timestamp: int) -> None:
@@ -106,10 +111,14 @@ class Segment(StoredSegment):
         self.size = position + size
 
     def _add_index_entry(self, last_offset: int, position: int, largest: TimeOffset) -> None:
-        self.offset_index.append(last_offset, position)
-        self.time_index.append(*largest)
-        limit = self._max_index_bytes
-        self.index_full = self.offset_index.is_full(limit) or self.time_index.is_full(limit)
+        """The batch is written and counts, whatever happens here; searches get longer without the entry."""
+        try:
+            self.offset_index.append(last_offset, position)
+            self.time_index.append(*largest)
+            limit = self._max_index_bytes
+            self.index_full = self.offset_index.is_full(limit) or self.time_index.is_full(limit)
+        except OSError as error:
+            logger.warning("%s: offset %d is missing in an index: %s", self._log_path, last_offset, error)
 
     def index_batch(self, header: BatchHeader, position: int) -> None:
         """For recovery, which walks the file after `reset_indexes`: as if the batch had been appended."""
@@ -148,8 +157,8 @@ class Segment(StoredSegment):
             copy.pwrite((source.pread(min(SCAN_BLOCK, size - position), position),), position)
         copy.sync()
         copy.close()
-        self._files.files.forget(self._log_path)
         disk.rename(path, self._log_path)
+        self._files.files.forget(self._log_path)
 
     def truncate_to(self, offset: int) -> None:
         """Remove the batch that holds `offset` and all behind it; the segment may grow again afterwards."""

@@ -46,13 +46,18 @@ class SegmentFiles:
         return [path for path in paths if self.files.disk.exists(path)]
 
     def rename(self, suffix: str) -> None:
-        """Give all files another suffix; one that is not there (most have no `.txnindex`) is fine."""
+        """Give all files another suffix; one that is not there (most have no `.txnindex`) is fine.
+
+        Open files are forgotten afterwards: a reader in a thread may open the old name until it is gone.
+        """
         disk = self.files.disk
         for kind in KINDS:
             source = self.path(kind)
-            self.files.forget(source)
+            target = f"{self.directory}/{file_name(self.base_offset, kind, suffix)}"
             if disk.exists(source):
-                disk.rename(source, f"{self.directory}/{file_name(self.base_offset, kind, suffix)}")
+                disk.rename(source, target)
+            self.files.forget(source)
+            self.files.forget(target)
         self.suffix = suffix
 
     def forget(self) -> None:

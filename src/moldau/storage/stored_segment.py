@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Self
 
+from moldau.protocol.records import CorruptBatch
 from moldau.storage.index import NO_TIMESTAMP, OffsetIndex, TimeIndex, TimeOffset
 from moldau.storage.log_config import LogConfig
 from moldau.storage.open_files import OpenFiles
@@ -126,9 +127,13 @@ class StoredSegment:
         return timestamp if timestamp >= 0 else self.modified_ms()
 
     def first_batch_timestamp(self) -> int | None:
-        """The largest timestamp of the first batch, by which segments age."""
+        """The largest timestamp of the first batch, by which segments age; -1 when it is damaged."""
         if self._first_timestamp is None and self.size:
-            self._first_timestamp = next(self.reader.scan(0, self.size)).header.max_timestamp
+            try:
+                self._first_timestamp = next(self.reader.scan(0, self.size)).header.max_timestamp
+            except CorruptBatch:
+                # Whoever reads it will say so; the age of the file has to do.
+                self._first_timestamp = NO_TIMESTAMP
         return self._first_timestamp
 
     def index_sizes(self) -> tuple[int, int]:

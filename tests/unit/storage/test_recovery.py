@@ -96,8 +96,9 @@ def test_only_what_was_not_flushed_is_checked(tmp_path: Path) -> None:
 
 
 def test_a_recovery_point_behind_the_end(tmp_path: Path) -> None:
-    folder = filled(tmp_path)
-    assert folder.open(recovery_point=10_000).recovery_point == 200
+    log = filled(tmp_path).open(recovery_point=10_000)
+    assert log.recovery_point == log.segments[-1].base_offset == 160
+    assert log.flush() == 200
 
 
 def test_after_a_clean_shutdown_nothing_is_read(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ MISMATCHED_ENDPOINT_TYPE = 114
 ALL_TOPIC_OPERATIONS = 3576
 ALL_CLUSTER_OPERATIONS = 8096
 UNKNOWN_ID = bytes(range(16))
+INIT_PRODUCER_ID = 22
 
 
 def ask(bootstrap: str, *topics: MetadataRequestTopic, version: int = 12, **fields: Any) -> Any:
@@ -129,6 +130,17 @@ def test_api_versions_in_a_version_to_come(bootstrap: str, version: int) -> None
     answer = decode(ApiVersionsResponse, frame, 0, 4)
     assert answer.error_code == UNSUPPORTED_VERSION
     assert [(each.api_key, each.min_version, each.max_version) for each in answer.api_keys] == [(18, 0, 4)]
+
+
+@pytest.mark.parametrize(("enabled", "newest"), [(False, 5), (True, 6)])
+def test_unstable_versions_are_announced_only_when_asked_for(
+    start_node: StartNode, enabled: bool, newest: int
+) -> None:
+    node = start_node(config={"unstable.api.versions.enable": enabled})
+    with Wire(node.bootstrap_servers) as wire:
+        request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+        versions = {api.api_key: api.max_version for api in wire.call(request, 3).api_keys}
+    assert versions[INIT_PRODUCER_ID] == newest
 
 
 def test_the_level_of_the_quorum_is_a_finalized_feature(bootstrap: str) -> None:

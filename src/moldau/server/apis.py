@@ -57,6 +57,8 @@ class ServedApi:
     api: Api
     handle: Handler
     listener_role: str
+    #: Whether a newest version that is marked unstable is served (`unstable.api.versions.enable`).
+    unstable: bool = False
 
     @property
     def min_version(self) -> int:
@@ -64,8 +66,9 @@ class ServedApi:
 
     @property
     def max_version(self) -> int:
-        """The newest stable version; one still marked unstable is neither announced nor served."""
-        return self.api.max_version - 1 if self.api.latest_unstable else self.api.max_version
+        """The newest version; one still marked unstable is neither announced nor served unless asked for."""
+        held_back = self.api.latest_unstable and not self.unstable
+        return self.api.max_version - 1 if held_back else self.api.max_version
 
     @property
     def announced_min_version(self) -> int:
@@ -133,6 +136,6 @@ _CONTROLLER_HANDLERS: dict[int, Handler] = {
 }
 
 
-def served_apis(role: str) -> dict[int, ServedApi]:
+def served_apis(role: str, *, unstable: bool = False) -> dict[int, ServedApi]:
     handlers = {BROKER: _BROKER_HANDLERS, CONTROLLER: _CONTROLLER_HANDLERS}[role]
-    return {key: ServedApi(APIS[key], handle, role) for key, handle in handlers.items()}
+    return {key: ServedApi(APIS[key], handle, role, unstable) for key, handle in handlers.items()}

@@ -84,7 +84,8 @@ class Node:
         self._on_fatal = on_fatal
         self._scheduler = Scheduler()
         self._publisher = Publisher(self._apply, self._fatal)
-        self._apis = {role: served_apis(role) for role in (BROKER, CONTROLLER)}
+        unstable = config["unstable.api.versions.enable"]
+        self._apis = {role: served_apis(role, unstable=unstable) for role in (BROKER, CONTROLLER)}
         self._listeners: list[Listener] = []
         #: Set when the metadata has a folder of its own, which then needs a lock of its own.
         self._metadata_folder: LogDirectory | None = None

@@ -1,12 +1,8 @@
-"""Our declarations against the definitions inside Kafka's own jars, field by field.
-
-`KAFKA_LIBS` names the folder with the jars of Kafka 4.3 (`kafka-clients`, `kafka-metadata`, …).
-"""
+"""Our declarations against the definitions inside Kafka's own jars, field by field."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import zipfile
 from pathlib import Path
@@ -28,45 +24,36 @@ NOT_DECLARED = re.compile(
 IMPLICIT_DEFAULTS = {"bool": False, "string": "", "bytes": b"", "uuid": bytes(16)}
 
 
-def read_definitions() -> dict[str, dict[str, Any]]:
-    folder = os.environ.get("KAFKA_LIBS")
-    if not folder or not Path(folder).is_dir():
-        return {}
-    definitions = {}
-    for jar in sorted(Path(folder).glob("kafka*.jar")):
+OURS = all_messages()
+Definitions = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def definitions(libs: Path) -> Definitions:
+    """The definitions in all jars, by name."""
+    found = {}
+    for jar in sorted(libs.glob("kafka*.jar")):
         with zipfile.ZipFile(jar) as archive:
             for name in archive.namelist():
                 if re.fullmatch(r"(common/)?(message|metadata)/\w+\.json", name):
                     text = re.sub(r"^\s*//.*$|\s//\s.*$", "", archive.read(name).decode(), flags=re.MULTILINE)
                     definition = json.loads(text)
-                    definitions[definition["name"]] = definition
-    return definitions
+                    found[definition["name"]] = definition
+    return found
 
 
-DEFINITIONS = read_definitions()
-DECLARED = sorted(
-    name
-    for name, definition in DEFINITIONS.items()
-    if definition["validVersions"] != "none" and not NOT_DECLARED.match(name)
-)
+def test_nothing_is_missing_and_nothing_is_invented(definitions: Definitions) -> None:
+    declared = {
+        name
+        for name, definition in definitions.items()
+        if definition["validVersions"] != "none" and not NOT_DECLARED.match(name)
+    }
+    assert len(declared) > 200
+    assert set(OURS) == declared
 
 
-OURS = all_messages()
-
-
-@pytest.fixture(autouse=True)
-def needs_jars() -> None:
-    if not DEFINITIONS:
-        pytest.skip("set KAFKA_LIBS to the folder with Kafka's jars")
-
-
-def test_nothing_is_missing_and_nothing_is_invented() -> None:
-    assert len(DECLARED) > 200
-    assert set(OURS) == set(DECLARED)
-
-
-def test_apis_are_kafkas() -> None:
-    served = [d for d in DEFINITIONS.values() if d["type"] == "request" and d["validVersions"] != "none"]
+def test_apis_are_kafkas(definitions: Definitions) -> None:
+    served = [d for d in definitions.values() if d["type"] == "request" and d["validVersions"] != "none"]
     assert {d["apiKey"] for d in served} == set(APIS)
     for definition in served:
         api = api_by_name[definition["name"].removesuffix("Request")]
@@ -79,9 +66,9 @@ def test_apis_are_kafkas() -> None:
         assert (api.request.__name__, api.response.__name__) == (f"{api.name}Request", f"{api.name}Response")
 
 
-@pytest.mark.parametrize("name", DECLARED or ["(no jars)"])
-def test_declaration(name: str) -> None:
-    definition, ours = DEFINITIONS[name], OURS[name]
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_declaration(name: str, definitions: Definitions) -> None:
+    definition, ours = definitions[name], OURS[name]
     assert Versions.parse(definition["validVersions"]) == ours.VERSIONS
     assert Versions.parse(definition["flexibleVersions"]) == ours.FLEXIBLE
     assert definition.get("apiKey", -1) == ours.API_KEY

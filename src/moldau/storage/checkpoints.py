@@ -107,5 +107,7 @@ class CleanShutdownFile:
         self._disk.write_atomic(self.path, json.dumps(content, separators=(",", ":")).encode("ascii"))
 
     def remove(self) -> None:
+        """For sure: one that came back after a power cut would tell a lie."""
         if self._disk.exists(self.path):
             self._disk.remove(self.path)
+            self._disk.sync_dir(posixpath.dirname(self.path))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition, Uuid
@@ -34,6 +34,8 @@ Offsets = dict[TopicPartition, int]
 
 class LogDirectory:
     """`cleaner_offsets` is what the cleaner's checkpoint says or will say at the next save.
+
+    `log_start_offsets` is what that checkpoint says, perhaps of partitions that are gone.
 
     A cordoned directory works, but gets no new logs while there is another (`cordoned.log.dirs`).
     """
@@ -103,11 +105,17 @@ class LogDirectory:
             _logger.warning("%s; %s", error, consequence)
             return {}
 
-    async def write(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace a checkpoint file; nothing happens in a directory that has failed."""
+    async def write(self, name: str, collect: Callable[[], Offsets]) -> None:
+        """Replace a checkpoint file; nothing happens in a directory that has failed.
+
+        `collect` is asked when it is this one's turn, so that the last one to write knows best.
+        """
         async with self._writing:
             if self.online:
+                offsets = collect()
                 await self._pool.run(OffsetCheckpoint(self._disk, self.path, name).write, offsets)
+                if name == LOG_START_OFFSET_CHECKPOINT:
+                    self.log_start_offsets = offsets
 
     async def write_cleaner_offsets(self) -> None:
-        await self.write(CLEANER_OFFSET_CHECKPOINT, dict(self.cleaner_offsets))
+        await self.write(CLEANER_OFFSET_CHECKPOINT, self.cleaner_offsets.copy)

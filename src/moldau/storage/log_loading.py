@@ -76,12 +76,33 @@ class LogLoader:
     async def create(
         self, path: str, topic_partition: TopicPartition, topic_id: Uuid | None, config: LogConfig
     ) -> Log:
-        """Open a log that is new; should its folder exist after all, what is in it is recovered."""
-        return await self._pool.run(
-            Log.open, self._disk, self._clock, path, topic_partition, topic_id, config,
-            producer_expiration_ms=self._producer_expiration_ms,
-            files=self._files, randomness=self._randomness,
-        )  # fmt: skip
+        """Open a log that is new; should its folder exist after all, what is in it is recovered.
+
+        If that fails, a new folder does not stay: the log may be made in another directory.
+        """
+        return await self._pool.run(self._create, path, topic_partition, topic_id, config)
+
+    def _create(
+        self, path: str, topic_partition: TopicPartition, topic_id: Uuid | None, config: LogConfig
+    ) -> Log:
+        is_new = not self._disk.exists(path)
+        try:
+            return Log.open(
+                self._disk, self._clock, path, topic_partition, topic_id, config,
+                producer_expiration_ms=self._producer_expiration_ms,
+                files=self._files, randomness=self._randomness,
+            )  # fmt: skip
+        except KafkaError:
+            if is_new:
+                self._remove_folder(path)
+            raise
+
+    def _remove_folder(self, path: str) -> None:
+        try:
+            self._disk.remove_tree(path)
+        except OSError as error:
+            _logger.warning("The folder %s stays behind: %s", path, error)
+        self._files.forget_directory(path)
 
     async def load(self, directory: LogDirectory, config_of: ConfigOf) -> LoadedDirectory:
         """Open everything in a directory whose state has been read."""

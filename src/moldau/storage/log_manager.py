@@ -250,6 +250,7 @@ class LogManager:
         for directory in self.directories.candidates(directory_id, self._count_logs()):
             self._arriving[directory.path] += 1
             try:
+                await self._forget_start(directory, topic_partition)
                 path = posixpath.join(directory.path, str(topic_partition))
                 log = await self.loader.create(path, topic_partition, topic_id, config)
                 self._counts[directory.path] += 1
@@ -261,6 +262,13 @@ class LogManager:
                 self._arriving[directory.path] -= 1
         raise error
 
+    async def _forget_start(self, directory: LogDirectory, topic_partition: TopicPartition) -> None:
+        """A deleted partition of this name may have left its log start; after a crash it would be ours."""
+        if topic_partition in directory.log_start_offsets:
+            errors = await self.upkeep.write_checkpoints([directory.path])
+            if errors:
+                raise errors[0]
+
     def _count_logs(self) -> Counter[str]:
         """Logs in each directory, those being created included; counted anew after other changes."""
         if self._counts.total() != len(self.logs) + len(self.future_logs):
@@ -269,7 +277,7 @@ class LogManager:
 
     async def delete(self, *topic_partitions: TopicPartition) -> None:
         """Rename the folders of partitions away at once, to be removed after the delay."""
-        touched: dict[str, LogDirectory] = {}
+        touched: dict[str, None] = {}
         for topic_partition in topic_partitions:
             async with self.alone_with(topic_partition):
                 await self.cleaner.pause(topic_partition)
@@ -280,11 +288,10 @@ class LogManager:
                     if log is not None:
                         directory = self.directories.of(log)
                         directory.cleaner_offsets.pop(topic_partition, None)
-                        touched[directory.path] = directory
+                        touched[directory.path] = None
                         await self.discard(log)
         await self.upkeep.write_checkpoints(touched)
-        for directory in touched.values():
-            await directory.write_cleaner_offsets()
+        await self.upkeep.write_cleaner_offsets(touched)
 
     async def discard(self, log: Log) -> None:
         """A log that is in no table any more: its folder is renamed for deletion."""
@@ -329,7 +336,7 @@ class LogManager:
             limit = log.segments[-1].base_offset
             if directory.cleaner_offsets.get(topic_partition, 0) > limit:
                 directory.cleaner_offsets[topic_partition] = limit
-                await directory.write_cleaner_offsets()
+                await self.upkeep.write_cleaner_offsets([directory.path])
             await self.upkeep.write_checkpoints([directory.path])
         finally:
             self.cleaner.resume(topic_partition)
@@ -384,7 +391,7 @@ class LogManager:
                     errors.append(error)
 
         await asyncio.gather(*(work() for _ in range(max(1, self.settings.recovery_threads_per_data_dir))))
-        await self.upkeep.write_checkpoints([directory.path])
+        errors += await self.upkeep.write_checkpoints([directory.path])
         try:
             if directory.loaded and directory.online and not errors:
                 await self._pool.run(directory.clean_shutdown.write, broker_epoch)

@@ -20,6 +20,7 @@ import asyncio
 import logging
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from moldau.base.clock import Clock
 from moldau.base.errors import KafkaError
@@ -101,10 +102,21 @@ class LogUpkeep:
     async def write_high_watermarks(self) -> None:
         await self._write(REPLICATION_OFFSET_CHECKPOINT, _high_watermark)
 
-    async def write_checkpoints(self, paths: Iterable[str] | None = None) -> None:
-        """All three, in all directories or in some."""
-        for name, offset_of in _CHECKPOINTS.items():
-            await self._write(name, offset_of, paths)
+    async def write_checkpoints(self, paths: Iterable[str] | None = None) -> list[KafkaError]:
+        """All three, in all directories or in some; gives back what went wrong, reported already."""
+        chosen = self._directories.paths if paths is None else list(paths)
+        return [
+            error
+            for name, offset_of in _CHECKPOINTS.items()
+            for error in await self._write(name, offset_of, chosen)
+        ]
+
+    async def write_cleaner_offsets(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            try:
+                await self._directories[path].write_cleaner_offsets()
+            except OSError as error:
+                self._on_failure(storage_failure(error, path))
 
     async def remove_deleted_files(self) -> None:
         """Remove files and folders whose time has come."""
@@ -144,20 +156,24 @@ class LogUpkeep:
 
     async def _write(
         self, name: str, offset_of: Callable[[Log], int | None], paths: Iterable[str] | None = None
-    ) -> None:
-        offsets: dict[str, dict[TopicPartition, int]] = {
-            path: {} for path in (self._directories.paths if paths is None else paths)
-        }
-        for log in self._all_logs():
-            in_directory = offsets.get(posixpath.dirname(log.directory))
-            offset = offset_of(log)
-            if in_directory is not None and offset is not None:
-                in_directory[log.topic_partition] = offset
-        for path, content in offsets.items():
+    ) -> list[KafkaError]:
+        failures: list[KafkaError] = []
+        for path in self._directories.paths if paths is None else paths:
             try:
-                await self._directories[path].write(name, content)
+                await self._directories[path].write(name, partial(self._collect, path, offset_of))
             except OSError as error:
-                self._on_failure(storage_failure(error, path))
+                failures.append(storage_failure(error, path))
+                self._on_failure(failures[-1])
+        return failures
+
+    def _collect(self, path: str, offset_of: Callable[[Log], int | None]) -> dict[TopicPartition, int]:
+        """The offsets of the logs in a directory, as they are now."""
+        noted = (
+            (log.topic_partition, offset_of(log))
+            for log in self._all_logs()
+            if posixpath.dirname(log.directory) == path
+        )
+        return {topic_partition: offset for topic_partition, offset in noted if offset is not None}
 
     async def _guarded(self, log: Log, work: Callable[[], int]) -> int | None:
         """What the work in the pool gives, or None after reporting what the disk did."""

@@ -140,11 +140,10 @@ class ReplicaMoves:
 
     async def _clear_up(self, log: Log, future: Log) -> None:
         manager = self._manager
-        source = manager.directories.of(log)
+        paths = [manager.directories.of(each).path for each in (log, future)]
         await manager.discard(log)
-        await manager.upkeep.write_checkpoints([source.path, manager.directories.of(future).path])
-        await source.write_cleaner_offsets()
-        await manager.directories.of(future).write_cleaner_offsets()
+        await manager.upkeep.write_checkpoints(paths)
+        await manager.upkeep.write_cleaner_offsets(paths)
 
 
 def _align(log: Log, future: Log) -> None:

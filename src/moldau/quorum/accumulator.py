@@ -35,11 +35,13 @@ class Accumulator:
         self,
         end_offset: int,
         max_batch_bytes: int,
+        max_waiting_bytes: int,
         metadata_version: Callable[[], int],
         wake: Callable[[], None],
     ) -> None:
         self.end_offset = end_offset
         self._max_batch_bytes = max_batch_bytes
+        self._max_waiting_bytes = max_waiting_bytes
         self._metadata_version = metadata_version
         self._wake = wake
         self._group = Group(end_offset)
@@ -57,11 +59,11 @@ class Accumulator:
         except EncodeError as error:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"cannot be written: {error}") from error
         size = sum(map(len, values))
-        if size > self._max_batch_bytes // 2:
+        if size > min(self._max_batch_bytes // 2, self._max_waiting_bytes):
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
             )
-        if self._group.size + size > MAX_WAITING_BYTES:
+        if self._group.size + size > self._max_waiting_bytes:
             raise KafkaError(
                 ErrorCode.REQUEST_TIMED_OUT, "Too many metadata changes are waiting for the disk."
             )

@@ -4,9 +4,9 @@
 of the loop's turn, are appended together, synced by a thread of the pool, and then committed: the image is
 published to the listeners, synchronously and in order, and the answers are released.
 
-When there is no room on the disk, the group is cut off again, everybody who waits gets the error, and the
-controller goes back to what is committed; later it may work again. Any other failure of the disk ends the
-quorum.
+When there is no room on the disk, or too many files are open, the group is cut off again, everybody who waits
+gets the error, and the controller goes back to what is committed; later it may work again. A disk that fails
+ends the quorum.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.features import MIN_METADATA_VERSION
 from moldau.metadata.image import MetadataImage
 from moldau.metadata.records import MetadataRecord
-from moldau.quorum.accumulator import Accumulator, Group
+from moldau.quorum.accumulator import MAX_WAITING_BYTES, Accumulator, Group
 from moldau.quorum.bootstrap import metadata_version_of, read_bootstrap
 from moldau.quorum.metadata_log import Loaded, MetadataLog
 from moldau.quorum.settings import QuorumSettings
@@ -33,7 +33,7 @@ from moldau.quorum.snapshotter import Snapshotter
 from moldau.quorum.voters import STATIC, VoterSet
 from moldau.statemachine.decision import Decision
 from moldau.statemachine.runtime import Runtime
-from moldau.storage.disk import Disk, DiskFull
+from moldau.storage.disk import Disk, LogDirectoryFailed
 
 log = logging.getLogger(__name__)
 
@@ -139,8 +139,13 @@ class MetadataQuorum:
         self._last_timestamp = self._log.last_timestamp
         self.voters, self.kraft_version = loaded.voters, loaded.kraft_version
         self._snapshotter = Snapshotter(self._disk, self._clock, self._settings, loaded.new_bytes)
+        # A group goes into one segment; half of it leaves room for the framing of small records.
         self._accumulator = Accumulator(
-            self._log.end_offset, self._settings.max_batch_bytes, self._metadata_version, self._wake_writer
+            self._log.end_offset,
+            self._settings.max_batch_bytes,
+            min(MAX_WAITING_BYTES, self._settings.segment_bytes // 2),
+            self._metadata_version,
+            self._wake_writer,
         )
         self._publish()
         self.controller.reset(self.image, self._log.end_offset)
@@ -185,7 +190,9 @@ class MetadataQuorum:
             size = self._log.append(group.batches)
             timestamp = self._log.last_timestamp
             await self._pool.run(self._log.flush)
-        except DiskFull as error:
+        except LogDirectoryFailed:
+            raise
+        except KafkaError as error:
             self._lose(group, error)
             return
         end_offset = group.base_offset + len(group.records)
@@ -201,7 +208,7 @@ class MetadataQuorum:
         for on_image in self._listeners:
             on_image(delta, self.image)
 
-    def _lose(self, group: Group, error: DiskFull) -> None:
+    def _lose(self, group: Group, error: KafkaError) -> None:
         log.error("metadata could not be written, it is as before: %s", error)
         self._log.cut(group.base_offset)
         self._accumulator.reset(group.base_offset)

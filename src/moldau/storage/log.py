@@ -308,15 +308,23 @@ class Log(GrowingLog):
         try:
             with self._changing():
                 self._discard(self._list.items)
-                new = Segment.create(
-                    self._files, self.directory, offset, self.config, now_ms=self._clock.time_ms()
-                )
+                new = self._begin_anew(offset)
                 self._list = SegmentList([new])
                 self._set_bounds(offset, offset)
             self.leader_epochs.clear()
             self._after_truncation()
         except OSError as error:
             raise self._failure(error) from error
+
+    def _begin_anew(self, offset: int) -> Segment:
+        """The one segment after all were discarded; they come back if it cannot be made."""
+        now_ms = self._clock.time_ms()
+        try:
+            return Segment.create(self._files, self.directory, offset, self.config, now_ms=now_ms)
+        except OSError:
+            for segment in self._list.items:
+                segment.change_suffix("")
+            raise
 
     def _set_bounds(self, start: int, end: int) -> None:
         self.log_end_offset = end

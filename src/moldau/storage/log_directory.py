@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import posixpath
+import threading
 from collections.abc import Callable
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -57,6 +58,7 @@ class LogDirectory:
         self._pool = pool
         self._lock: Lock | None = None
         self._writing = asyncio.Lock()
+        self._replacing = threading.Lock()
 
     @property
     def offline(self) -> bool:
@@ -113,9 +115,14 @@ class LogDirectory:
         async with self._writing:
             if self.online:
                 offsets = collect()
-                await self._pool.run(OffsetCheckpoint(self._disk, self.path, name).write, offsets)
+                await self._pool.run(self._replace, name, offsets)
                 if name == LOG_START_OFFSET_CHECKPOINT:
                     self.log_start_offsets = offsets
+
+    def _replace(self, name: str, offsets: Offsets) -> None:
+        """The thread of a writer that was cancelled goes on; the next one waits for its end."""
+        with self._replacing:
+            OffsetCheckpoint(self._disk, self.path, name).write(offsets)
 
     async def write_cleaner_offsets(self) -> None:
         await self.write(CLEANER_OFFSET_CHECKPOINT, self.cleaner_offsets.copy)

@@ -348,20 +348,24 @@ class LogFiles:
     def close(self) -> None:
         """Clean shutdown: everything is complete and on the disk, and the next start needs no recovery."""
         try:
-            if self._opened_at != (self.log_end_offset, self._list):
-                self.producer_state.end_offset = self.log_end_offset
-                self._save_producers(sync=True)
-                self._list.active.finish()
-                self.recovery_point = min(self.recovery_point, self._list.active.base_offset)
-                self._sync(self.log_end_offset + 1)
-                self.recovery_point = self.log_end_offset
-            elif not self._topic_id_synced:
-                sync_topic_id(self._files.disk, self.directory)
+            with self._flush_lock:
+                self._complete()
         except OSError as error:
             raise self._failure(error) from error
         finally:
             for segment in self._list.items:
                 segment.forget()
+
+    def _complete(self) -> None:
+        if self._opened_at != (self.log_end_offset, self._list):
+            self.producer_state.end_offset = self.log_end_offset
+            self._save_producers(sync=True)
+            self._list.active.finish()
+            self.recovery_point = min(self.recovery_point, self._list.active.base_offset)
+            self._sync(self.log_end_offset + 1)
+            self.recovery_point = self.log_end_offset
+        elif not self._topic_id_synced:
+            sync_topic_id(self._files.disk, self.directory)
 
     def _failure(self, error: OSError) -> KafkaError:
         return storage_failure(error, self.directory)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import shutil
 from itertools import pairwise
@@ -21,6 +22,7 @@ from moldau.quorum.errors import UnusableMetadata
 from moldau.quorum.metadata_log import MetadataLog
 from moldau.quorum.snapshots import SnapshotId
 from moldau.quorum.voters import Voter, VoterEndpoint
+from moldau.storage.disk import storage_failure
 from tests.unit.metadata.builders import uid
 from tests.unit.quorum.harness import ENDPOINT, FullDisk, Node, create, run, with_broker
 
@@ -456,6 +458,54 @@ class TestWriting:
 
         run(test)
         assert node.failures == []
+
+    def test_what_passes_does_not_end_the_quorum(self, tmp_path: Path) -> None:
+        node = Node(tmp_path)
+        node.format()
+
+        async def test() -> None:
+            async with node.running() as quorum:
+                await with_broker(quorum)
+                flush = quorum._log.flush
+
+                def fail() -> None:
+                    raise storage_failure(OSError(errno.EMFILE, "Too many open files"), str(tmp_path))
+
+                quorum._log.flush = fail  # type: ignore[method-assign]
+                with pytest.raises(KafkaError, match="Too many open files"):
+                    await create(quorum, "lost")
+                quorum._log.flush = flush  # type: ignore[method-assign]
+                await create(quorum, "after")
+            async with node.running() as quorum:
+                assert list(quorum.image.topics.by_name) == ["after"]
+
+        run(test)
+        assert node.failures == []
+
+    def test_what_is_written_together_fits_into_a_segment(self, tmp_path: Path) -> None:
+        node = Node(tmp_path, segment_bytes=60_000)
+        node.format()
+
+        async def test() -> None:
+            async with node.running() as quorum:
+                await with_broker(quorum)
+                outcomes = await asyncio.gather(
+                    *(create(quorum, f"wide-{number}", partitions=100) for number in range(20)),
+                    return_exceptions=True,
+                )
+                refused = [outcome for outcome in outcomes if isinstance(outcome, KafkaError)]
+                assert {error.code for error in refused} == {ErrorCode.REQUEST_TIMED_OUT}
+                assert 0 < len(refused) < 20
+                for number in range(5):
+                    await create(quorum, f"later-{number}", partitions=100)
+                names = set(quorum.image.topics.by_name)
+                assert len(names) == 25 - len(refused)
+            async with node.running() as quorum:
+                assert set(quorum.image.topics.by_name) == names
+
+        run(test)
+        assert node.failures == []
+        assert len(list(node.log_folder.glob("*.log"))) > 1
 
     def test_a_broken_disk_ends_the_quorum(self, tmp_path: Path) -> None:
         disk = FullDisk()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -242,6 +243,38 @@ def test_a_read_that_retention_overtakes(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(KafkaError) as refusal:
         log.read(5, 1000, upper_bound=90, blocking=True)
     assert refusal.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_without_room_to_begin_anew_everything_is_as_before(tmp_path: Path) -> None:
+    disk = _Hooks()
+    folder = Folder(tmp_path, disk, segment_bytes=3 * SIZE, file_delete_delay_ms=0)
+    log = folder.open()
+    fill(log, 6)
+
+    def no_room(path: str, create: bool) -> None:
+        if create and path.endswith("500.index"):
+            raise _full(path)
+
+    disk.before_open = no_room
+    with pytest.raises(DiskFull):
+        log.truncate_fully_and_start_at(500)
+    disk.before_open = lambda path, create: None
+    fill(log, 1)
+    log.remove_deleted_files(NOW + 1)
+    assert [record.offset for record in records(log)] == list(range(70))
+    assert [record.offset for record in records(folder.open())] == list(range(70))
+
+
+def test_a_shutdown_waits_for_a_flush_that_is_under_way(tmp_path: Path) -> None:
+    log = Folder(tmp_path).open()
+    fill(log, 3)
+    with log._flush_lock:
+        closing = threading.Thread(target=log.close)
+        closing.start()
+        closing.join(0.05)
+        assert closing.is_alive()
+    closing.join()
+    assert log.recovery_point == 30
 
 
 def test_a_truncation_that_is_interrupted_leaves_no_gap(tmp_path: Path) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from moldau.base.ids import TopicPartition, Uuid
-from moldau.base.pool import InlinePool
+from moldau.base.pool import InlinePool, ThreadPool
 from moldau.storage.disk import File, PosixDisk
 from moldau.storage.log_config import LogConfig
+from moldau.storage.log_directory import LogDirectory
 from tests.unit.storage.managed_logs import ORDERS, TOPIC_ID, World, append, folders, names, stored
 
 P = ParamSpec("P")
@@ -145,6 +147,41 @@ def test_a_checkpoint_says_what_is_true_when_it_is_written(tmp_path: Path) -> No
         await writing
         assert "orders" not in (Path(second.path) / "log-start-offset-checkpoint").read_text()
         await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+class _Waiting(PosixDisk):
+    """The first checkpoint to be written waits for `go`."""
+
+    def __init__(self) -> None:
+        self.go: threading.Event | None = None
+        self.began = threading.Event()
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        go, self.go = self.go, None
+        if go is not None:
+            self.began.set()
+            go.wait(10)
+        super().write_atomic(path, data)
+
+
+def test_a_checkpoint_whose_writer_was_cancelled_does_not_win(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        disk, pool, go = _Waiting(), ThreadPool(2), threading.Event()
+        directory = LogDirectory(disk, pool, str(tmp_path))
+        disk.go = go
+        name = "recovery-point-offset-checkpoint"
+        first = asyncio.create_task(directory.write(name, lambda: {ORDERS: 1}))
+        while not disk.began.is_set():
+            await asyncio.sleep(0.001)
+        first.cancel()
+        second = asyncio.create_task(directory.write(name, lambda: {ORDERS: 2}))
+        await asyncio.sleep(0.05)
+        go.set()
+        await second
+        pool.close()
+        assert (tmp_path / name).read_text() == "0\n1\norders 0 2\n"
 
     asyncio.run(scenario())
 

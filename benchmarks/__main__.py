@@ -127,15 +127,17 @@ def _medians(rounds: list[Figures]) -> Figures:
 
 
 def _table(medians: dict[str, Figures]) -> str:
-    apache = medians.get("apache")
+    apache = medians.get("apache", {})
     lines = ["| | Moldau | Apache Kafka 4.3 | ratio |", "|---|---|---|---|"]
     for name, value in medians["moldau"].items():
-        other = apache[name] if apache is not None else None
-        compared = (
-            "| | |" if other is None else f"| {other:,.5g} | {value / other:.2f} |" if other else "| 0 | |"
-        )
-        lines.append(f"| {name} | {value:,.5g} {compared}")
+        other = apache.get(name)
+        compared = f"| {_number(other)} | {value / other:.2f} |" if other else "| | |"
+        lines.append(f"| {name} | {_number(value)} {compared}")
     return "\n".join(lines)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 if __name__ == "__main__":

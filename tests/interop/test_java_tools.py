@@ -213,7 +213,9 @@ def test_console_with_codecs(both: Both, topic: str, codec: str) -> None:
 
 def test_get_offset_shell(both: Both, topic: str) -> None:
     create(both, topic, "--partitions", "2")
-    produce(both, topic, "one\ntwo\nthree\n", "--producer-property", "partitioner.ignore.keys=true")
+    # Keys, so that the records go to the same partitions on both.
+    keyed = ("--reader-property=parse.key=true", "--reader-property=key.separator=:")
+    produce(both, topic, "a:one\nb:two\nc:three\n", *keyed)
     for time in ("-1", "-2", "earliest", "latest", "-4", "-5", "1000"):
         both.same(OFFSETS, "--topic", topic, "--time", time)
     both.same(OFFSETS, "--topic-partitions", f"{topic}:0")

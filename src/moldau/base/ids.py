@@ -18,6 +18,8 @@ LOST_DIR = Uuid(bytes(15) + b"\x02")
 #: Kafka never hands out an id below 100, and 1 names the metadata topic.
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 METADATA_TOPIC = "__cluster_metadata"
+#: Topics that the coordinators write.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 class TopicPartition(NamedTuple):

@@ -206,7 +206,7 @@ def _live_groups(admin: AdminClient) -> list[str]:
 
 
 def _print_entries(admin: AdminClient, kind: str, name: str, *, everything: bool) -> None:
-    from moldau.client.configs import ConfigSource
+    from moldau.base.config import ConfigSource
 
     dynamic = {
         TOPICS: ConfigSource.DYNAMIC_TOPIC_CONFIG,

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import KafkaError
-from moldau.base.ids import TopicPartition
+from moldau.base.ids import INTERNAL_TOPICS, TopicPartition
 from moldau.cli.arguments import ToolParser, UsageError, given
-from moldau.cli.patterns import INTERNAL_TOPICS, TopicPattern
+from moldau.cli.patterns import TopicPattern
 from moldau.cli.tool import ToolError, add_bootstrap_options, open_admin, run_tool, warn
 
 if TYPE_CHECKING:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
+from moldau.base.ids import INTERNAL_TOPICS
 from moldau.cli.arguments import UsageError
-
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 class TopicPattern:

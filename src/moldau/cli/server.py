@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from moldau import __version__
+from moldau.base.single_node import CONTROLLER_LISTENER, single_node_properties
 from moldau.cli.arguments import ToolParser, UsageError
 from moldau.cli.tool import ToolError, load_config, run_tool, warn
 
 Ready = Callable[[dict[str, int]], None]
 
 _LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
-_CONTROLLER = "CONTROLLER"
 
 
 def start_main(argv: Sequence[str] | None = None) -> int:
@@ -95,14 +95,14 @@ def dev(
     folder = Path(data).absolute()
 
     def on_ready(ports: dict[str, int]) -> None:
-        clients = next(number for name, number in ports.items() if name != _CONTROLLER)
+        clients = next(number for name, number in ports.items() if name != CONTROLLER_LISTENER)
         announce(f"Moldau {__version__} is ready.")
         announce(f"  bootstrap.servers  localhost:{clients}")
         announce(f"  data               {folder}")
         announce("Press Ctrl-C to stop.")
 
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=_LOG_FORMAT)
-    properties = {**dev_properties(port, folder), **overrides(settings)}
+    properties = {**single_node_properties("localhost", port, 0, str(folder)), **overrides(settings)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         format_if_needed(properties)
@@ -132,24 +132,6 @@ def _own_name() -> str:
     if shutil.which("moldau") is not None:
         return "moldau"
     return "python -m moldau" if sys.argv[0].endswith("__main__.py") else sys.argv[0]
-
-
-def dev_properties(port: int, folder: Path) -> dict[str, str]:
-    """A single node that clients of this machine reach as `localhost`."""
-    return {
-        "process.roles": "broker,controller",
-        "node.id": "1",
-        "listeners": f"PLAINTEXT://localhost:{port},{_CONTROLLER}://localhost:0",
-        "controller.listener.names": _CONTROLLER,
-        "controller.quorum.bootstrap.servers": "localhost:9093",
-        "log.dirs": str(folder),
-        "offsets.topic.replication.factor": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
-        "group.initial.rebalance.delay.ms": "0",
-    }
 
 
 def stop_main(argv: Sequence[str] | None = None) -> int:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import ZERO_UUID, TopicPartition, Uuid, parse_uuid
+from moldau.base.ids import INTERNAL_TOPICS, ZERO_UUID, TopicPartition, Uuid, parse_uuid
 from moldau.cli.arguments import ToolParser, UsageError, given, refuse_together, require
-from moldau.cli.patterns import INTERNAL_TOPICS, TopicPattern
+from moldau.cli.patterns import TopicPattern
 from moldau.cli.tool import ToolError, add_bootstrap_options, open_admin, run_tool, warn
 from moldau.cli.topic_report import REPORTS, TopicReport, joined
 

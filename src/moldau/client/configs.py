@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from moldau.base.config import ConfigSource
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.cluster import Cluster
 from moldau.client.errors import check, error_of
@@ -35,20 +36,6 @@ class ResourceType(IntEnum):
     BROKER_LOGGER = 8
     CLIENT_METRICS = 16
     GROUP = 32
-
-
-class ConfigSource(IntEnum):
-    """Where a value comes from; the names are the ones tools print."""
-
-    UNKNOWN = 0
-    DYNAMIC_TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    DYNAMIC_CLIENT_METRICS_CONFIG = 7
-    DYNAMIC_GROUP_CONFIG = 8
 
 
 class AlterOperation(IntEnum):

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from moldau.base.single_node import CONTROLLER_LISTENER, single_node_properties
 from moldau.testing.launcher import Launcher, NodeFailed, NodeProcess, NodeSilent, PortTaken
 
 __all__ = ["Cluster", "NodeFailed"]
@@ -180,22 +181,9 @@ class Cluster:
             raise TimeoutError(f"the node still runs {timeout} s after {number.name}; see {self.log_file}")
 
     def _properties(self) -> dict[str, str]:
-        broker, controller = self._ports.get("PLAINTEXT", 0), self._ports.get("CONTROLLER", 0)
-        return {
-            "process.roles": "broker,controller",
-            "node.id": "1",
-            "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
-            "controller.listener.names": "CONTROLLER",
-            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller or 9093}",
-            "log.dirs": str(self.data_dir / "logs"),
-            "offsets.topic.replication.factor": "1",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
-            "share.coordinator.state.topic.replication.factor": "1",
-            "share.coordinator.state.topic.min.isr": "1",
-            "group.initial.rebalance.delay.ms": "0",
-            **self._overrides,
-        }
+        broker, controller = self._ports.get("PLAINTEXT", 0), self._ports.get(CONTROLLER_LISTENER, 0)
+        folder = str(self.data_dir / "logs")
+        return {**single_node_properties("127.0.0.1", broker, controller, folder), **self._overrides}
 
 
 def _text(value: str | int | bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode
+from moldau.base.ids import INTERNAL_TOPICS
 from moldau.controller.topics import topic_name_problem
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from moldau.protocol.messages.describe_topic_partitions import (
@@ -16,7 +17,7 @@ from moldau.protocol.messages.describe_topic_partitions import (
 )
 from moldau.server.authorized_operations import TOPIC_OPERATIONS
 from moldau.server.context import RequestContext
-from moldau.server.handlers.metadata import INTERNAL_TOPICS, NO_LEADER, offline_replicas, partition_error
+from moldau.server.handlers.metadata import NO_LEADER, offline_replicas, partition_error
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

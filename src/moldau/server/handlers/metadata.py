@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import ZERO_UUID
+from moldau.base.ids import INTERNAL_TOPICS, ZERO_UUID
 from moldau.controller.topics import topic_name_problem
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 #: Nobody has left a leader: what Kafka puts in place of an id.
 NO_LEADER = -1
 #: The version since which topics can be asked for by id.

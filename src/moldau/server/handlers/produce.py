@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import INTERNAL_TOPICS
 from moldau.network.connection import CloseConnection
 from moldau.protocol.compression import ZSTD
 from moldau.protocol.messages.produce import (
@@ -52,7 +53,6 @@ _FOUND_BY_LOG = frozenset(
         ErrorCode.INVALID_PRODUCER_EPOCH,
     }
 )
-_INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 def handle(
@@ -196,7 +196,7 @@ class _Produce:
         else:
             partition = self.node.replicas.by_name(topic.name, index)
         name = partition.topic_partition.topic
-        if name in _INTERNAL_TOPICS and self.context.client_id != "__admin_client":
+        if name in INTERNAL_TOPICS and self.context.client_id != "__admin_client":
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
         return partition
 

@@ -19,7 +19,10 @@ LOST_DIR = Uuid(bytes(15) + b"\x02")
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 METADATA_TOPIC = "__cluster_metadata"
 #: Topics that the coordinators write.
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+SHARE_STATE_TOPIC = "__share_group_state"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_STATE_TOPIC})
 
 
 class TopicPartition(NamedTuple):

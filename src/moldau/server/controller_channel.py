@@ -76,8 +76,9 @@ class ControllerChannel:
     # On behalf of clients.
 
     async def create_topics(
-        self, context: RequestContext, request: CreateTopicsRequest
+        self, context: RequestContext | None, request: CreateTopicsRequest
     ) -> CreateTopicsResponse:
+        """Without a context the node itself asks."""
         return await self._write(lambda: self._controller.create_topics(request))
 
     async def delete_topics(

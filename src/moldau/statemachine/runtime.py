@@ -1,15 +1,15 @@
 """Carries decisions of a state machine to its log and holds each answer until it may be given.
 
 `write` runs `decide` at once, appends its records, and replays them into the state before anything else runs,
-so that the next decision sees them; the answer waits until the last of those records is committed. A decision
-without records, and a `read`, may have seen records that are not committed yet, so they wait for what was
-appended before them.
+so that the next decision sees them; the answer waits until the last of those records is committed, and so do
+the decision's replies to others and its effects. A decision without records, and a `read`, may have seen
+records that are not committed yet, so they wait for what was appended before them.
 
 Invariants:
 
 - between `decide` and `replay` nothing is awaited: state, log and answer belong together;
 - a refused append (an exception from the log) changes nothing;
-- answers are released in the order of their offsets.
+- answers are released in the order of their offsets, whether or not somebody still waits for them.
 
 The log is an argument. It reports progress through `committed`, and loss through `failed`: whoever waits gets
 the error, and the owner puts the state back to what is committed.
@@ -20,10 +20,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from moldau.base.errors import KafkaError
-from moldau.statemachine.decision import Decision
+from moldau.statemachine.decision import Decision, Promise
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -42,25 +42,48 @@ class StateMachineLog(Protocol[T_contra]):
 
 
 class Runtime(Generic[T]):
-    def __init__(self, log: StateMachineLog[T], replay: Callable[[Sequence[T], int], None]) -> None:
+    def __init__(
+        self,
+        log: StateMachineLog[T],
+        replay: Callable[[Sequence[T], int], None],
+        on_effect: Callable[[Any], None] | None = None,
+        committed: int | None = None,
+    ) -> None:
+        """`committed` is the last offset that is; by default everything the log holds."""
         self._log = log
         #: Called with the records of one decision and the offset of the first.
         self._replay = replay
-        self._committed = log.end_offset - 1
+        self._on_effect = on_effect
+        self._committed = log.end_offset - 1 if committed is None else committed
         self._appended = log.end_offset - 1
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._waiting: deque[tuple[int, Promise[None]]] = deque()
+        #: Answers that wait for another decision.
+        self._promised: dict[Promise[Any], None] = {}
         self._closed: KafkaError | None = None
 
     async def write(self, decide: Callable[[], Decision[T, R]]) -> R:
         """Decide now, answer when what was decided is committed."""
+        decision = self.take(decide)
+        await self._until_committed(self._appended)
+        response = decision.response
+        if isinstance(response, Promise):
+            return await self._kept(response)
+        return response
+
+    def take(self, decide: Callable[[], Decision[T, R]]) -> Decision[T, R]:
+        """Decide now; what follows from it happens when it is committed, and nobody waits for the answer."""
         self._check_open()
         decision = decide()
         if decision.records:
             base_offset = self._log.end_offset
             self._appended = self._log.append(decision.records)
             self._replay(decision.records, base_offset)
-        await self._until_committed(self._appended)
-        return decision.response
+        if decision.then is not None:
+            decision.then()
+        if decision.replies or decision.effects:
+            committed = self._when_committed(self._appended)
+            committed.when_settled(lambda: self._follow_up(decision, committed.error))
+        return decision
 
     async def read(self, look: Callable[[], R]) -> R:
         """Look at the state now, answer when everything it showed is committed."""
@@ -73,17 +96,18 @@ class Runtime(Generic[T]):
         """Everything up to `offset` is committed: release who waited for it."""
         self._committed = offset
         while self._waiting and self._waiting[0][0] <= offset:
-            _, future = self._waiting.popleft()
-            if not future.done():
-                future.set_result(None)
+            _, promise = self._waiting.popleft()
+            promise.resolve(None)
 
     def failed(self, error: KafkaError) -> None:
         """What was appended after the last commit is lost; the state has been put back accordingly."""
         self._appended = self._log.end_offset - 1
         waiting, self._waiting = self._waiting, deque()
-        for _, future in waiting:
-            if not future.done():
-                future.set_exception(KafkaError(error.code, error.message))
+        for _, promise in waiting:
+            promise.fail(error)
+        promised, self._promised = self._promised, {}
+        for each in promised:
+            each.fail(error)
 
     def refuse(self, error: KafkaError) -> None:
         """Decide nothing from now on; what is under way goes on."""
@@ -98,9 +122,47 @@ class Runtime(Generic[T]):
         if self._closed is not None:
             raise KafkaError(self._closed.code, self._closed.message)
 
-    async def _until_committed(self, offset: int) -> None:
+    def _follow_up(self, decision: Decision[T, Any], error: KafkaError | None) -> None:
+        for reply, value in decision.replies:
+            if error is None:
+                reply.resolve(value)
+            else:
+                reply.fail(error)
+        if error is None and self._on_effect is not None:
+            for effect in decision.effects:
+                self._on_effect(effect)
+
+    def _when_committed(self, offset: int) -> Promise[None]:
+        promise: Promise[None] = Promise()
         if offset <= self._committed:
+            promise.resolve(None)
+        else:
+            self._waiting.append((offset, promise))
+        return promise
+
+    async def _until_committed(self, offset: int) -> None:
+        if offset > self._committed:
+            await _settled(self._when_committed(offset))
+
+    async def _kept(self, promise: Promise[R]) -> R:
+        if not promise.settled:
+            self._promised[promise] = None
+        try:
+            return await _settled(promise)
+        finally:
+            self._promised.pop(promise, None)
+
+
+async def _settled(promise: Promise[R]) -> R:
+    future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+
+    def settle() -> None:
+        if future.done():
             return
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((offset, future))
-        await future
+        if promise.error is not None:
+            future.set_exception(KafkaError(promise.error.code, promise.error.message))
+        else:
+            future.set_result(promise.value)  # type: ignore[arg-type]
+
+    promise.when_settled(settle)
+    return await future

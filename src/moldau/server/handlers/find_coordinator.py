@@ -1,15 +1,18 @@
-"""FindCoordinator (key 10), versions 0 to 6: there is no coordinator yet, and the answer says so.
+"""FindCoordinator (key 10), versions 0 to 6: the broker that leads the partition a name belongs to.
 
-It is announced all the same, because librdkafka compresses with lz4 only where it is. The answer is
-COORDINATOR_NOT_AVAILABLE, with a sentence: librdkafka asks also when partitions are assigned by hand, and any
-other error would reach an application that has no use for a coordinator.
+The topic is created when somebody asks first, and unlike in Apache Kafka the answer waits for it. What has no
+coordinator yet gets COORDINATOR_NOT_AVAILABLE with a sentence.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode
+from moldau.base.ids import CONSUMER_OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from moldau.base.java import partition_for_name
+from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -20,19 +23,66 @@ from moldau.server.context import RequestContext
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
-GROUP = 0
-_NO_GROUPS = "Consumer groups are not supported yet: assign partitions and do not commit."
-_NO_TRANSACTIONS = "Transactions are not supported yet: leave transactional.id unset."
+SHARE = 2
+_TOPICS = {0: CONSUMER_OFFSETS_TOPIC, 1: TRANSACTION_STATE_TOPIC, SHARE: SHARE_STATE_TOPIC}
+#: The version that first knew share groups.
+_SHARE_SINCE = 6
+#: The version since which several names can be asked for.
+_BATCHED_SINCE = 4
 
 
-def handle(node: Node, context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    message = _NO_GROUPS if request.key_type == GROUP else _NO_TRANSACTIONS
-    if context.api_version < 4:
-        return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, host="", port=-1)
+def handle(
+    node: Node, context: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+    topic = _TOPICS.get(request.key_type)
+    if topic in node.coordinators.topics and topic not in node.image.topics.by_name:
+        return _create_and_answer(node, context, request, topic)
+    return _answer(node, context, request, topic)
+
+
+async def _create_and_answer(
+    node: Node, context: RequestContext, request: FindCoordinatorRequest, topic: str
+) -> FindCoordinatorResponse:
+    await node.coordinators.internal_topics.ensure(topic)
+    return _answer(node, context, request, topic)
+
+
+def _answer(
+    node: Node, context: RequestContext, request: FindCoordinatorRequest, topic: str | None
+) -> FindCoordinatorResponse:
+    if context.api_version >= _BATCHED_SINCE:
+        return FindCoordinatorResponse(
+            coordinators=[_find(node, context, topic, key) for key in request.coordinator_keys]
+        )
+    found = _find(node, context, topic, request.key)
     return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message)
-            for key in request.coordinator_keys
-        ]
+        error_code=found.error_code,
+        error_message=found.error_message or ErrorCode(found.error_code).name,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
     )
+
+
+def _find(node: Node, context: RequestContext, topic: str | None, key: str) -> Coordinator:
+    if topic is None or (topic == SHARE_STATE_TOPIC and context.api_version < _SHARE_SINCE):
+        return _none(key, ErrorCode.INVALID_REQUEST)
+    if topic not in node.coordinators.topics:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is not supported yet.")
+    leader = _leader(node.image, topic, key)
+    broker = node.image.cluster.brokers.get(leader)
+    endpoint = broker.endpoint(context.listener_name) if broker is not None and not broker.fenced else None
+    if endpoint is None:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port)
+
+
+def _leader(image: MetadataImage, topic: str, key: str) -> int:
+    found = image.topics.by_name.get(topic)
+    if found is None:
+        return -1
+    return found.partitions[partition_for_name(key, len(found.partitions))].leader
+
+
+def _none(key: str, code: ErrorCode, message: str | None = None) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)

@@ -14,7 +14,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import INTERNAL_TOPICS, ZERO_UUID
 from moldau.controller.topics import topic_name_problem
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
-from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from moldau.protocol.messages.create_topics import CreateTopicsRequest
 from moldau.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -25,6 +25,7 @@ from moldau.protocol.messages.metadata import (
 )
 from moldau.server.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from moldau.server.context import RequestContext
+from moldau.server.coordinators.internal_topics import creatable
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -74,7 +75,7 @@ def _refused(request: MetadataRequest) -> MetadataResponse:
 async def _create_and_answer(
     node: Node, context: RequestContext, request: MetadataRequest, names: list[str]
 ) -> MetadataResponse:
-    topics = [CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names]
+    topics = [creatable(node.config, name) for name in names]
     try:
         created = await node.controller_channel.create_topics(context, CreateTopicsRequest(topics=topics))
     except KafkaError as error:

@@ -28,6 +28,7 @@ from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.apis import ServedApi, served_apis
 from moldau.server.broker_lifecycle import BrokerLifecycle, Identity
 from moldau.server.controller_channel import ControllerChannel
+from moldau.server.coordinators.coordinators import Coordinators
 from moldau.server.dispatcher import ApiDispatcher
 from moldau.server.endpoints import advertised
 from moldau.server.fetch_sessions import FetchSessionCache
@@ -184,6 +185,7 @@ class Node:
             ),
         )
         self.replicas = ReplicaManager(self.id, self.logs, self.settings.log_config, self.clock)
+        self.coordinators = Coordinators(self)
         await self.logs.claim()
         if self.config.metadata_log_dir not in folders.log_directories:
             metadata_folder = LogDirectory(self.disk, self.pool, self.config.metadata_log_dir)
@@ -250,6 +252,7 @@ class Node:
         if delta.broker_configs_changed(self.id):
             self._follow_settings(image)
         await self._placements.found_by(self.replicas.apply(delta, image))
+        self.coordinators.apply(delta, image)
 
     def _follow_settings(self, image: MetadataImage) -> None:
         """Put dynamic broker settings into force."""
@@ -311,7 +314,8 @@ class Node:
         await self._publisher.close()
         if hasattr(self, "metadata"):
             await self.metadata.close()
-        if hasattr(self, "logs"):
+        if hasattr(self, "coordinators"):
+            await self.coordinators.close()
             await self.logs.shutdown(self.lifecycle.epoch if self._started else -1)
         if self._metadata_folder is not None:
             self._metadata_folder.release()

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from moldau.base.broker_config import BrokerConfig
-from moldau.base.clock import SystemClock
-from moldau.base.pool import ThreadPool
+from moldau.base.clock import Clock, SystemClock
+from moldau.base.pool import Pool, ThreadPool
 from moldau.network.client import NodeConnection
-from moldau.server.format import format_storage
+from moldau.server.format import FormatOptions, format_storage
 from moldau.server.node import Node
 from moldau.storage.cleaner_runner import InlineRunner
 from moldau.storage.disk import Disk, PosixDisk
@@ -19,7 +19,12 @@ from moldau.storage.disk import Disk, PosixDisk
 
 @asynccontextmanager
 async def running_node(
-    folder: Path, config: Mapping[str, str] | None = None, disk: Disk | None = None
+    folder: Path,
+    config: Mapping[str, str] | None = None,
+    disk: Disk | None = None,
+    *,
+    clock: Clock | None = None,
+    pool: Pool | None = None,
 ) -> AsyncIterator[Node]:
     """Formatted, started, and stopped at the end; `folder` may hold the data of a former run."""
     properties = {
@@ -32,11 +37,13 @@ async def running_node(
         **(config or {}),
     }
     settings = BrokerConfig.from_properties(properties)
-    format_storage(PosixDisk(), SystemClock(), random.Random(1), settings)
-    pool = ThreadPool(2)
+    format_storage(
+        PosixDisk(), SystemClock(), random.Random(1), settings, FormatOptions(ignore_formatted=True)
+    )
+    pool = pool or ThreadPool(2)
     node = Node(
         settings,
-        clock=SystemClock(),
+        clock=clock or SystemClock(),
         randomness=random.Random(2),
         disk=disk or PosixDisk(),
         pool=pool,

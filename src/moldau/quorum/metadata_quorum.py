@@ -234,7 +234,7 @@ class MetadataQuorum:
             if gone and kept is not None:
                 self._log.start_at(kept)
                 await self._pool.run(self._snapshotter.remove, gone)
-            await self._pool.run(self._log.log.remove_deleted_files, self._clock.time_ms())
+            await self._pool.run(self._log.log.remove_deleted_files)
 
     async def _snapshot(self) -> None:
         async with self._snapshot_lock:

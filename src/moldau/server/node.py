@@ -235,7 +235,10 @@ class Node:
             config["log.flush.start.offset.checkpoint.interval.ms"], upkeep.write_log_starts, first_ms=first
         )
         every(config["replica.high.watermark.checkpoint.interval.ms"], upkeep.write_high_watermarks)
-        every(config["producer.id.expiration.check.interval.ms"], upkeep.expire_producers)
+        every(
+            config["producer.id.expiration.check.interval.ms"],
+            lambda: upkeep.expire_producers(self.config["producer.id.expiration.ms"]),
+        )
         every(1000, upkeep.remove_deleted_files)
         every(1000, self.logs.moves.advance)
         every(1000, lambda: self._placements.found_by(self.replicas.open_again()))
@@ -259,6 +262,7 @@ class Node:
         self.settings.follow(image)
         self.logs.cleaner.settings = self.settings.cleaner_settings()
         self.logs.settings = self.settings.log_manager_settings()
+        self.logs.loader.producer_expiration_ms = self.config["producer.id.expiration.ms"]
         self.logs.directories.cordon(self.settings.cordoned_directories())
         self.pool.resize(self.config["background.threads"])
 

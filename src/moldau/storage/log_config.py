@@ -50,6 +50,13 @@ class LogConfig:
     def delete(self) -> bool:
         return "delete" in self.cleanup_policy
 
+    @property
+    def max_segment_ms(self) -> int:
+        """When a segment is closed at the latest: what is not closed is never compacted."""
+        if self.max_compaction_lag_ms > 0 and self.compact:
+            return min(self.max_compaction_lag_ms, self.segment_ms)
+        return self.segment_ms
+
     @classmethod
     def from_configs(cls, configs: Mapping[str, Any]) -> LogConfig:
         """From topic configs by Kafka's names, typed or as text; names not used here are passed over."""

@@ -153,7 +153,8 @@ class LogFiles:
                 or last_offset - active.base_offset > MAX_RELATIVE_OFFSET
                 or (
                     active.size > 0
-                    and active.time_waited(now_ms, max_timestamp) > config.segment_ms - active.roll_jitter_ms
+                    and active.time_waited(now_ms, max_timestamp)
+                    > config.max_segment_ms - active.roll_jitter_ms
                 )
             )
         except OSError as error:
@@ -296,11 +297,12 @@ class LogFiles:
                 snapshot = self._snapshots.mark_deleted(segment.base_offset, DELETED)
                 paths += [snapshot] if snapshot else []
         if paths:
-            due_ms = self._clock.time_ms() + self.config.file_delete_delay_ms
+            due_ms = int(self._clock.monotonic() * 1000) + self.config.file_delete_delay_ms
             self._deletions.append(_Deletion(due_ms, [posixpath.basename(path) for path in paths]))
 
-    def remove_deleted_files(self, now_ms: int) -> int:
+    def remove_deleted_files(self) -> int:
         """Remove `.deleted` files whose delay is over; how many still wait."""
+        now_ms = int(self._clock.monotonic() * 1000)
         try:
             for deletion in [item for item in self._deletions if item.due_ms <= now_ms]:
                 for name in deletion.names:

@@ -71,7 +71,7 @@ class LogLoader:
         self._files = files
         self._randomness = randomness
         self._threads = max(1, threads)
-        self._producer_expiration_ms = producer_expiration_ms
+        self.producer_expiration_ms = producer_expiration_ms
 
     async def create(
         self, path: str, topic_partition: TopicPartition, topic_id: Uuid | None, config: LogConfig
@@ -89,7 +89,7 @@ class LogLoader:
         try:
             return Log.open(
                 self._disk, self._clock, path, topic_partition, topic_id, config,
-                producer_expiration_ms=self._producer_expiration_ms,
+                producer_expiration_ms=self.producer_expiration_ms,
                 files=self._files, randomness=self._randomness,
             )  # fmt: skip
         except KafkaError:
@@ -172,7 +172,7 @@ class LogLoader:
                 recovery_point=directory.recovery_points.get(folder.topic_partition, 0),
                 log_start_offset=directory.log_start_offsets.get(folder.topic_partition, 0),
                 clean_shutdown=directory.had_clean_shutdown,
-                producer_expiration_ms=self._producer_expiration_ms,
+                producer_expiration_ms=self.producer_expiration_ms,
                 files=self._files, randomness=self._randomness,
             )  # fmt: skip
             log.high_watermark = directory.high_watermarks.get(folder.topic_partition, log.log_start_offset)

@@ -120,12 +120,12 @@ class LogUpkeep:
 
     async def remove_deleted_files(self) -> None:
         """Remove files and folders whose time has come."""
-        now_ms = self._clock.time_ms()
+        now_ms = self._monotonic_ms()
         due = [path for due_ms, path in self._doomed if due_ms <= now_ms]
         self._doomed = [item for item in self._doomed if item[0] > now_ms]
         for path in due:
             await self._remove_folder(path)
-        for log, error in await self._pool.run(_remove_deleted_files, self._all_logs(), now_ms):
+        for log, error in await self._pool.run(_remove_deleted_files, self._all_logs()):
             self._report(log, error)
 
     async def _remove_folder(self, path: str) -> None:
@@ -138,12 +138,17 @@ class LogUpkeep:
 
     def remove_later(self, path: str, delay_ms: int) -> None:
         """A folder that was renamed for deletion."""
-        self._doomed.append((self._clock.time_ms() + delay_ms, path))
+        self._doomed.append((self._monotonic_ms() + delay_ms, path))
 
-    async def expire_producers(self) -> None:
+    def _monotonic_ms(self) -> int:
+        # Delays do not change because somebody sets the clock.
+        return int(self._clock.monotonic() * 1000)
+
+    async def expire_producers(self, expiration_ms: int) -> None:
         """Forget idempotent producers that were silent for `producer.id.expiration.ms`."""
         now_ms = self._clock.time_ms()
         for log in self._all_logs():
+            log.producer_state.expiration_ms = expiration_ms
             log.producer_state.remove_expired(now_ms)
 
     async def check(self) -> int:
@@ -217,11 +222,11 @@ _CHECKPOINTS: dict[str, Callable[[Log], int | None]] = {
 }
 
 
-def _remove_deleted_files(logs: list[Log], now_ms: int) -> list[tuple[Log, KafkaError]]:
+def _remove_deleted_files(logs: list[Log]) -> list[tuple[Log, KafkaError]]:
     errors: list[tuple[Log, KafkaError]] = []
     for log in logs:
         try:
-            log.remove_deleted_files(now_ms)
+            log.remove_deleted_files()
         except KafkaError as error:
             errors.append((log, error))
     return errors

@@ -115,11 +115,11 @@ class CompletedTransaction(NamedTuple):
 class ProducerState:
     """`end_offset`: every batch below it is accounted for."""
 
-    __slots__ = ("_expiration_ms", "_ongoing", "_topic_partition", "_unreplicated", "end_offset", "producers")
+    __slots__ = ("_ongoing", "_topic_partition", "_unreplicated", "end_offset", "expiration_ms", "producers")
 
     def __init__(self, topic_partition: TopicPartition, expiration_ms: int) -> None:
         self._topic_partition = topic_partition
-        self._expiration_ms = expiration_ms
+        self.expiration_ms = expiration_ms
         self.producers: dict[int, ProducerEntry] = {}
         #: Open transactions: first offset to producer id.
         self._ongoing: dict[int, int] = {}
@@ -265,7 +265,7 @@ class ProducerState:
     def _expired(self, entry: ProducerEntry, now_ms: int) -> bool:
         return (
             entry.transaction_first_offset == NO_OFFSET
-            and now_ms - entry.last_timestamp >= self._expiration_ms
+            and now_ms - entry.last_timestamp >= self.expiration_ms
         )
 
     def _check_sequence(self, header: BatchHeader, entry: ProducerEntry) -> None:

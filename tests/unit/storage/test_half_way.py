@@ -167,9 +167,9 @@ def test_a_deleted_file_that_cannot_be_removed(tmp_path: Path) -> None:
 
     disk.before_remove = refuse
     with pytest.raises(LogDirectoryFailed):
-        log.remove_deleted_files(NOW)
+        log.remove_deleted_files()
     disk.before_remove = lambda path: None
-    assert log.remove_deleted_files(NOW) == 0
+    assert log.remove_deleted_files() == 0
     assert folder.names(DELETED) == []
 
 
@@ -260,7 +260,7 @@ def test_without_room_to_begin_anew_everything_is_as_before(tmp_path: Path) -> N
         log.truncate_fully_and_start_at(500)
     disk.before_open = lambda path, create: None
     fill(log, 1)
-    log.remove_deleted_files(NOW + 1)
+    log.remove_deleted_files()
     assert [record.offset for record in records(log)] == list(range(70))
     assert [record.offset for record in records(folder.open())] == list(range(70))
 

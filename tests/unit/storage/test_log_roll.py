@@ -46,6 +46,17 @@ def test_segments_age_by_the_time_of_their_records(tmp_path: Path) -> None:
     assert bases(log) == [0, 2]
 
 
+def test_segments_are_closed_in_time_for_max_compaction_lag(tmp_path: Path) -> None:
+    for policy, closed in (("delete", False), ("compact", True)):
+        folder = Folder(tmp_path / policy, max_compaction_lag_ms=1000, cleanup_policy=frozenset({policy}))
+        log = folder.open()
+        log.append_as_leader(batch(timestamp=NOW), 0)
+        log.append_as_leader(batch(timestamp=NOW + 1000), 0)
+        assert bases(log) == [0]
+        log.append_as_leader(batch(timestamp=NOW + 1001), 0)
+        assert bases(log) == ([0, 2] if closed else [0])
+
+
 def test_without_times_segments_age_by_the_clock(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_ms=1000)
     log = folder.open()
@@ -224,8 +235,10 @@ def test_retention_by_time(tmp_path: Path) -> None:
     assert len(folder.names(".deleted")) == 7, "two segments and the snapshot at 20"
     assert folder.names(".log")[0] == "00000000000000000040.log"
     assert records(log)[0].offset == 40
-    assert log.remove_deleted_files(folder.clock.time_ms() + 59_999) == 7
-    assert log.remove_deleted_files(folder.clock.time_ms() + 60_000) == 0
+    folder.clock.advance(59_999)
+    assert log.remove_deleted_files() == 7
+    folder.clock.advance(1)
+    assert log.remove_deleted_files() == 0
     assert folder.names(".deleted") == []
 
 

@@ -112,7 +112,7 @@ class ApacheCluster:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self.port = self.port or free_port()
         self.controller_port = self.controller_port or free_port()
-        properties = self._write_properties()
+        properties = self.write_properties()
         self._format_if_needed(properties)
         said_before = self.log_file.stat().st_size if self.log_file.exists() else 0
         command = java_command(
@@ -123,6 +123,10 @@ class ApacheCluster:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         self._wait_started(said_before)
         return self
+
+    def override(self, config: Mapping[str, str | int | bool]) -> None:
+        """Settings for the next start."""
+        self._overrides |= {name: _text(value) for name, value in config.items()}
 
     def stop(self, timeout: float = 30.0) -> None:
         self._end(signal.SIGTERM, timeout)
@@ -181,7 +185,8 @@ class ApacheCluster:
                 raise ApacheFailed(said[-4000:])
             time.sleep(0.05)
 
-    def _write_properties(self) -> Path:
+    def write_properties(self) -> Path:
+        """The file the node is started with; the same every time once the ports are known."""
         properties = {
             "process.roles": "broker,controller",
             "node.id": "1",

@@ -1,0 +1,101 @@
+"""One properties file and its folders, on which Apache Kafka and Moldau are started in turn."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.harness.apache import ApacheCluster, free_port, java_command
+from tests.harness.tools import run_tool, tool_command
+from tests.harness.waiting import eventually
+
+CLUSTER_ID = "aGFuZC1vdmVyLXRlc3RzMQ"
+APACHE, MOLDAU = "apache", "moldau"
+
+
+class SharedFolder:
+    """At most one broker runs at a time; which one is the caller's choice with every start."""
+
+    def __init__(
+        self, folder: Path, libs: Path, config: Mapping[str, str | int | bool] | None = None
+    ) -> None:
+        self.folder = folder
+        self.dirs = [folder / "a", folder / "b"]
+        settings = {"log.dirs": ",".join(map(str, self.dirs)), **(config or {})}
+        self._apache = ApacheCluster(data_dir=folder, libs=libs, config=settings)
+        self._apache.port, self._apache.controller_port = free_port(), free_port()
+        self._moldau: subprocess.Popen[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+        self.file = self._apache.write_properties()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._apache.bootstrap_servers
+
+    @property
+    def metadata(self) -> Path:
+        """The folder of the metadata log."""
+        return self.dirs[0] / "__cluster_metadata-0"
+
+    def reconfigure(self, **config: str) -> None:
+        """Lines added to the file, underscores instead of dots."""
+        self._apache.override({name.replace("_", "."): value for name, value in config.items()})
+        self.file = self._apache.write_properties()
+
+    def format(self, by: str, *options: str) -> None:
+        arguments = ["format", "-t", CLUSTER_ID, "-c", str(self.file), "--standalone", *options]
+        if by == MOLDAU:
+            done = run_tool("kafka-storage", *arguments)
+            assert done.code == 0, done.err
+        else:
+            command = java_command(self._apache.libs, "kafka.tools.StorageTool", *arguments)
+            subprocess.run(command, check=True, capture_output=True, timeout=60)
+
+    def start(self, broker: str) -> str:
+        """The address of the broker, when it serves."""
+        if broker == APACHE:
+            self._apache.start()
+        else:
+            self._start_moldau()
+        return self.bootstrap_servers
+
+    def _start_moldau(self) -> None:
+        said = self.folder / "moldau.log"
+        before = said.stat().st_size if said.exists() else 0
+        with said.open("ab") as output:
+            command = tool_command("kafka-server-start", str(self.file))
+            self._moldau = process = subprocess.Popen(command, stdout=output, stderr=output)
+
+        def words() -> str:
+            return said.read_bytes()[before:].decode(errors="replace")
+
+        eventually(
+            lambda: "is ready" in words() or process.poll() is not None, timeout=30, what="Moldau is ready"
+        )
+        assert process.poll() is None, words()
+
+    def stop(self) -> None:
+        """As by SIGTERM."""
+        if self._moldau is None:
+            self._apache.stop()
+            return
+        self._moldau.terminate()
+        assert self._moldau.wait(30) == 0, (self.folder / "moldau.log").read_text()[-3000:]
+        self._moldau = None
+
+    def kill(self) -> None:
+        """As by `kill -9`."""
+        if self._moldau is None:
+            self._apache.kill()
+            return
+        self._moldau.kill()
+        self._moldau.wait(10)
+        self._moldau = None
+
+    def __enter__(self) -> SharedFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._moldau is not None or self._apache.running:
+            self.kill()

@@ -1,4 +1,4 @@
-"""Days that pass while a test looks on: the wall clock, the monotonic clock and the timers of the loop, moved.
+"""Days that pass while a test looks on: wall clock, monotonic clock and the timers of the loop are moved.
 
 A `ShiftedLoop` is a real loop over real sockets whose time can be put forward. What is due then happens as
 it would have: jobs that come round, deadlines, idle connections. `Time` is the node's clock; its wall can

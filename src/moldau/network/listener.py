@@ -11,13 +11,16 @@ import asyncio
 import logging
 import socket
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from moldau.network.connection import Connection, Dispatcher
 
 log = logging.getLogger(__name__)
+
+#: Name, host (None: all interfaces), port (0: any) and buffer sizes (-1: the system's) to bound sockets.
+OpenSockets = Callable[[str, str | None, int, tuple[int, int]], list[socket.socket]]
 
 
 class ListenError(Exception):
@@ -30,11 +33,12 @@ class ConnectionLimits:
     max_per_ip: int = 2**31 - 1
     per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
     max_idle_ms: int = 600_000
-    open: set[Connection] = field(default_factory=set)
+    #: In the order they came; so are all tables here, because what goes over them must not depend on chance.
+    open: dict[Connection, None] = field(default_factory=dict)
     per_ip: Counter[str] = field(default_factory=Counter)
     waiting: deque[Connection] = field(default_factory=deque)
     #: Connections whose peer does not take what was answered.
-    stalled: set[Connection] = field(default_factory=set)
+    stalled: dict[Connection, None] = field(default_factory=dict)
 
     def admit(self, connection: Connection) -> bool:
         host = connection.peer_host
@@ -42,7 +46,7 @@ class ConnectionLimits:
             log.warning("too many connections from %s (max.connections.per.ip), closing the newest", host)
             return False
         self.per_ip[host] += 1
-        self.open.add(connection)
+        self.open[connection] = None
         if len(self.open) > self.max_connections:
             log.warning("max.connections=%d reached, %s has to wait", self.max_connections, host)
             connection.hold()
@@ -52,7 +56,7 @@ class ConnectionLimits:
     def forget(self, connection: Connection) -> None:
         if connection not in self.open:
             return
-        self.open.remove(connection)
+        del self.open[connection]
         self.per_ip[connection.peer_host] -= 1
         if not self.per_ip[connection.peer_host]:
             del self.per_ip[connection.peer_host]
@@ -75,7 +79,11 @@ class ConnectionLimits:
         limit = now - self.max_idle_ms / 1000
         for connection in [c for c in self.open if c.last_activity < limit and c.idle]:
             log.info("closing connection from %s, idle for too long", connection.peer_host)
-            connection.close()
+            # Who does not take what was answered would hold an orderly end up for ever.
+            if connection.unsent_bytes:
+                connection.abort()
+            else:
+                connection.close()
 
 
 class Listener:
@@ -91,6 +99,7 @@ class Listener:
         backlog: int = 50,
         send_buffer_bytes: int = -1,
         receive_buffer_bytes: int = -1,
+        open_sockets: OpenSockets | None = None,
     ) -> None:
         self.name = name
         self.host = ""
@@ -100,17 +109,15 @@ class Listener:
         self._max_frame = max_frame
         self._backlog = backlog
         self._buffers = (send_buffer_bytes, receive_buffer_bytes)
+        self._open_sockets = open_sockets or bound_sockets
         self._sockets: list[socket.socket] = []
         self._servers: list[asyncio.Server] = []
-        self._connections: set[Connection] = set()
+        self._connections: dict[Connection, None] = {}
 
     def bind(self, host: str | None, port: int) -> int:
         """Take the port (0: any free one) and return it; connections wait until `accept`."""
-        for family, address in _addresses(host, port):
-            if self._sockets and port == 0:
-                address = (address[0], self.port, *address[2:])
-            self._sockets.append(self._bound_socket(family, address))
-            self.port = self._sockets[0].getsockname()[1]
+        self._sockets = self._open_sockets(self.name, host, port, self._buffers)
+        self.port = self._sockets[0].getsockname()[1]
         self.host = host or ""
         return self.port
 
@@ -147,31 +154,44 @@ class Listener:
         return connection
 
     def _opened(self, connection: Connection) -> bool:
-        self._connections.add(connection)
+        self._connections[connection] = None
         return self._limits.admit(connection)
 
     def _closed(self, connection: Connection) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         self._limits.forget(connection)
 
-    def _bound_socket(self, family: socket.AddressFamily, address: Any) -> socket.socket:
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            for option, size in zip((socket.SO_SNDBUF, socket.SO_RCVBUF), self._buffers, strict=True):
-                if size > 0:
-                    sock.setsockopt(socket.SOL_SOCKET, option, size)
-            sock.bind(address)
-            sock.setblocking(False)
-        except OSError as error:
-            sock.close()
-            raise ListenError(
-                f"listener {self.name} cannot use {address[0]}:{address[1]}: {error.strerror}. "
-                "Is another broker running there? Change `listeners`, or stop the other process."
-            ) from error
-        return sock
+
+def bound_sockets(name: str, host: str | None, port: int, buffers: tuple[int, int]) -> list[socket.socket]:
+    """A socket for every address of the host, all on one port."""
+    sockets: list[socket.socket] = []
+    for family, address in _addresses(host, port):
+        if sockets and port == 0:
+            address = (address[0], sockets[0].getsockname()[1], *address[2:])
+        sockets.append(_bound_socket(name, family, address, buffers))
+    return sockets
+
+
+def _bound_socket(
+    name: str, family: socket.AddressFamily, address: Any, buffers: tuple[int, int]
+) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        for option, size in zip((socket.SO_SNDBUF, socket.SO_RCVBUF), buffers, strict=True):
+            if size > 0:
+                sock.setsockopt(socket.SOL_SOCKET, option, size)
+        sock.bind(address)
+        sock.setblocking(False)
+    except OSError as error:
+        sock.close()
+        raise ListenError(
+            f"listener {name} cannot use {address[0]}:{address[1]}: {error.strerror}. "
+            "Is another broker running there? Change `listeners`, or stop the other process."
+        ) from error
+    return sock
 
 
 def _addresses(host: str | None, port: int) -> list[tuple[socket.AddressFamily, Any]]:

@@ -68,7 +68,7 @@ class Connection(asyncio.BufferedProtocol):
         loop: asyncio.AbstractEventLoop,
         on_open: Callable[[Connection], bool],
         on_close: Callable[[Connection], None],
-        stalled: set[Connection] | None = None,
+        stalled: dict[Connection, None] | None = None,
     ) -> None:
         self.listener_name = ""
         self.peer_host = ""
@@ -83,7 +83,7 @@ class Connection(asyncio.BufferedProtocol):
         self._on_open = on_open
         self._on_close = on_close
         #: Who does not take what was answered; shared with whoever wants to know how much that is.
-        self._stalled = set() if stalled is None else stalled
+        self._stalled = {} if stalled is None else stalled
         self._transport: asyncio.Transport | None = None
         self._slots: deque[_Slot] = deque()
         self._exclusive = False
@@ -109,7 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         for slot in self._slots:
             slot.cancel()
         self._slots.clear()
-        self._stalled.discard(self)
+        self._stalled.pop(self, None)
         self._on_close(self)
         self._dispatcher.disconnected(self)
 
@@ -126,11 +126,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._writing_paused = True
-        self._stalled.add(self)
+        self._stalled[self] = None
 
     def resume_writing(self) -> None:
         self._writing_paused = False
-        self._stalled.discard(self)
+        self._stalled.pop(self, None)
         self._pump()
 
     # The owner calls these.

@@ -40,7 +40,7 @@ class Partition:
         self.log = log
         self.local_id = local_id
         self._registration: PartitionRegistration | None = None
-        self._waiters: set[Waiter] = set()
+        self._waiters: dict[Waiter, None] = {}
 
     @property
     def registration(self) -> PartitionRegistration:
@@ -111,10 +111,10 @@ class Partition:
         return self.log is not None and self.log.high_watermark > offset
 
     def add_waiter(self, waiter: Waiter) -> None:
-        self._waiters.add(waiter)
+        self._waiters[waiter] = None
 
     def remove_waiter(self, waiter: Waiter) -> None:
-        self._waiters.discard(waiter)
+        self._waiters.pop(waiter, None)
 
     def stop(self) -> None:
         """The replica leaves this node; whoever waits looks again and finds it gone."""

@@ -20,7 +20,7 @@ from moldau.base.pool import Pool
 from moldau.controller.controller import Controller
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
-from moldau.network.listener import ConnectionLimits, Listener
+from moldau.network.listener import ConnectionLimits, Listener, OpenSockets
 from moldau.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quorum.settings import QuorumSettings
@@ -67,6 +67,7 @@ class Node:
         pool: Pool,
         cleaner: CleanerRunner,
         on_fatal: Callable[[], None],
+        open_sockets: OpenSockets | None = None,
     ) -> None:
         self.id = config.node_id
         self.clock = clock
@@ -83,6 +84,7 @@ class Node:
         self._randomness = randomness
         self._cleaner = cleaner
         self._on_fatal = on_fatal
+        self._open_sockets = open_sockets
         self._scheduler = Scheduler()
         self._publisher = Publisher(self._apply, self._fatal)
         unstable = config["unstable.api.versions.enable"]
@@ -90,7 +92,7 @@ class Node:
         self._listeners: list[Listener] = []
         #: Set when the metadata has a folder of its own, which then needs a lock of its own.
         self._metadata_folder: LogDirectory | None = None
-        self._background: set[asyncio.Task[None]] = set()
+        self._background: dict[asyncio.Task[None], None] = {}
         self._placements = Placements(
             lambda placed: self._in_background(self.lifecycle.report_placement(placed))
         )
@@ -148,6 +150,7 @@ class Node:
                 backlog=self.config["socket.listen.backlog.size"],
                 send_buffer_bytes=self.config["socket.send.buffer.bytes"],
                 receive_buffer_bytes=self.config["socket.receive.buffer.bytes"],
+                open_sockets=self._open_sockets,
             )
             self._listeners.append(listener)
             self.ports[endpoint.name] = listener.bind(endpoint.host or None, endpoint.port)
@@ -296,11 +299,11 @@ class Node:
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
-        self._background.add(task)
+        self._background[task] = None
         task.add_done_callback(self._background_ended)
 
     def _background_ended(self, task: asyncio.Task[None]) -> None:
-        self._background.discard(task)
+        self._background.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None:
             log.error("background work failed: %s", error, exc_info=error)

@@ -1,0 +1,77 @@
+"""Time and background work of a simulated node: both follow the loop's clock and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: When simulated days begin.
+EPOCH_MS = 1_700_000_000_000
+
+
+class SimulatedClock:
+    """The wall clock of one node; `offset_ms` is how wrong it is, and may change at any time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, offset_ms: int = 0) -> None:
+        self._loop = loop
+        self.offset_ms = offset_ms
+
+    def time_ms(self) -> int:
+        return EPOCH_MS + round(self._loop.time() * 1000) + self.offset_ms
+
+    def monotonic(self) -> float:
+        return self._loop.time()
+
+
+class SimulatedPool:
+    """Work begins and ends after delays drawn at random, so that what overlaps may end in any order.
+
+    Like a thread, work goes on when nobody waits for it any more. `slowness` stretches the delays.
+    """
+
+    def __init__(self, random: Random, *, delay_ms: float = 1.0) -> None:
+        self.slowness = 1.0
+        self._random = random
+        self._delay = delay_ms / 1000
+        self._closed = False
+
+    async def run(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self._closed:
+            raise RuntimeError("the pool is closed")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[R] = loop.create_future()
+
+        def work() -> None:
+            try:
+                result = fn(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001  it belongs to whoever asked for the work
+                loop.call_later(self._wait(), _fail, future, error)
+            else:
+                loop.call_later(self._wait(), _finish, future, result)
+
+        loop.call_later(self._wait(), work)
+        return await future
+
+    def _wait(self) -> float:
+        return self._random.random() * self._delay * self.slowness
+
+    def resize(self, threads: int) -> None:
+        return None
+
+    def close(self) -> None:
+        self._closed = True
+
+
+def _finish(future: asyncio.Future[R], result: R) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[R], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

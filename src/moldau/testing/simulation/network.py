@@ -1,0 +1,182 @@
+"""A network in memory: hosts by name, ports, connections that are ordered streams of bytes with latency.
+
+Links between two hosts can be cut, each direction for itself: what is sent waits, as TCP would repeat it,
+until the link is healed or the connection is reset. A host that loses power says nothing; its peers are reset
+some time later. A process that ends or is killed closes its connections at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable
+from contextvars import copy_context
+from random import Random
+from typing import Any
+
+from moldau.testing.simulation.faults import failure
+from moldau.testing.simulation.process import Process, process_of
+from moldau.testing.simulation.trace import Trace
+from moldau.testing.simulation.transport import Ends, SimulatedTransport
+
+#: Where those are who belong to no process.
+OUTSIDE = "client"
+_FIRST_FREE_PORT = 40_000
+_RESET_AFTER_SECONDS = 2.0
+
+ProtocolFactory = Callable[[], asyncio.BaseProtocol]
+
+
+class SimulatedSocket:
+    """A bound port; connections wait until somebody serves it."""
+
+    def __init__(self, network: SimulatedNetwork, host: str, port: int) -> None:
+        self.address = (host, port)
+        self.process = process_of()
+        self.factory: ProtocolFactory | None = None
+        self.context = copy_context()
+        self.serving = asyncio.Event()
+        self._network = network
+
+    def getsockname(self) -> tuple[str, int]:
+        return self.address
+
+    def close(self) -> None:
+        self._network.unbind(self)
+
+
+class SimulatedServer:
+    """What `create_server` gives."""
+
+    def __init__(self, sock: SimulatedSocket) -> None:
+        self._socket = sock
+
+    def close(self) -> None:
+        self._socket.close()
+
+    async def wait_closed(self) -> None:
+        return None
+
+
+class SimulatedNetwork:
+    """`latency_ms` is the longest time that bytes take from one host to another."""
+
+    def __init__(self, random: Random, trace: Trace | None = None, *, latency_ms: float = 2.0) -> None:
+        self.latency_ms = latency_ms
+        self.trace = trace or Trace()
+        self._random = random
+        self._ports: dict[tuple[str, int], SimulatedSocket] = {}
+        self._hosts: dict[str, None] = {OUTSIDE: None, "localhost": None, "127.0.0.1": None}
+        self._cut: set[tuple[str, str]] = set()
+        self._open: dict[SimulatedTransport, None] = {}
+        self._next_port = _FIRST_FREE_PORT
+
+    # Faults.
+
+    def cut(self, source: str, target: str, *, both: bool = True) -> None:
+        """Nothing gets from one host to the other any more, or back."""
+        self._cut.add((source, target))
+        if both:
+            self._cut.add((target, source))
+
+    def heal(self, source: str | None = None, target: str | None = None) -> None:
+        """Everything gets through again: between two hosts, or everywhere."""
+        both = ((source, target), (target, source))
+        self._cut = {link for link in self._cut if source is not None and link not in both}
+        for transport in list(self._open):
+            transport.transmit()
+
+    def is_cut(self, source: str, target: str) -> bool:
+        return (source, target) in self._cut
+
+    def reset(self, one: str, other: str) -> None:
+        """Break the connections between two hosts."""
+        for transport in list(self._open):
+            if (transport.ends.source, transport.ends.target) in ((one, other), (other, one)):
+                transport.lose(failure(errno.ECONNRESET, ""))
+
+    def leave(self, process: Process, *, silently: bool) -> None:
+        """A process is gone; `silently` if its whole host is, so that nobody tells the peers."""
+        for sock in [each for each in self._ports.values() if each.process is process]:
+            self.unbind(sock)
+        loop = asyncio.get_running_loop()
+        for transport in [each for each in self._open if each.process is process]:
+            self.forget(transport)
+            wait = self._random.random() * _RESET_AFTER_SECONDS if silently else self.delay()
+            peer = transport.peer
+            if peer is not None:
+                error = failure(errno.ECONNRESET, "")
+                loop.call_later(wait, peer.lose, error, context=peer.context)
+
+    # What the loop and the listeners ask.
+
+    def add_host(self, name: str) -> None:
+        self._hosts[name] = None
+
+    def bind(self, name: str, host: str | None, port: int, buffers: tuple[int, int]) -> list[Any]:
+        """The sockets of a listener, as `Listener` wants them."""
+        if port == 0:
+            port, self._next_port = self._next_port, self._next_port + 1
+        address = (self._local(host), port)
+        if address in self._ports:
+            raise failure(errno.EADDRINUSE, f"{host}:{port}")
+        sock = self._ports[address] = SimulatedSocket(self, *address)
+        return [sock]
+
+    def unbind(self, sock: SimulatedSocket) -> None:
+        if self._ports.get(sock.address) is sock:
+            del self._ports[sock.address]
+        sock.serving.set()
+
+    def serve(self, sock: SimulatedSocket, factory: ProtocolFactory) -> SimulatedServer:
+        sock.factory, sock.context = factory, copy_context()
+        sock.serving.set()
+        return SimulatedServer(sock)
+
+    async def connect(
+        self, factory: ProtocolFactory, host: str, port: int
+    ) -> tuple[SimulatedTransport, asyncio.BaseProtocol]:
+        source, target = self._local(None), self._local(host)
+        if host not in self._hosts:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        await self._way(source, target)
+        sock = self._ports.get((target, port))
+        if sock is not None:
+            await sock.serving.wait()
+        if sock is None or sock.factory is None or self._ports.get(sock.address) is not sock:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+        self._next_port += 1
+        ends = Ends(source, self._next_port, target, port)
+        theirs = SimulatedTransport(self, ends.reversed(), sock.context, sock.process)
+        ours = SimulatedTransport(self, ends, copy_context(), process_of())
+        ours.peer, theirs.peer = theirs, ours
+        self._open[theirs] = self._open[ours] = None
+        self.trace.note("connect", *ends)
+        theirs.context.run(theirs.attach, sock.factory)
+        await self._way(target, source)
+        return ours, ours.attach(factory)
+
+    async def _way(self, source: str, target: str) -> None:
+        """How long a small packet takes; for ever while the link is cut."""
+        await asyncio.sleep(self.delay())
+        while self.is_cut(source, target):
+            await asyncio.sleep(self.latency_ms / 100)
+
+    def _local(self, host: str | None) -> str:
+        process = process_of()
+        if host in (None, "", "localhost", "127.0.0.1", "0.0.0.0"):
+            return process.host if process is not None else OUTSIDE
+        return str(host)
+
+    # What transports ask.
+
+    def delay(self) -> float:
+        return self._random.random() * self.latency_ms / 1000
+
+    def piece(self, size: int) -> int:
+        """How much of what was sent travels together."""
+        return size if self._random.random() < 0.7 else self._random.randint(1, size)
+
+    def forget(self, transport: SimulatedTransport) -> None:
+        self._open.pop(transport, None)

@@ -1,0 +1,60 @@
+"""Which simulated process a callback, a timer or a task belongs to, so that all of them can end at once.
+
+A `Process` is carried by the context: whatever its tasks start inherits it. When it dies, nothing of it runs
+any more: what waits in the loop is dropped, and its coroutines are closed where they stand, in the order they
+were created. Their `finally` blocks still run then, but reach neither disk nor network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_CURRENT: ContextVar[Process | None] = ContextVar("simulated_process", default=None)
+
+
+class Process:
+    """Something that lives on a host of the simulated network, and dies."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.alive = True
+        self._tasks: list[asyncio.Task[Any]] = []
+        self.context: Context = copy_context()
+        self.context.run(_CURRENT.set, self)
+
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        return asyncio.get_running_loop().create_task(work, context=self.context)
+
+    def adopt(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.append(task)
+        if len(self._tasks) % 256 == 0:
+            self._tasks = [each for each in self._tasks if not each.done()]
+
+    def bury(self) -> None:
+        """Close the coroutines of a dead process; called from outside of it."""
+        self.alive = False
+        for task in self._tasks:
+            if not task.done():
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                _close(task)
+            elif not task.cancelled():
+                # Nobody is left to be told.
+                task.exception()
+        self._tasks.clear()
+
+
+def _close(task: asyncio.Task[Any]) -> None:
+    try:
+        task.get_coro().close()
+    except BaseException:  # noqa: BLE001  a coroutine may refuse to end, or meet the disk that is gone
+        return
+
+
+def process_of(context: Context | None = None) -> Process | None:
+    """The process that a context belongs to; without one, the present."""
+    return _CURRENT.get() if context is None else context.get(_CURRENT)

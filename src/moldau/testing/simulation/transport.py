@@ -1,0 +1,218 @@
+"""One end of a simulated connection, for `Protocol` and `BufferedProtocol`.
+
+Bytes written wait in `_outgoing` until they are under way, and travel in pieces, in order. The receiver takes
+them at once, unless its reading is paused: then they pile up until the window is full, and the sender's
+protocol is told to pause (`pause_writing`), as the kernel's buffers would have it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextvars import Context
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
+
+from moldau.testing.simulation.process import Process
+
+if TYPE_CHECKING:
+    from moldau.testing.simulation.network import SimulatedNetwork
+
+_WINDOW = 256 * 1024
+_HIGH_WATER = 64 * 1024
+_REPEAT_SECONDS = 0.02
+
+
+class Ends(NamedTuple):
+    source: str
+    source_port: int
+    target: str
+    target_port: int
+
+    def reversed(self) -> Ends:
+        return Ends(self.target, self.target_port, self.source, self.source_port)
+
+
+class SimulatedTransport(asyncio.Transport):
+    def __init__(
+        self, network: SimulatedNetwork, ends: Ends, context: Context, process: Process | None
+    ) -> None:
+        super().__init__({"peername": (ends.target, ends.target_port), "sockname": ends[:2]})
+        self.ends = ends
+        self.context = context
+        self.process = process
+        self.peer: SimulatedTransport | None = None
+        self._network = network
+        self._loop = asyncio.get_running_loop()
+        self._protocol: Any = None
+        self._outgoing = bytearray()
+        #: Bytes under way to the peer or waiting there, and when the last of them arrive.
+        self._unread_by_peer = 0
+        self._arrives = 0.0
+        self._incoming = bytearray()
+        self._limits = (_HIGH_WATER, _HIGH_WATER // 4)
+        self._reading = True
+        self._writing_paused = False
+        self._closing = False
+        self._ended = False
+        self._peer_ended = False
+        self._lost = False
+
+    def attach(self, factory: Callable[[], asyncio.BaseProtocol]) -> asyncio.BaseProtocol:
+        """The connection is made; gives back the protocol, for which bytes may have come already."""
+        self._protocol = protocol = factory()
+        protocol.connection_made(self)
+        self._deliver()
+        return protocol
+
+    # What protocols call.
+
+    def write(self, data: Any) -> None:
+        if self._closing or self._lost:
+            return
+        self._outgoing += data
+        self.transmit()
+
+    def writelines(self, list_of_data: Iterable[Any]) -> None:
+        self.write(b"".join(list_of_data))
+
+    def close(self) -> None:
+        """What was written still goes out, and then the end."""
+        if not self._closing:
+            self._closing = True
+            self._reading = False
+            self.transmit()
+
+    def abort(self) -> None:
+        peer = self.peer
+        self.lose(None)
+        if peer is not None:
+            self._loop.call_later(
+                self._network.delay(), peer.lose, ConnectionResetError(104, "reset"), context=peer.context
+            )
+
+    def is_closing(self) -> bool:
+        return self._closing or self._lost
+
+    def pause_reading(self) -> None:
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        if not self._closing:
+            self._reading = True
+            self._loop.call_soon(self._deliver, context=self.context)
+
+    def is_reading(self) -> bool:
+        return self._reading
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        high = _HIGH_WATER if high is None else high
+        self._limits = (high, high // 4 if low is None else low)
+
+    def get_write_buffer_size(self) -> int:
+        return len(self._outgoing)
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self._protocol  # type: ignore[no-any-return]
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self._protocol = protocol
+
+    # How bytes travel.
+
+    def transmit(self) -> None:
+        """Send what the window and the link allow."""
+        peer, network = self.peer, self._network
+        while (
+            self._outgoing
+            and self._unread_by_peer < _WINDOW
+            and peer is not None
+            and not network.is_cut(self.ends.source, self.ends.target)
+        ):
+            size = network.piece(min(len(self._outgoing), _WINDOW - self._unread_by_peer))
+            piece = bytes(self._outgoing[:size])
+            del self._outgoing[:size]
+            self._unread_by_peer += size
+            self._send(peer, peer._receive, piece)
+        if self._closing and not self._outgoing and not self._ended:
+            self._ended = True
+            if peer is not None:
+                self._send(peer, peer._end_of_stream)
+            self._loop.call_soon(self.lose, None, context=self.context)
+        self._regulate()
+
+    def _send(self, peer: SimulatedTransport, arrive: Callable[..., None], *args: object) -> None:
+        self._arrives = max(self._arrives, self._loop.time() + self._network.delay())
+        self._loop.call_at(self._arrives, arrive, *args, context=peer.context)
+
+    def _receive(self, piece: bytes) -> None:
+        if self._held_up(self._receive, piece):
+            return
+        self._network.trace.note("bytes", *self.ends.reversed(), len(piece), f"{crc32(piece):08x}")
+        if not self._lost:
+            self._incoming += piece
+            self._deliver()
+
+    def _held_up(self, arrive: Callable[..., None], *args: object) -> bool:
+        """Cut while it was under way, it is repeated until it gets through."""
+        is_cut = self._network.is_cut(self.ends.target, self.ends.source)
+        if is_cut:
+            self._loop.call_later(_REPEAT_SECONDS, arrive, *args, context=self.context)
+        return is_cut
+
+    def _end_of_stream(self) -> None:
+        if not self._held_up(self._end_of_stream):
+            self._peer_ended = True
+            self._deliver()
+
+    def _deliver(self) -> None:
+        """Hand over what has come, as long as the protocol wants it."""
+        while self._incoming and self._reading and not self._lost and self._protocol is not None:
+            taken = self._hand_over()
+            del self._incoming[:taken]
+            if self.peer is not None:
+                self.peer._was_read(taken)
+        if self._peer_ended and not self._incoming and not self._lost and self._protocol is not None:
+            self._peer_ended = False
+            self._protocol.eof_received()
+            self.close()
+
+    def _hand_over(self) -> int:
+        protocol, incoming = self._protocol, self._incoming
+        if not isinstance(protocol, asyncio.BufferedProtocol):
+            data = bytes(incoming)
+            protocol.data_received(data)
+            return len(data)
+        buffer = protocol.get_buffer(len(incoming))
+        if not len(buffer):  # type: ignore[arg-type]
+            raise RuntimeError("get_buffer() returned an empty buffer")
+        size = min(len(buffer), len(incoming))  # type: ignore[arg-type]
+        buffer[:size] = incoming[:size]  # type: ignore[index]
+        protocol.buffer_updated(size)
+        return size
+
+    def _was_read(self, size: int) -> None:
+        self._unread_by_peer -= size
+        if self._outgoing:
+            self._loop.call_soon(self.transmit, context=self.context)
+
+    def _regulate(self) -> None:
+        if self._protocol is None or self._lost:
+            return
+        high, low = self._limits
+        if not self._writing_paused and len(self._outgoing) > high:
+            self._writing_paused = True
+            self._protocol.pause_writing()
+        elif self._writing_paused and len(self._outgoing) <= low:
+            self._writing_paused = False
+            self._protocol.resume_writing()
+
+    def lose(self, error: Exception | None) -> None:
+        """The connection is over for this end."""
+        if self._lost:
+            return
+        self._lost = self._closing = True
+        self._network.forget(self)
+        self._outgoing.clear()
+        if self._protocol is not None:
+            self._loop.call_soon(self._protocol.connection_lost, error, context=self.context)

@@ -197,8 +197,12 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "It is better found before it is needed.",
         ),
         Difference(
-            "SSL and SASL listeners, an authorizer, tiered storage, and ACLs already in the folder stop "
-            "the start.",
+            "A partition's folder without `partition.metadata` is opened as that of the topic with its name. "
+            "Apache Kafka sets it aside as `-stray`.",
+            "Its records are all that is left of the partition.",
+        ),
+        Difference(
+            "SSL and SASL listeners, an authorizer and tiered storage stop the start.",
             "Ignoring them would be unsafe.",
         ),
         Difference(

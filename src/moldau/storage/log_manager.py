@@ -164,15 +164,19 @@ class LogManager:
         except KafkaError:
             self.directories.release()
             raise
-        for log in list(self.logs.values()):
+        for log in self._all_logs():
             if is_stray(log.topic_partition, log.topic_id):
-                del self.logs[log.topic_partition]
-                await self._rename(log, stray_folder)
-                _logger.warning(
-                    "%s is not known to the metadata: kept aside as %s", log.topic_partition, log.directory
-                )
+                await self._set_aside(log)
         await self.moves.resume_all()
         _logger.info("Loaded %d logs", len(self.logs))
+
+    async def _set_aside(self, log: Log) -> None:
+        table = self.logs if self.logs.get(log.topic_partition) is log else self.future_logs
+        del table[log.topic_partition]
+        await self._rename(log, stray_folder)
+        _logger.warning(
+            "%s is not known to the metadata: kept aside as %s", log.topic_partition, log.directory
+        )
 
     def _adopt(self, directory: LogDirectory, loaded: LoadedDirectory) -> None:
         """Take what was found in a directory into the tables."""

@@ -225,6 +225,24 @@ def test_a_partition_in_two_directories_stops_the_start(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_moves_of_what_the_metadata_does_not_know_are_kept_aside(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, 2)
+        manager = await world.start()
+        (partition,) = partitions(1)
+        log = await manager.get_or_create(partition, TOPIC_ID, CONFIG)
+        await manager.move(partition, str(next(path for path in world.paths if path not in log.directory)))
+        await manager.shutdown()
+        manager = world.manager()
+        await manager.load(lambda topic: CONFIG, lambda partition, topic_id: True)
+        assert not manager.logs
+        assert not manager.future_logs
+        assert [path for path in world.paths if not any(n.endswith("-stray") for n in names(path))] == []
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
 def test_replicas_the_metadata_does_not_know_are_kept_aside(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)

@@ -1,4 +1,6 @@
-"""The server-side assignors give the same assignments as Kafka's own classes, for random groups of all sizes."""
+"""The server-side assignors give the same assignments as Kafka's own classes, for random groups of all
+sizes.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The order in which Java's hash tables give their elements back.
 
-Kafka's assignors walk over such tables, so who gets which partition follows from it. We walk in the same order,
-and a group that changes hands between the two brokers keeps its assignment. Elements come by bucket, and
-within one bucket in the order in which they were put there.
+Kafka's assignors walk over such tables, so who gets which partition follows from it. We walk in the same
+order, and a group that changes hands between the two brokers keeps its assignment. Elements come by bucket,
+and within one bucket in the order in which they were put there.
 """
 
 from __future__ import annotations

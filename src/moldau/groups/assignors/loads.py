@@ -1,8 +1,8 @@
 """The subscribers of one topic by load: whom to give the next partition, and whom to take one from.
 
 Two ranges of the sorted members matter: the least loaded, from the left, and the most loaded, from the right.
-Members of one range begin equally loaded and take turns; when each had its turn, the range grows by the members
-who are as loaded as it is by then.
+Members of one range begin equally loaded and take turns; when each had its turn, the range grows by the
+members who are as loaded as it is by then.
 """
 
 from __future__ import annotations

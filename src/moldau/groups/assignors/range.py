@@ -1,7 +1,8 @@
-"""`range`: of every topic each subscriber gets one run of consecutive partitions, in the order of their names.
+"""`range`: of every topic each subscriber gets one run of consecutive partitions, in the order of their
+names.
 
-Members with a `group.instance.id` come first, so that they keep their runs when others come and go. Topics with
-equally many partitions are split alike, which is what joins of co-partitioned topics need.
+Members with a `group.instance.id` come first, so that they keep their runs when others come and go. Topics
+with equally many partitions are split alike, which is what joins of co-partitioned topics need.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ def partition_count(spec: GroupSpec, topic_id: TopicId) -> int:
     if count is None:
         raise KafkaError(
             ErrorCode.UNKNOWN_SERVER_ERROR,
-            f"Members are subscribed to topic {format_uuid(topic_id)} which doesn't exist in the topic metadata.",
+            f"Members are subscribed to topic {format_uuid(topic_id)} which doesn't exist in the topic "
+            "metadata.",
         )
     return count
 

@@ -1,10 +1,10 @@
 """`uniform` for members that subscribe to different topics.
 
 1. Members keep what they still subscribe to.
-2. What nobody has is given to the least loaded subscribers, topic by topic: those with the most partitions per
-   subscriber first.
-3. Topic by topic, partitions move from the most to the least loaded subscribers until their loads differ by one
-   at most; this is repeated until nothing moves any more, or often enough.
+2. What nobody has is given to the least loaded subscribers, topic by topic: those with the most partitions
+   per subscriber first.
+3. Topic by topic, partitions move from the most to the least loaded subscribers until their loads differ by
+   one at most; this is repeated until nothing moves any more, or often enough.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`uniform` for members that all subscribe to the same topics.
 
-Every member has a quota: the partitions divided by the members, and one more for as many members as it takes to
-use up the rest. Members keep what they have up to their quota; what is above it, and what nobody had, is given
-to the members below theirs, in the order of members and topics.
+Every member has a quota: the partitions divided by the members, and one more for as many members as it
+takes to use up the rest. Members keep what they have up to their quota; what is above it, and what nobody
+had, is given to the members below theirs, in the order of members and topics.
 """
 
 from __future__ import annotations

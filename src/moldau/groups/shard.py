@@ -10,15 +10,35 @@ that no part knows is left out, so that what a newer release wrote does no harm.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
-from moldau.groups.context import GroupContext
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.groups.classic_answers import refused_join, refused_sync
+from moldau.groups.classic_group import ClassicGroup
+from moldau.groups.classic_groups import ClassicGroups
+from moldau.groups.context import GroupContext, Requester
+from moldau.groups.group_admin import GroupAdmin
+from moldau.groups.offsets_commit import OffsetCommits
+from moldau.groups.offsets_fetch import OffsetFetches
+from moldau.groups.offsets_removal import OffsetRemoval
+from moldau.groups.offsets_store import OffsetStore
 from moldau.groups.registry import GroupRegistry
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
+from moldau.protocol.messages.delete_groups import DeletableGroupResult
+from moldau.protocol.messages.describe_groups import DescribedGroup
+from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from moldau.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from moldau.protocol.messages.list_groups import ListedGroup
+from moldau.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from moldau.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from moldau.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from moldau.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from moldau.protocol.schema import Message
 from moldau.statemachine.coordinator_records import CoordinatorRecord, EndTransaction, Entry
+from moldau.statemachine.decision import Decision
 
 log = logging.getLogger(__name__)
 
@@ -30,13 +50,20 @@ class GroupShard:
     def __init__(self, context: GroupContext) -> None:
         self._context = context
         self.registry = GroupRegistry()
-        self._replays: dict[type[Message], Replay] = {}
+        self._store = OffsetStore()
+        self._classic = ClassicGroups(context, self.registry)
+        self._commits = OffsetCommits(context, self.registry, self._store, self._classic.rebalances)
+        self._fetches = OffsetFetches(self.registry, self._store)
+        self._removal = OffsetRemoval(context, self.registry, self._store)
+        self._admin = GroupAdmin(context, self.registry, self._removal)
+        self._replays: dict[type[Message], Replay] = {**self._classic.replays, **self._commits.replays}
 
     # State.
 
     def replay(self, entries: Sequence[Entry], base_offset: int) -> None:
         for offset, entry in enumerate(entries, base_offset):
             if isinstance(entry, EndTransaction):
+                self._store.end_transaction(entry)
                 continue
             replay = self._replays.get(type(entry.key))
             if replay is None:
@@ -46,9 +73,79 @@ class GroupShard:
 
     def activate(self, image: MetadataImage) -> None:
         self._context.image = image
+        self._classic.activate()
+        self._removal.schedule_expiration()
 
     def image_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._context.image = image
+        if delta.topics_deleted:
+            self._removal.topics_deleted(delta.topics_deleted)
 
-    def _add(self, replays: Mapping[type[Message], Any]) -> None:
-        self._replays.update(replays)
+    # The classic protocol.
+
+    def join_group(
+        self, requester: Requester, request: JoinGroupRequest
+    ) -> Decision[Entry, JoinGroupResponse]:
+        group = self.registry.find(request.group_id)
+        if group is None or isinstance(group, ClassicGroup):
+            return self._classic.join(requester, request)
+        return Decision([], refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+
+    def sync_group(
+        self, requester: Requester, request: SyncGroupRequest
+    ) -> Decision[Entry, SyncGroupResponse]:
+        group = self.registry.find(request.group_id)
+        if isinstance(group, ClassicGroup):
+            return self._classic.sync(request, group)
+        return Decision([], refused_sync(ErrorCode.UNKNOWN_MEMBER_ID))
+
+    def heartbeat(
+        self, requester: Requester, request: HeartbeatRequest
+    ) -> Decision[Entry, HeartbeatResponse]:
+        group = self.registry.find(request.group_id)
+        if isinstance(group, ClassicGroup):
+            return self._classic.heartbeat(request, group)
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {request.group_id} not found.")
+
+    def leave_group(
+        self, requester: Requester, request: LeaveGroupRequest
+    ) -> Decision[Entry, LeaveGroupResponse]:
+        group = self.registry.find(request.group_id)
+        if isinstance(group, ClassicGroup):
+            return self._classic.leave(request, group)
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {request.group_id} not found.")
+
+    # Offsets.
+
+    def commit_offsets(
+        self, requester: Requester, request: OffsetCommitRequest
+    ) -> Decision[Entry, OffsetCommitResponse]:
+        return self._commits.commit(requester, request)
+
+    def commit_offsets_in_transaction(
+        self, requester: Requester, request: TxnOffsetCommitRequest
+    ) -> Decision[Entry, TxnOffsetCommitResponse]:
+        return self._commits.commit_in_transaction(requester, request)
+
+    def end_transaction(self, end: EndTransaction) -> Decision[Entry, None]:
+        """Offsets that the producer committed become visible, or are dropped."""
+        return Decision([end], None)
+
+    def fetch_offsets(
+        self, request: OffsetFetchRequestGroup, *, require_stable: bool
+    ) -> OffsetFetchResponseGroup:
+        return self._fetches.fetch(request, require_stable)
+
+    def delete_offsets(self, request: OffsetDeleteRequest) -> Decision[Entry, OffsetDeleteResponse]:
+        return self._removal.delete(request)
+
+    # All groups.
+
+    def list_groups(self, states: Iterable[str], types: Iterable[str]) -> list[ListedGroup]:
+        return self._admin.listed(states, types)
+
+    def describe_groups(self, requester: Requester, group_ids: Sequence[str]) -> list[DescribedGroup]:
+        return self._admin.describe(requester, group_ids)
+
+    def delete_groups(self, group_ids: Sequence[str]) -> Decision[Entry, Sequence[DeletableGroupResult]]:
+        return self._admin.delete(group_ids)

@@ -10,7 +10,7 @@ from moldau.groups.classic_join import ClassicJoins
 from moldau.groups.classic_leave import ClassicLeaves
 from moldau.groups.classic_rebalance import ClassicRebalances
 from moldau.groups.classic_sync import ClassicSyncs
-from moldau.groups.context import GroupContext, Requester
+from moldau.groups.context import GroupContext, Replays, Requester
 from moldau.groups.registry import GroupRegistry
 from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -29,7 +29,7 @@ class ClassicGroups:
         self._joins = ClassicJoins(context, registry, self.rebalances)
         self._syncs = ClassicSyncs(context, self.rebalances)
         self._leaves = ClassicLeaves(self.rebalances)
-        self.replays = {GroupMetadataKey: self._replay}
+        self.replays: Replays = {GroupMetadataKey: self._replay}
 
     def join(
         self, requester: Requester, request: JoinGroupRequest, first: Sequence[CoordinatorRecord] = ()

@@ -10,6 +10,8 @@ from moldau.base.clock import Clock
 from moldau.base.ids import Randomness
 from moldau.groups.settings import GroupSettings
 from moldau.metadata.image import MetadataImage
+from moldau.protocol.schema import Message
+from moldau.statemachine.coordinator_records import CoordinatorRecord
 from moldau.statemachine.timers import Timers
 
 
@@ -30,6 +32,10 @@ class GroupContext:
         bits = bits & ~(0x3 << 62) | 0x2 << 62
         text = f"{bits:032x}"
         return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+#: By type of key: what makes a stored record, found at an offset, part of the state.
+Replays = dict[type[Message], Callable[[CoordinatorRecord, int], None]]
 
 
 class Requester(NamedTuple):

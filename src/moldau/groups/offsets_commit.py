@@ -12,7 +12,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import ZERO_UUID, TopicPartition
 from moldau.groups.classic_group import ClassicGroup, ClassicState
 from moldau.groups.classic_rebalance import ClassicRebalances
-from moldau.groups.context import GroupContext, Requester
+from moldau.groups.context import GroupContext, Replays, Requester
 from moldau.groups.group import CheckPartition, CommitTarget
 from moldau.groups.offsets_store import OffsetStore, stored_offset
 from moldau.groups.registry import GroupRegistry
@@ -63,7 +63,7 @@ class OffsetCommits:
         self._registry = registry
         self._store = store
         self._rebalances = rebalances
-        self.replays = {
+        self.replays: Replays = {
             OffsetCommitKey: self._replay,
             LegacyOffsetCommitKey: self._replay,
         }

@@ -10,13 +10,13 @@ that no part knows is left out, so that what a newer release wrote does no harm.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.classic_answers import refused_join, refused_sync
 from moldau.groups.classic_group import ClassicGroup
 from moldau.groups.classic_groups import ClassicGroups
-from moldau.groups.context import GroupContext, Requester
+from moldau.groups.context import GroupContext, Replays, Requester
 from moldau.groups.group_admin import GroupAdmin
 from moldau.groups.offsets_commit import OffsetCommits
 from moldau.groups.offsets_fetch import OffsetFetches
@@ -36,14 +36,10 @@ from moldau.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDe
 from moldau.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from moldau.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-from moldau.protocol.schema import Message
-from moldau.statemachine.coordinator_records import CoordinatorRecord, EndTransaction, Entry
+from moldau.statemachine.coordinator_records import EndTransaction, Entry
 from moldau.statemachine.decision import Decision
 
 log = logging.getLogger(__name__)
-
-#: Makes one stored record, found at an offset, part of the state.
-Replay = Callable[[CoordinatorRecord, int], None]
 
 
 class GroupShard:
@@ -56,7 +52,7 @@ class GroupShard:
         self._fetches = OffsetFetches(self.registry, self._store)
         self._removal = OffsetRemoval(context, self.registry, self._store)
         self._admin = GroupAdmin(context, self.registry, self._removal)
-        self._replays: dict[type[Message], Replay] = {**self._classic.replays, **self._commits.replays}
+        self._replays: Replays = {**self._classic.replays, **self._commits.replays}
 
     # State.
 

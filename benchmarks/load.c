@@ -4,7 +4,8 @@
  *   load consume BOOTSTRAP TOPIC PARTITIONS COUNT SIZE [name=value ...]
  *   load latency BOOTSTRAP TOPIC PARTITIONS COUNT SIZE RATE [name=value ...]
  *
- * Prints one line of JSON. Further arguments are librdkafka settings.
+ * Prints one line of JSON. Further arguments are librdkafka settings; `connections=N` makes N producers, each
+ * with a connection and a partition of its own.
  */
 #include <librdkafka/rdkafka.h>
 #include <inttypes.h>
@@ -12,8 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#define MOST_PRODUCERS 64
 
 static int64_t delivered, failed;
+static int connections = 1;
+/* Produce requests that each client has sent, by its latest statistics. */
+static int64_t requests[MOST_PRODUCERS];
 
 static double now(void) {
     struct timespec t;
@@ -29,6 +36,16 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void 
     } else {
         delivered++;
     }
+}
+
+/* The statistics are JSON; every broker in them counts its requests by API. */
+static int on_statistics(rd_kafka_t *rk, char *json, size_t length, void *opaque) {
+    int64_t sum = 0;
+    (void)rk, (void)length;
+    for (char *at = json; (at = strstr(at, "\"Produce\":")); at++)
+        sum += atoll(at + strlen("\"Produce\":"));
+    *(int64_t *)opaque = sum;
+    return 0;
 }
 
 static void set(rd_kafka_conf_t *conf, const char *name, const char *value) {
@@ -59,7 +76,10 @@ static rd_kafka_conf_t *configured(const char *bootstrap, int argc, char **argv)
             exit(2);
         }
         *equals = 0;
-        set(conf, argv[i], equals + 1);
+        if (!strcmp(argv[i], "connections"))
+            connections = atoi(equals + 1);
+        else
+            set(conf, argv[i], equals + 1);
     }
     return conf;
 }
@@ -82,22 +102,56 @@ static char *random_payload(size_t size) {
     return payload;
 }
 
+/* Until every record is answered, and a moment longer, so that the last statistics have come too. */
+static double settle(rd_kafka_t **rk) {
+    while (1) {
+        int waiting = 0;
+        for (int i = 0; i < connections; i++) {
+            rd_kafka_poll(rk[i], connections == 1 ? 5 : 0);
+            waiting += rd_kafka_outq_len(rk[i]) > 0;
+        }
+        if (!waiting)
+            break;
+        usleep(200);
+    }
+    double end = now();
+    for (double until = end + 0.25; now() < until; usleep(10000))
+        for (int i = 0; i < connections; i++)
+            rd_kafka_poll(rk[i], 0);
+    return end;
+}
+
 static int produce(rd_kafka_conf_t *conf, const char *name, int partitions, int64_t count, size_t size) {
+    rd_kafka_t *rk[MOST_PRODUCERS];
+    rd_kafka_topic_t *topic[MOST_PRODUCERS];
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
-    rd_kafka_t *rk = client(RD_KAFKA_PRODUCER, conf);
-    rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, name, NULL);
+    rd_kafka_conf_set_stats_cb(conf, on_statistics);
+    set(conf, "statistics.interval.ms", "100");
+    for (int i = 0; i < connections; i++) {
+        rd_kafka_conf_t *own = rd_kafka_conf_dup(conf);
+        rd_kafka_conf_set_opaque(own, &requests[i]);
+        rk[i] = client(RD_KAFKA_PRODUCER, own);
+        topic[i] = rd_kafka_topic_new(rk[i], name, NULL);
+        const struct rd_kafka_metadata *metadata;
+        if (!rd_kafka_metadata(rk[i], 0, topic[i], &metadata, 10000))
+            rd_kafka_metadata_destroy(metadata);
+    }
     char *payload = random_payload(size);
     double begin = now();
     for (int64_t i = 0; i < count; i++) {
-        enqueue(rk, topic, (int)(i % partitions), payload, size);
-        if (i % 1000 == 0)
-            rd_kafka_poll(rk, 0);
+        int at = (int)(i % connections);
+        enqueue(rk[at], topic[at], (int)(i % partitions), payload, size);
+        if (i % 1000 < connections)
+            rd_kafka_poll(rk[at], 0);
     }
-    rd_kafka_flush(rk, 120000);
-    double seconds = now() - begin;
+    double seconds = settle(rk) - begin;
+    int64_t sent = 0;
+    for (int i = 0; i < connections; i++)
+        sent += requests[i];
     printf("{\"records\": %" PRId64 ", \"failed\": %" PRId64 ", \"seconds\": %.3f, \"records_per_s\": %.0f, "
-           "\"mb_per_s\": %.1f}\n",
-           delivered, failed, seconds, delivered / seconds, delivered * (double)size / seconds / 1e6);
+           "\"mb_per_s\": %.1f, \"requests_per_s\": %.0f}\n",
+           delivered, failed, seconds, delivered / seconds, delivered * (double)size / seconds / 1e6,
+           sent / seconds);
     return failed || delivered != count;
 }
 

@@ -1,0 +1,154 @@
+"""A broker under measurement: the same properties file and the same two steps, format and start, for both.
+
+Moldau is started as its users start it, by its commands; Apache Kafka with the virtual machine's options that
+its own start script sets, and 1 GB of heap. A broker counts as ready when it has acknowledged a record, which
+is asked over a bare socket, so that no client's timers are measured.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.harness.apache import free_port, java_command
+from tests.harness.batches import batch
+from tests.harness.requests import create_topic, produce
+
+from benchmarks.processes import memory_megabytes
+from moldau.base.errors import ErrorCode
+from moldau.base.single_node import single_node_properties
+
+#: What `kafka-server-start.sh` gives the virtual machine.
+_SERVER_OPTIONS = (
+    "-server",
+    "-Xms1g",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+)
+_LOGGING = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.stdout.ref = out
+appender.out.type = Console
+appender.out.name = out
+"""
+_CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+_START_SECONDS = 120.0
+_FIRST = "first"
+
+
+@dataclass(frozen=True, slots=True)
+class Software:
+    """What is run: the commands that format a folder and start a node, without the properties file."""
+
+    name: str
+    format: Sequence[str]
+    start: Sequence[str]
+
+
+def moldau() -> Software:
+    run = "import sys; from moldau.cli.{} import {} as main; sys.exit(main())"
+    storage, server = run.format("storage", "main"), run.format("server", "start_main")
+    return Software("moldau", (sys.executable, "-c", storage), (sys.executable, "-c", server))
+
+
+def apache(libs: Path, folder: Path) -> Software:
+    """`folder` is where the settings of its log go."""
+    logging = folder / "log4j2.properties"
+    logging.write_text(_LOGGING)
+    options = (f"-Dlog4j2.configurationFile={logging}", *_SERVER_OPTIONS)
+    return Software(
+        "apache",
+        java_command(libs, "kafka.tools.StorageTool"),
+        java_command(libs, "kafka.Kafka", heap="1g", options=options),
+    )
+
+
+class Broker:
+    """One node in a folder of its own, which is gone when the context ends."""
+
+    def __init__(self, software: Software) -> None:
+        self.name = software.name
+        self._software = software
+        self._process: subprocess.Popen[bytes] | None = None
+        self._port = free_port()
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise RuntimeError("the broker does not run")
+        return self._process.pid
+
+    def __enter__(self) -> Broker:
+        self._folder = Path(tempfile.mkdtemp(prefix=f"bench-{self.name}-"))
+        self._file = self._folder / "server.properties"
+        data = str(self._folder / "data")
+        properties = single_node_properties("127.0.0.1", self._port, free_port(), data)
+        self._file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def first_start(self) -> float:
+        """Seconds from nothing to the first acknowledged record."""
+        begin = time.monotonic()
+        words = ["format", "--standalone", "-t", _CLUSTER_ID, "-c", str(self._file)]
+        done = subprocess.run([*self._software.format, *words], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{self.name} cannot format: {done.stdout}{done.stderr}")
+        self.start()
+        return time.monotonic() - begin
+
+    def start(self, topic: str = _FIRST, partition: int = 0) -> float:
+        """Seconds until that partition acknowledged a record; a topic that is missing is created."""
+        begin = time.monotonic()
+        with (self._folder / "node.log").open("ab") as log:
+            command = [*self._software.start, str(self._file)]
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        while not self._acknowledges(topic, partition):
+            if self._process.poll() is not None or time.monotonic() > begin + _START_SECONDS:
+                sys.exit(f"{self.name} did not start: {(self._folder / 'node.log').read_text()[-3000:]}")
+            time.sleep(0.005)
+        return time.monotonic() - begin
+
+    def stop(self) -> float:
+        """An orderly stop; the seconds it took."""
+        begin = time.monotonic()
+        self._end(signal.SIGTERM)
+        return time.monotonic() - begin
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def memory(self) -> float:
+        return memory_megabytes(self.pid)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(60)
+            self._process = None
+
+    def _acknowledges(self, topic: str, partition: int) -> bool:
+        try:
+            answer = produce(self.bootstrap, topic, batch(), partition=partition, acks=1)
+            if answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and topic == _FIRST:
+                create_topic(self.bootstrap, topic)
+        except OSError:
+            return False
+        return bool(answer.error_code == 0)

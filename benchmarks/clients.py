@@ -1,0 +1,88 @@
+"""The clients that make the load: librdkafka in C, and Java's own performance tools.
+
+Python clients are too slow to see a broker's limits. `load.c` and `Consume.java` are compiled here. What a
+client says last is the outcome.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.harness.apache import java_command
+from tests.interop import jars
+
+Outcome = dict[str, float]
+FOLDER = jars.FOLDER / "bench"
+_HERE = Path(__file__).parent
+_SENT = re.compile(r"(\d+) records sent, ([\d.]+) records/sec")
+#: The virtual machine's usual options: a client that runs for seconds wants its full compiler.
+_JAVA_OPTIONS = ("-XX:+UseSerialGC",)
+
+
+class Librdkafka:
+    def __init__(self) -> None:
+        if shutil.which("gcc") is None:
+            sys.exit(
+                "The load comes from C: install a compiler and librdkafka (apt install gcc librdkafka-dev)."
+            )
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        self._program = FOLDER / "load"
+        command = ["gcc", "-O2", "-o", str(self._program), str(_HERE / "load.c"), "-lrdkafka"]
+        compiled = subprocess.run(command, capture_output=True, text=True, check=False)
+        if "rdkafka.h" in compiled.stderr:
+            sys.exit("librdkafka's header is not installed (apt install librdkafka-dev).")
+        if compiled.returncode != 0:
+            sys.exit(f"load.c cannot be compiled: {compiled.stderr}")
+
+    def run(
+        self,
+        kind: str,
+        bootstrap: str,
+        topic: str,
+        count: int,
+        size: int,
+        settings: Sequence[str] = (),
+        *,
+        partitions: int = 1,
+    ) -> Outcome:
+        words = (kind, bootstrap, topic, partitions, count, size, *settings)
+        return _last_json([str(self._program), *map(str, words)])
+
+
+class JavaClient:
+    def __init__(self, libs: Path) -> None:
+        self._libs = libs
+        self._classes = jars.compiled(_HERE / "Consume.java", libs, jars.KAFKA)
+
+    def produce(self, bootstrap: str, topic: str, count: int, size: int, acks: str) -> Outcome:
+        words = ["--bootstrap-server", bootstrap, "--topic", topic, "--num-records", str(count)]
+        words += ["--record-size", str(size), "--throughput", "-1", "--command-property", f"acks={acks}"]
+        main = "org.apache.kafka.tools.ProducerPerformance"
+        said = _said(java_command(self._libs, main, *words, heap="512m", options=_JAVA_OPTIONS))
+        records, rate = _SENT.findall(said)[-1]
+        if int(records) != count:
+            sys.exit(f"Java's producer sent {records} of {count} records:\n{said}")
+        return {"records_per_s": float(rate)}
+
+    def consume(self, bootstrap: str, topic: str, count: int) -> Outcome:
+        command = java_command(self._libs, "Consume", bootstrap, topic, str(count), heap="512m", options=())
+        command[command.index("-cp") + 1] += f":{self._classes}"
+        return _last_json(command)
+
+
+def _last_json(command: list[str]) -> Outcome:
+    outcome: Outcome = json.loads(_said(command).splitlines()[-1])
+    return outcome
+
+
+def _said(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    if done.returncode != 0:
+        sys.exit(f"a client failed: {' '.join(command)}\n{done.stdout}{done.stderr}")
+    return done.stdout

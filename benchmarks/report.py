@@ -1,0 +1,149 @@
+"""From the rounds of both brokers to tables: medians with their spread, ratios, and which aims are met.
+
+A spread is half of the distance between the best and the worst round, in percent of the median: a ratio that
+differs from 1 by less than that says nothing.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.workloads import CPU, IDLE, LOADED, MEGABYTES, READY, RECORDS, REQUESTS, Figures, latency_name
+
+Rounds = dict[str, list[Figures]]
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """Moldau's figure over Apache's should be at least or at most `ratio`."""
+
+    figure: str
+    ratio: float
+    at_least: bool
+
+    def met(self, ratio: float) -> bool:
+        return ratio >= self.ratio if self.at_least else ratio <= self.ratio
+
+    def __str__(self) -> str:
+        return f"{'at least' if self.at_least else 'at most'} {self.ratio:g}"
+
+
+AIMS = (
+    Aim(f"produce 100 B, acks=1: {RECORDS}", 1.2, True),
+    Aim(f"produce 100 B, acks=all: {RECORDS}", 1.2, True),
+    Aim(f"produce 1 KiB, acks=1: {RECORDS}", 1.5, True),
+    Aim(f"produce 1 KiB, acks=all: {RECORDS}", 1.5, True),
+    Aim(f"consume 100 B: {RECORDS}", 1.0, True),
+    Aim(f"consume 1 KiB: {RECORDS}", 1.0, True),
+    Aim(f"produce 100 B, acks=1: {CPU}", 0.5, False),
+    Aim(f"produce 1 KiB, acks=1: {CPU}", 0.5, False),
+    Aim(f"consume 100 B: {CPU}", 1.0, False),
+    Aim(f"consume 1 KiB: {CPU}", 1.0, False),
+    Aim(f"one record a request: {REQUESTS}", 1.0, True),
+    Aim(f"one record a request, 20 connections: {REQUESTS}", 1.0, True),
+    Aim(latency_name("p50"), 1.0, False),
+    Aim(latency_name("p99"), 1.0, False),
+    Aim(READY, 0.1, False),
+    Aim(IDLE, 0.1, False),
+    Aim(LOADED, 0.1, False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One figure of Moldau, beside Apache's where that was measured: median and spread of the rounds."""
+
+    name: str
+    moldau: float
+    moldau_spread: float
+    apache: float | None = None
+    apache_spread: float = 0.0
+
+    @property
+    def ratio(self) -> float | None:
+        return self.moldau / self.apache if self.apache else None
+
+
+def compared(rounds: Rounds) -> dict[str, Compared]:
+    ours, theirs = rounds["moldau"], rounds.get("apache", [])
+    return {
+        name: Compared(name, *_middle(name, ours), *(_middle(name, theirs) if theirs else ()))
+        for name in ours[0]
+    }
+
+
+def _middle(name: str, rounds: Sequence[Figures]) -> tuple[float, float]:
+    values = [figures[name] for figures in rounds if name in figures]
+    median = statistics.median(values)
+    return median, (max(values) - min(values)) / 2 / median if median else 0.0
+
+
+def markdown(figures: dict[str, Compared], once: dict[str, Figures]) -> str:
+    """All tables; `once` are figures that were measured a single time, by broker."""
+    loads = [name.removesuffix(f": {CPU}") for name in figures if name.endswith(f": {CPU}")]
+    bulk = [load for load in loads if f"{load}: {REQUESTS}" not in figures]
+    eager = [load for load in loads if load not in bulk]
+    single = [name for name in figures if ": " not in name or name.startswith("end to end")]
+    sections = [
+        ("## Throughput, and what it costs the broker", _loads(figures, bulk, RECORDS)),
+        ("## Many small requests (`linger.ms=0`)", _loads(figures, eager, REQUESTS)),
+        ("## Latency, start, memory", _plain(figures[name] for name in single)),
+        ("## Scale (measured once)", _plain(_once(once))),
+        ("## Aims", _aims(figures)),
+    ]
+    return "\n\n".join(f"{title}\n\n{table}" for title, table in sections if table)
+
+
+def _loads(figures: dict[str, Compared], loads: Iterable[str], unit: str) -> str:
+    lines = []
+    for load in loads:
+        speed, cost = figures[f"{load}: {unit}"], figures[f"{load}: {CPU}"]
+        megabytes = figures.get(f"{load}: {MEGABYTES}")
+        cells = [load, *_cells(speed, megabytes), *_cells(cost)]
+        lines.append(f"| {' | '.join(cells)} |")
+    head = f"| | Moldau, {unit} | Apache | ratio | Moldau, CPU s per million records | Apache | ratio |"
+    return "\n".join([head, "|---|---|---|---|---|---|---|", *lines]) if lines else ""
+
+
+def _cells(figure: Compared, megabytes: Compared | None = None) -> list[str]:
+    ours = _value(figure.moldau, figure.moldau_spread, megabytes.moldau if megabytes else None)
+    if figure.apache is None or figure.ratio is None:
+        return [ours, "", ""]
+    theirs = _value(figure.apache, figure.apache_spread, megabytes.apache if megabytes else None)
+    return [ours, theirs, f"**{figure.ratio:.2f}**"]
+
+
+def _value(value: float, spread: float, megabytes: float | None = None) -> str:
+    text = number(value) + (f" ±{spread:.0%}" if spread else "")
+    return text if megabytes is None else f"{text} ({number(megabytes)} MB/s)"
+
+
+def _plain(figures: Iterable[Compared]) -> str:
+    lines = [f"| {' | '.join([figure.name, *_cells(figure)])} |" for figure in figures]
+    return "\n".join(["| | Moldau | Apache | ratio |", "|---|---|---|---|", *lines]) if lines else ""
+
+
+def _once(once: dict[str, Figures]) -> Iterable[Compared]:
+    theirs = once.get("apache", {})
+    return [Compared(name, value, 0.0, theirs.get(name)) for name, value in once.get("moldau", {}).items()]
+
+
+def _aims(figures: dict[str, Compared]) -> str:
+    lines = []
+    for aim in AIMS:
+        figure = figures.get(aim.figure)
+        if figure is not None and figure.ratio is not None:
+            verdict = "met" if aim.met(figure.ratio) else "**not met**"
+            lines.append(f"| {aim.figure} | {aim} | {figure.ratio:.2f} | {verdict} |")
+    head = "| Moldau over Apache | aim | measured | |\n|---|---|---|---|"
+    return "\n".join([head, *lines]) if lines else ""
+
+
+def number(value: float) -> str:
+    if value >= 1e6:
+        return f"{value / 1e6:.2f} M"
+    if value >= 10_000:
+        return f"{value / 1e3:.0f} k"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -18,6 +18,7 @@ import pytest
 from moldau.testing import Cluster
 from tests.harness.apache import ApacheCluster, java_command
 from tests.interop import jars
+from tests.interop.suites import runner
 
 Node = Cluster | ApacheCluster
 _outcomes: dict[str, str] = {}
@@ -84,6 +85,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     width = max(len(client) for client, _, _ in rows)
     for client, scene, outcome in sorted(rows):
         terminalreporter.write_line(f"{client:<{width}}  {outcome:<7}  {scene}")
+    if runner.REPORTS:
+        terminalreporter.section("other people's suites: passed now, and by the lists")
+    for report in runner.REPORTS:
+        terminalreporter.write_line(str(report))
 
 
 def _client_and_scene(nodeid: str) -> tuple[str, str]:

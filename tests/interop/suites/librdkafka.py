@@ -1,0 +1,112 @@
+"""librdkafka's tests (`tests/` in Debian's source package), a process for each test.
+
+Tests that need no broker are left out. A few want a broker that does not create topics by itself. They run in
+their quick mode, except where that would leave out sub-tests: some would pass without having done anything.
+Where they call Kafka's tools they get Moldau's, and Java's for what Moldau has none for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.interop.suites import packages
+from tests.interop.suites.suite import AUTHORIZER, CACHE, Command, Outcome, Ran, Suite
+
+_VERSION = "2.0.2"
+_TOOLS = CACHE / "librdkafka-tools"
+_JAVA_TOOL = """\
+#!/bin/sh
+exec java -cp "$KAFKA_LIBS/*" {main} "$@"
+"""
+_DECLARED = re.compile(r"^    _TEST\((\w+),(.*?)(?=^    _TEST\(|^#|^\};|^    /\*)", re.MULTILINE | re.DOTALL)
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _folder() -> Path:
+    return packages.debian_source("librdkafka", _VERSION)
+
+
+def _prepare() -> None:
+    source = _folder()
+    _make_tools()
+    if (source / "tests" / "test-runner").exists():
+        return
+    for program in ("gcc", "g++", "make"):
+        packages.need(program, "apt install build-essential")
+    packages.build(["./configure", "--disable-optimization"], source, "librdkafka")
+    packages.build(["make", "libs"], source, "librdkafka")
+    packages.build(["make", "-C", "tests", "test-runner"], source, "librdkafka's tests")
+
+
+def _make_tools() -> None:
+    """`bin/` of an installation of Kafka, as far as the tests use it."""
+    folder = _TOOLS / "bin"
+    folder.mkdir(parents=True, exist_ok=True)
+    topics = folder / "kafka-topics.sh"
+    topics.unlink(missing_ok=True)
+    topics.symlink_to(Path(sys.executable).parent / "kafka-topics.sh")
+    acls = folder / "kafka-acls.sh"
+    acls.write_text(_JAVA_TOOL.format(main="org.apache.kafka.tools.AclCommand"))
+    acls.chmod(0o755)
+
+
+def _declarations() -> dict[str, str]:
+    text = (_folder() / "tests" / "test.c").read_text()
+    table = text[text.index("struct test tests[]") :]
+    found = dict(_DECLARED.findall(table))
+    return {name: rest for name, rest in found.items() if "TEST_F_LOCAL" not in rest and "MANUAL" not in rest}
+
+
+def _scenario(test: str) -> str:
+    return "noautocreate" if '"noautocreate"' in _declarations()[test] else "default"
+
+
+def _test_config(test: str) -> Mapping[str, str]:
+    return {"auto.create.topics.enable": "false"} if _scenario(test) == "noautocreate" else {}
+
+
+def _has_slow_parts(number: str) -> bool:
+    (source,) = (_folder() / "tests").glob(f"{number}-*.c*")
+    text = source.read_text()
+    return "SUB_TEST(" in text or "skipped due to quick mode" in text
+
+
+def _command(test: str, bootstrap: str) -> Command:
+    configuration = CACHE / f"librdkafka-{bootstrap.partition(':')[2]}.conf"
+    configuration.write_text(f"bootstrap.servers={bootstrap}\ntest.topic.random=true\n")
+    number = test.partition("_")[0]
+    quick = [] if _has_slow_parts(number) else ["-Q"]
+    argv = ["./test-runner", *quick, "-L", "-p1", "-V", "4.3.0", "-s", _scenario(test)]
+    env = {**os.environ, "TESTS": number, "RDKAFKA_TEST_CONF": str(configuration)}
+    env |= {"KAFKA_PATH": str(_TOOLS), "BROKERS": bootstrap}
+    env["LD_LIBRARY_PATH"] = f"{_folder()}/src:{_folder()}/src-cpp"
+    return Command(argv, _folder() / "tests", env)
+
+
+def _verdict(test: str, ran: Ran) -> Outcome:
+    said = _COLOURS.sub("", ran.output)
+    if f"= Test {test} PASSED =" in said:
+        return Outcome("pass")
+    skipped = re.search(rf"^\[{test}.*SKIPPING TEST: (.*)$", said, re.MULTILINE)
+    if skipped:
+        return Outcome("skip", skipped[1])
+    failed = re.search(rf'^### Test "{test}\b.* failed at .*\n(.*)$', said, re.MULTILINE)
+    return Outcome("fail", failed[1] if failed else "it ended without a result")
+
+
+SUITE = Suite(
+    name="librdkafka",
+    package=f"librdkafka {_VERSION}, Debian's source package",
+    prepare=_prepare,
+    tests=lambda: list(_declarations()),
+    command=_command,
+    verdict=_verdict,
+    config={"num.partitions": "4"},
+    apache_config=AUTHORIZER,
+    test_config=_test_config,
+    timeout_seconds=120.0,
+)

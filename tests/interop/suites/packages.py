@@ -1,0 +1,120 @@
+"""Getting packages with the client of their registry: pip, apt, Go and Cargo. What was brought once stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.interop.jars import Missing
+from tests.interop.suites.suite import CACHE
+
+_BRING_SECONDS = 300.0
+_BUILD_SECONDS = 900.0
+
+
+def need(program: str, hint: str) -> None:
+    if shutil.which(program) is None:
+        raise Missing(f"{program} is not installed ({hint})")
+
+
+def call(argv: Sequence[str], cwd: Path, *, timeout: float, what: str) -> str:
+    """Standard output of a command that must succeed."""
+    done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False)
+    if done.returncode != 0:
+        raise Missing(f"{what}: {(done.stdout + done.stderr)[-1500:]}")
+    return done.stdout
+
+
+def build(argv: Sequence[str], cwd: Path, what: str) -> str:
+    return call(["nice", *argv], cwd, timeout=_BUILD_SECONDS, what=f"{what} could not be built")
+
+
+def sdist(project: str, version: str) -> Path:
+    """The unpacked source distribution of a Python project."""
+    folder = CACHE / f"{project}-{version}"
+    if not folder.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        pinned = f"{project}=={version}"
+        argv = [*_pip(), "download", "--no-deps", "--no-binary", project, "-d", str(CACHE), pinned]
+        call(argv, CACHE, timeout=_BRING_SECONDS, what=f"pip could not bring {pinned}")
+        archive = CACHE / f"{project.replace('-', '_')}-{version}.tar.gz"
+        _unpack(archive, folder)
+    return folder
+
+
+def wheels(target: Path, *requirements: str) -> None:
+    """Packages for one suite alone, in a folder for its `PYTHONPATH`."""
+    if not target.exists():
+        argv = [*_pip(), "install", "--target", f"{target}.new", *requirements]
+        call(argv, CACHE, timeout=_BRING_SECONDS, what=f"pip could not bring {' '.join(requirements)}")
+        os.rename(f"{target}.new", target)
+
+
+def debian_source(package: str, version: str) -> Path:
+    """The unpacked upstream source of a Debian package, from the mirrors that this machine uses."""
+    folder = CACHE / f"{package}-{version}"
+    if not folder.exists():
+        need("apt-get", f"{package}'s tests come with Debian's source package")
+        apt = CACHE / "apt"
+        (apt / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+        query = ["apt-get", "indextargets", "--format", "deb-src $(REPO_URI) $(CODENAME) $(COMPONENT)"]
+        sources = call([*query, "Created-By: Packages"], apt, timeout=60, what="apt names no mirrors")
+        debian = [line for line in sources.splitlines() if "/debian/ " in line]
+        (apt / "sources.list").write_text("\n".join(debian) + "\n")
+        options = ["-o", f"Dir::Etc::SourceList={apt}/sources.list", "-o", "Dir::Etc::SourceParts=/dev/null"]
+        options += ["-o", f"Dir::State::Lists={apt}/lists"]
+        call(
+            ["apt-get", *options, "update"], apt, timeout=_BRING_SECONDS, what="apt could not ask its mirrors"
+        )
+        argv = ["apt-get", *options, "source", "--download-only", package]
+        call(argv, apt, timeout=_BRING_SECONDS, what=f"apt could not bring the source of {package}")
+        archive = apt / f"{package}_{version}.orig.tar.gz"
+        if not archive.exists():
+            raise Missing(f"the list is for {package} {version} (Debian 12), and the mirrors have another")
+        _unpack(archive, folder)
+    return folder
+
+
+def go_module(path: str, version: str) -> Path:
+    """The folder of a Go module in Go's own cache."""
+    need("go", "https://go.dev/dl")
+    CACHE.mkdir(parents=True, exist_ok=True)
+    argv = ["go", "mod", "download", "-json", f"{path}@{version}"]
+    answer = call(argv, CACHE, timeout=_BRING_SECONDS, what=f"Go could not bring {path}")
+    return Path(json.loads(answer)["Dir"])
+
+
+def crate(name: str, version: str) -> Path:
+    """The unpacked source of a crate, tests included."""
+    folder = CACHE / f"{name}-crate-{version}"
+    if not folder.exists():
+        need("cargo", "https://rustup.rs")
+        stub = CACHE / f"{name}-stub"
+        (stub / "src").mkdir(parents=True, exist_ok=True)
+        (stub / "src" / "lib.rs").touch()
+        manifest = f'[package]\nname = "stub"\nversion = "0.0.0"\n[dependencies]\n{name} = "={version}"\n'
+        (stub / "Cargo.toml").write_text(manifest)
+        argv = ["cargo", "metadata", "--format-version", "1"]
+        answer = call(argv, stub, timeout=_BRING_SECONDS, what=f"Cargo could not bring {name}")
+        found = [each for each in json.loads(answer)["packages"] if each["name"] == name]
+        shutil.copytree(Path(found[0]["manifest_path"]).parent, folder)
+    return folder
+
+
+def _pip() -> list[str]:
+    return [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    """The archive's one top folder, under another name; complete or not there."""
+    unpacking = folder.with_suffix(".unpacking")
+    shutil.rmtree(unpacking, ignore_errors=True)
+    shutil.unpack_archive(archive, unpacking, filter="data")
+    (top,) = unpacking.iterdir()
+    top.rename(folder)
+    unpacking.rmdir()

@@ -1,1 +1,85 @@
-"""The Python APIs towards any Kafka-protocol cluster: the admin client, and what routes its requests."""
+"""The Python APIs towards any Kafka-protocol cluster: producer, consumer and admin client.
+
+Names are looked up when first used: the admin client alone does not load librdkafka.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moldau.base.errors import ErrorCode, KafkaError
+    from moldau.base.ids import TopicPartition
+    from moldau.client.admin import AdminClient, AsyncAdminClient
+    from moldau.client.aio import AsyncConsumer, AsyncProducer
+    from moldau.client.consumer import Consumer, RecordDeserializationError, WakeupError
+    from moldau.client.interceptors import ConsumerInterceptor, ProducerInterceptor
+    from moldau.client.librdkafka import ClientError
+    from moldau.client.producer import Producer
+    from moldau.client.rebalance import RebalanceListener
+    from moldau.client.records import (
+        ConsumerRecord,
+        OffsetAndMetadata,
+        OffsetAndTimestamp,
+        PartitionInfo,
+        ProducerRecord,
+        RecordMetadata,
+    )
+    from moldau.client.topic_types import NewTopic
+
+_HOMES = {
+    "AdminClient": "client.admin",
+    "AsyncAdminClient": "client.admin",
+    "AsyncConsumer": "client.aio",
+    "AsyncProducer": "client.aio",
+    "ClientError": "client.librdkafka",
+    "Consumer": "client.consumer",
+    "ConsumerInterceptor": "client.interceptors",
+    "ConsumerRecord": "client.records",
+    "ErrorCode": "base.errors",
+    "KafkaError": "base.errors",
+    "NewTopic": "client.topic_types",
+    "OffsetAndMetadata": "client.records",
+    "OffsetAndTimestamp": "client.records",
+    "PartitionInfo": "client.records",
+    "Producer": "client.producer",
+    "ProducerInterceptor": "client.interceptors",
+    "ProducerRecord": "client.records",
+    "RebalanceListener": "client.rebalance",
+    "RecordDeserializationError": "client.consumer",
+    "RecordMetadata": "client.records",
+    "TopicPartition": "base.ids",
+    "WakeupError": "client.consumer",
+}
+
+__all__ = [
+    "AdminClient",
+    "AsyncAdminClient",
+    "AsyncConsumer",
+    "AsyncProducer",
+    "ClientError",
+    "Consumer",
+    "ConsumerInterceptor",
+    "ConsumerRecord",
+    "ErrorCode",
+    "KafkaError",
+    "NewTopic",
+    "OffsetAndMetadata",
+    "OffsetAndTimestamp",
+    "PartitionInfo",
+    "Producer",
+    "ProducerInterceptor",
+    "ProducerRecord",
+    "RebalanceListener",
+    "RecordDeserializationError",
+    "RecordMetadata",
+    "TopicPartition",
+    "WakeupError",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"moldau.{_HOMES[name]}"), name)

@@ -9,7 +9,7 @@ import pytest
 
 from moldau.cli.formatters import ConsoleRecord, find_formatter
 from moldau.cli.java import java_double, java_float
-from moldau.cli.librdkafka import translate
+from moldau.client.librdkafka import translate
 from moldau.cli.line_reader import LineReader, LineRecord
 from moldau.cli.perf import format_date
 from moldau.cli.perf_stats import LatencyStats

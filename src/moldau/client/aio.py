@@ -1,0 +1,126 @@
+"""The producer and the consumer for code that lives on an event loop.
+
+    async with AsyncProducer({"bootstrap.servers": "localhost:9092"}) as producer:
+        metadata = await producer.send("orders", b"…")
+
+    async with AsyncConsumer({"bootstrap.servers": "localhost:9092", "group.id": "billing"}) as consumer:
+        consumer.subscribe(["orders"])
+        async for record in consumer:
+            ...
+
+The same objects do the work: `producer` and `consumer` are there for what needs no waiting. The calls of a
+consumer run in one thread of its own, one after the other, and so do its rebalance listeners.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from moldau.base.ids import TopicPartition
+from moldau.client.consumer import Consumer
+from moldau.client.consumer_commits import Offsets
+from moldau.client.producer import Producer
+from moldau.client.records import ConsumerRecord, OffsetAndMetadata, ProducerRecord, RecordMetadata
+
+K = TypeVar("K")
+V = TypeVar("V")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class AsyncProducer(Generic[K, V]):
+    """Takes what `Producer` takes."""
+
+    def __init__(self, config: Mapping[str, Any], **options: Any) -> None:
+        self.producer: Producer[K, V] = Producer(config, **options)
+
+    async def send(
+        self, topic: str | ProducerRecord[K, V], value: V | None = None, key: K | None = None, **options: Any
+    ) -> RecordMetadata:
+        """Send and wait for the acknowledgement. To have many under way, gather them or use `send_nowait`."""
+        return await self.send_nowait(topic, value, key, **options)
+
+    def send_nowait(
+        self, topic: str | ProducerRecord[K, V], value: V | None = None, key: K | None = None, **options: Any
+    ) -> asyncio.Future[RecordMetadata]:
+        """Send; what is returned can be awaited. Waits only when the buffer is full."""
+        return asyncio.wrap_future(self.producer.send(topic, value, key, **options))
+
+    async def flush(self, timeout: float | None = None) -> int:
+        return await asyncio.to_thread(self.producer.flush, timeout)
+
+    async def init_transactions(self) -> None:
+        await asyncio.to_thread(self.producer.init_transactions)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncProducer[K, V]]:
+        """Begin; commit at the end of the block, or abort if it raises."""
+        block = self.producer.transaction()
+        await asyncio.to_thread(block.__enter__)
+        try:
+            yield self
+        except BaseException as error:
+            await asyncio.to_thread(block.__exit__, type(error), error, error.__traceback__)
+            raise
+        await asyncio.to_thread(block.__exit__, None, None, None)
+
+    async def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group_metadata: Any
+    ) -> None:
+        await asyncio.to_thread(self.producer.send_offsets_to_transaction, offsets, group_metadata)
+
+    async def close(self, timeout: float | None = None) -> None:
+        await asyncio.to_thread(self.producer.close, timeout)
+
+    async def __aenter__(self) -> AsyncProducer[K, V]:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class AsyncConsumer(Generic[K, V]):
+    """Takes what `Consumer` takes."""
+
+    def __init__(self, config: Mapping[str, Any], **options: Any) -> None:
+        self.consumer: Consumer[K, V] = Consumer(config, **options)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="moldau-consumer")
+
+    def subscribe(self, topics: Iterable[str] | str = (), **options: Any) -> None:
+        self.consumer.subscribe(topics, **options)
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        self.consumer.assign(partitions)
+
+    async def poll(self, timeout: float = 0.0) -> list[ConsumerRecord[K, V]]:
+        return await self.call(self.consumer.poll, timeout)
+
+    async def commit(self, offsets: Offsets | None = None) -> dict[TopicPartition, OffsetAndMetadata]:
+        return await self.call(self.consumer.commit_sync, offsets)
+
+    async def call(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Any other method of `consumer` that waits, for example `end_offsets`, in its thread."""
+        work = self._thread.submit(method, *args, **kwargs)
+        return await asyncio.wrap_future(work)
+
+    def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
+        return self._each()
+
+    async def _each(self) -> AsyncIterator[ConsumerRecord[K, V]]:
+        while True:
+            for record in await self.poll(1.0):
+                yield record
+
+    async def close(self) -> None:
+        await self.call(self.consumer.close)
+        self._thread.shutdown()
+
+    async def __aenter__(self) -> AsyncConsumer[K, V]:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,169 @@
+"""librdkafka, told in Kafka's own property names, and its errors as ours.
+
+Most names are the same on both sides. The rest is translated here; what only makes sense in Java is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from moldau.base.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError as LibrdkafkaError
+
+T = TypeVar("T")
+
+_RENAMED = {
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "max.request.size": "message.max.bytes",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "ssl.truststore.location": "ssl.ca.location",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms",
+}
+#: Known to Kafka's Java clients, without a counterpart or handled on this side of librdkafka.
+_DROPPED = frozenset(
+    {
+        "bootstrap.controllers",
+        "default.api.timeout.ms",
+        "exclude.internal.topics",
+        "interceptor.classes",
+        "key.deserializer",
+        "key.serializer",
+        "max.block.ms",
+        "max.poll.records",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "partitioner.class",
+        "ssl.keystore.type",
+        "ssl.truststore.type",
+        "value.deserializer",
+        "value.serializer",
+    }
+)
+_ASSIGNORS = {
+    "RangeAssignor": "range",
+    "RoundRobinAssignor": "roundrobin",
+    "CooperativeStickyAssignor": "cooperative-sticky",
+}
+_JAAS = re.compile(r'username="?(?P<username>[^"\s;]*)"?\s+password="?(?P<password>[^"\s;]*)"?')
+
+#: What librdkafka finds out itself, by its number, as the error a Kafka client would raise.
+_LOCAL_ERRORS = {
+    -142: ErrorCode.ILLEGAL_GENERATION,
+    -144: ErrorCode.PRODUCER_FENCED,
+    -147: ErrorCode.REBALANCE_IN_PROGRESS,
+    -166: ErrorCode.REQUEST_TIMED_OUT,
+    -169: ErrorCode.SASL_AUTHENTICATION_FAILED,
+    -172: ErrorCode.INVALID_TXN_STATE,
+    -180: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    -185: ErrorCode.REQUEST_TIMED_OUT,
+    -186: ErrorCode.INVALID_REQUEST,
+    -187: ErrorCode.NETWORK_EXCEPTION,
+    -188: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    -190: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    -192: ErrorCode.REQUEST_TIMED_OUT,
+    -193: ErrorCode.NETWORK_EXCEPTION,
+    -195: ErrorCode.NETWORK_EXCEPTION,
+}
+
+
+class ClientError(KafkaError):
+    """A failure with what it means for the client: try again, give up, or abort the transaction."""
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        retriable: bool = False,
+        fatal: bool = False,
+        abort_required: bool = False,
+    ) -> None:
+        super().__init__(code, message)
+        self.retriable = retriable
+        self.fatal = fatal
+        self.abort_required = abort_required
+
+
+def client_error(error: LibrdkafkaError) -> ClientError:
+    number = error.code()
+    code = _LOCAL_ERRORS.get(number)
+    if code is None:
+        code = ErrorCode(number) if number in _BROKER_CODES else ErrorCode.UNKNOWN_SERVER_ERROR
+    return ClientError(
+        code,
+        f"{error.str()} ({error.name()})",
+        retriable=error.retriable(),
+        fatal=error.fatal(),
+        abort_required=error.txn_requires_abort(),
+    )
+
+
+_BROKER_CODES = frozenset(int(code) for code in ErrorCode)
+
+
+def called(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Call something of librdkafka; its exception becomes ours."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return function(*args, **kwargs)
+    except KafkaException as error:
+        raise client_error(error.args[0]) from error
+
+
+def translate(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Kafka's properties as librdkafka wants them."""
+    settings: dict[str, Any] = {"log_level": 0}
+    for name, value in properties.items():
+        if name in _DROPPED:
+            continue
+        if name == "buffer.memory":
+            settings["queue.buffering.max.kbytes"] = max(1, int(value) // 1024)
+        elif name == "partition.assignment.strategy":
+            assignors = (item.strip().rpartition(".")[2] for item in value.split(","))
+            settings[name] = ",".join(_ASSIGNORS.get(item, item) for item in assignors)
+        elif name == "sasl.jaas.config":
+            settings.update(_credentials(value))
+        else:
+            settings[_RENAMED.get(name, name)] = value
+    return settings
+
+
+def _credentials(jaas: str) -> dict[str, str]:
+    match = _JAAS.search(jaas)
+    if match is None:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            'sasl.jaas.config: expected ... required username="..." password="...";',
+        )
+    return {"sasl.username": match["username"], "sasl.password": match["password"]}
+
+
+def create(
+    factory: Callable[[dict[str, Any]], T], settings: dict[str, Any], on_unknown: Callable[[str], None]
+) -> T:
+    """Make a client, leaving out names that librdkafka does not know: Kafka's clients only warn."""
+    from confluent_kafka import KafkaException
+
+    while True:
+        try:
+            return factory(settings)
+        except (KafkaException, ValueError, TypeError) as error:
+            sentence = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+            unknown = re.search(r'No such configuration property: "([^"]+)"', sentence)
+            if unknown is None or unknown[1] not in settings:
+                raise KafkaError(
+                    ErrorCode.INVALID_CONFIG, f"The client cannot be configured like this: {sentence}"
+                ) from error
+            on_unknown(unknown[1])
+            del settings[unknown[1]]

@@ -1,0 +1,34 @@
+"""A producer's configuration: Kafka's names and Java's defaults, as librdkafka is to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moldau.client.librdkafka import translate
+
+#: Where Java's producer and librdkafka disagree, Java's.
+_DEFAULTS: Mapping[str, Any] = {
+    "buffer.memory": 33_554_432,
+    "delivery.timeout.ms": 120_000,
+    # Bounded by buffer.memory instead.
+    "queue.buffering.max.messages": 0,
+    "partitioner": "murmur2_random",
+    "statistics.interval.ms": 1000,
+}
+
+
+def producer_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    settings = translate({**_DEFAULTS, **config})
+    if "enable.idempotence" not in config and _can_be_idempotent(config):
+        settings["enable.idempotence"] = True
+    return settings
+
+
+def _can_be_idempotent(config: Mapping[str, Any]) -> bool:
+    """Java's producer is idempotent unless something asked for stands against it."""
+    return (
+        str(config.get("acks", "all")) in ("all", "-1")
+        and str(config.get("retries", 1)) != "0"
+        and int(config.get("max.in.flight.requests.per.connection", 5)) <= 5
+    )

@@ -1,0 +1,223 @@
+"""Objects to bytes and back, in the formats of Java's classes of the same names.
+
+None is a record without key or value (a tombstone) and stays None in both directions. A client takes a
+serializer as an object, as a name (`"string"`, `"json"`, …) or as the Java class that a configuration names:
+
+    Producer({"bootstrap.servers": "…", "value.serializer": "json"})
+    Producer({"bootstrap.servers": "…"}, value_serializer=JsonSerializer())
+
+Anything with a `serialize(topic, data, headers)` or `deserialize(topic, data, headers)` method fits.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from struct import Struct, error
+from typing import Any, Protocol, TypeVar
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.client.records import Headers
+
+T_contra = TypeVar("T_contra", contravariant=True)
+T_co = TypeVar("T_co", covariant=True)
+
+
+class SerializationError(KafkaError):
+    """A key or value that its serializer or deserializer cannot turn."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.INVALID_RECORD, message)
+
+
+class Serializer(Protocol[T_contra]):
+    def serialize(self, topic: str, data: T_contra, headers: Headers = ()) -> bytes | None: ...
+
+
+class Deserializer(Protocol[T_co]):
+    def deserialize(self, topic: str, data: bytes | None, headers: Headers = ()) -> T_co: ...
+
+
+class BytesSerializer:
+    """Bytes as they are."""
+
+    def serialize(self, topic: str, data: bytes | None, headers: Headers = ()) -> bytes | None:
+        if data is None or isinstance(data, bytes | bytearray | memoryview):
+            return None if data is None else bytes(data)
+        raise SerializationError(
+            f"{topic}: a {type(data).__name__} is not bytes; give a serializer, for example "
+            '"value.serializer": "string"'
+        )
+
+
+class BytesDeserializer:
+    def deserialize(self, topic: str, data: bytes | None, headers: Headers = ()) -> bytes | None:
+        return data
+
+
+class StringSerializer:
+    def __init__(self, encoding: str = "utf-8") -> None:
+        self._encoding = encoding
+
+    def serialize(self, topic: str, data: str | None, headers: Headers = ()) -> bytes | None:
+        if data is None:
+            return None
+        if not isinstance(data, str):
+            raise SerializationError(f"{topic}: a {type(data).__name__} is not a string")
+        try:
+            return data.encode(self._encoding)
+        except UnicodeEncodeError as reason:
+            raise SerializationError(f"{topic}: {reason}") from reason
+
+
+class StringDeserializer:
+    def __init__(self, encoding: str = "utf-8") -> None:
+        self._encoding = encoding
+
+    def deserialize(self, topic: str, data: bytes | None, headers: Headers = ()) -> str | None:
+        try:
+            return None if data is None else data.decode(self._encoding)
+        except UnicodeDecodeError as reason:
+            raise SerializationError(f"{topic}: not {self._encoding}: {reason}") from reason
+
+
+class _Number:
+    """A number of fixed width, big-endian."""
+
+    FORMAT: Struct
+    NAME: str
+
+    def serialize(self, topic: str, data: float | None, headers: Headers = ()) -> bytes | None:
+        try:
+            return None if data is None else self.FORMAT.pack(data)
+        except error as reason:
+            raise SerializationError(f"{topic}: {data!r} is not a {self.NAME}: {reason}") from reason
+
+    def deserialize(self, topic: str, data: bytes | None, headers: Headers = ()) -> Any:
+        if data is None:
+            return None
+        if len(data) != self.FORMAT.size:
+            raise SerializationError(
+                f"{topic}: a {self.NAME} has {self.FORMAT.size} bytes, these are {len(data)}"
+            )
+        return self.FORMAT.unpack(data)[0]
+
+
+class ShortSerializer(_Number):
+    FORMAT, NAME = Struct(">h"), "short"
+
+
+class IntegerSerializer(_Number):
+    FORMAT, NAME = Struct(">i"), "integer"
+
+
+class LongSerializer(_Number):
+    FORMAT, NAME = Struct(">q"), "long"
+
+
+class FloatSerializer(_Number):
+    FORMAT, NAME = Struct(">f"), "float"
+
+
+class DoubleSerializer(_Number):
+    FORMAT, NAME = Struct(">d"), "double"
+
+
+# The same object does both; two names, because configurations have two.
+ShortDeserializer = ShortSerializer
+IntegerDeserializer = IntegerSerializer
+LongDeserializer = LongSerializer
+FloatDeserializer = FloatSerializer
+DoubleDeserializer = DoubleSerializer
+
+
+class UUIDSerializer:
+    """A UUID as its text, as in Java."""
+
+    def serialize(self, topic: str, data: uuid.UUID | None, headers: Headers = ()) -> bytes | None:
+        return None if data is None else str(data).encode()
+
+
+class UUIDDeserializer:
+    def deserialize(self, topic: str, data: bytes | None, headers: Headers = ()) -> uuid.UUID | None:
+        try:
+            return None if data is None else uuid.UUID(data.decode())
+        except ValueError as reason:
+            raise SerializationError(f"{topic}: not a UUID: {reason}") from reason
+
+
+class JsonSerializer:
+    """Anything `json` can write; `default` turns what it cannot."""
+
+    def __init__(self, default: Callable[[Any], Any] | None = None, *, sort_keys: bool = False) -> None:
+        self._encoder = json.JSONEncoder(
+            default=default, sort_keys=sort_keys, ensure_ascii=False, separators=(",", ":")
+        )
+
+    def serialize(self, topic: str, data: Any, headers: Headers = ()) -> bytes | None:
+        try:
+            return None if data is None else self._encoder.encode(data).encode()
+        except (TypeError, ValueError) as reason:
+            raise SerializationError(f"{topic}: not JSON: {reason}") from reason
+
+
+class JsonDeserializer:
+    def deserialize(self, topic: str, data: bytes | None, headers: Headers = ()) -> Any:
+        try:
+            return None if data is None else json.loads(data)
+        except ValueError as reason:
+            raise SerializationError(f"{topic}: not JSON: {reason}") from reason
+
+
+_SERIALIZERS: dict[str, Callable[[], Serializer[Any]]] = {
+    "bytes": BytesSerializer,
+    "string": StringSerializer,
+    "short": ShortSerializer,
+    "int": IntegerSerializer,
+    "integer": IntegerSerializer,
+    "long": LongSerializer,
+    "float": FloatSerializer,
+    "double": DoubleSerializer,
+    "uuid": UUIDSerializer,
+    "json": JsonSerializer,
+}
+_DESERIALIZERS: dict[str, Callable[[], Deserializer[Any]]] = {
+    "bytes": BytesDeserializer,
+    "string": StringDeserializer,
+    "short": ShortDeserializer,
+    "int": IntegerDeserializer,
+    "integer": IntegerDeserializer,
+    "long": LongDeserializer,
+    "float": FloatDeserializer,
+    "double": DoubleDeserializer,
+    "uuid": UUIDDeserializer,
+    "json": JsonDeserializer,
+}
+_JAVA_NAMES = {"bytearray": "bytes", "bytebuffer": "bytes"}
+
+
+def serializer(choice: Any) -> Serializer[Any]:
+    """A serializer given as an object, as a short name or as the name of a Java class; None is bytes."""
+    if choice is None or isinstance(choice, str):
+        choice = _by_name(choice, "serializer", _SERIALIZERS)
+    made: Serializer[Any] = choice() if isinstance(choice, type) else choice
+    return made
+
+
+def deserializer(choice: Any) -> Deserializer[Any]:
+    if choice is None or isinstance(choice, str):
+        choice = _by_name(choice, "deserializer", _DESERIALIZERS)
+    made: Deserializer[Any] = choice() if isinstance(choice, type) else choice
+    return made
+
+
+def _by_name(name: str | None, kind: str, known: Mapping[str, Callable[[], Any]]) -> Any:
+    short = (name or "bytes").rpartition(".")[2].lower().removesuffix(kind)
+    short = _JAVA_NAMES.get(short, short)
+    if short not in known:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"There is no {kind} {name!r}; give an object, or one of {', '.join(sorted(known))}",
+        )
+    return known[short]()

@@ -56,7 +56,7 @@ def string_order(text: str) -> bytes:
 
 
 def _table_size(elements: int, copied: bool) -> int:
-    """A table doubles when it is filled to more than three quarters; a copy is made with room for one more."""
+    """A table doubles when it is more than three quarters full; a copy is made with room for one more."""
     size = _SMALLEST_TABLE
     while elements * 4 > size * 3 or (copied and elements * 4 // 3 + 1 > size):
         size *= 2

@@ -1,0 +1,59 @@
+"""Who in a group subscribes to what: counts by topic, which tell whether all members subscribe alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+K = TypeVar("K")
+
+
+class SubscriptionCount(NamedTuple):
+    """How often a topic is subscribed to: by members that name it, and by resolved regular expressions."""
+
+    by_name: int = 0
+    by_regex: int = 0
+
+
+Subscriptions = dict[str, SubscriptionCount]
+
+
+def count_names(subscriptions: Subscriptions, topics: Iterable[str], change: int) -> None:
+    """Members that name these topics come (1) or go (-1)."""
+    for topic in topics:
+        by_name, by_regex = subscriptions.get(topic, SubscriptionCount())
+        _set(subscriptions, topic, SubscriptionCount(by_name + change, by_regex))
+
+
+def count_regex(subscriptions: Subscriptions, topics: Iterable[str], change: int) -> None:
+    """A regular expression that matches these topics is resolved (1) or no longer (-1)."""
+    for topic in topics:
+        by_name, by_regex = subscriptions.get(topic, SubscriptionCount())
+        _set(subscriptions, topic, SubscriptionCount(by_name, by_regex + change))
+
+
+def _set(subscriptions: Subscriptions, topic: str, count: SubscriptionCount) -> None:
+    if count.by_name > 0 or count.by_regex > 0:
+        subscriptions[topic] = count
+    else:
+        subscriptions.pop(topic, None)
+
+
+def count(counts: dict[K, int], key: K | None, change: int) -> None:
+    """A counter that forgets what it counts to nothing; None is not counted."""
+    if key is None:
+        return
+    value = counts.get(key, 0) + change
+    if value > 0:
+        counts[key] = value
+    else:
+        counts.pop(key, None)
+
+
+def is_homogeneous(regexes: Mapping[str, int], subscriptions: Subscriptions, members: int) -> bool:
+    """Whether all members subscribe to the same topics: all by the same names, or all by one expression."""
+    if not regexes:
+        return all(each.by_name == members for each in subscriptions.values())
+    if next(iter(regexes.values())) != members:
+        return False
+    return all(each.by_regex == 1 and each.by_name == 0 for each in subscriptions.values())

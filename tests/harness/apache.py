@@ -124,9 +124,10 @@ class ApacheCluster:
         self._wait_started(said_before)
         return self
 
-    def override(self, config: Mapping[str, str | int | bool]) -> None:
-        """Settings for the next start."""
-        self._overrides |= {name: _text(value) for name, value in config.items()}
+    def override(self, config: Mapping[str, str | int | bool | None]) -> None:
+        """Settings for the next start; None takes one back."""
+        changed = {**self._overrides, **config}
+        self._overrides = {name: _text(value) for name, value in changed.items() if value is not None}
 
     def stop(self, timeout: float = 30.0) -> None:
         self._end(signal.SIGTERM, timeout)

@@ -38,9 +38,9 @@ class SharedFolder:
         """The folder of the metadata log."""
         return self.dirs[0] / "__cluster_metadata-0"
 
-    def reconfigure(self, **config: str) -> None:
-        """Lines added to the file, underscores instead of dots."""
-        self._apache.override({name.replace("_", "."): value for name, value in config.items()})
+    def reconfigure(self, config: Mapping[str, str | int | bool | None]) -> None:
+        """Settings for the next start; None takes one back."""
+        self._apache.override(config)
         self.file = self._apache.write_properties()
 
     def format(self, by: str, *options: str) -> None:

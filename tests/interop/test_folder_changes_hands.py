@@ -7,14 +7,13 @@ a clean stop or with `kill -9`, in every combination of who leaves the folder ho
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.harness.inventory import Inventory, take_inventory
+from tests.harness.inventory_comparison import compare
 from tests.harness.shared_folder import APACHE, CLUSTER_ID, MOLDAU, SharedFolder
-from tests.harness.waiting import eventually
-from tests.interop.turns import Ledger, begin, work
+from tests.harness.turns import Ledger, begin, wait_for_checkpoints, work
 
 pytestmark = pytest.mark.interop
 
@@ -31,36 +30,6 @@ CONFIG: dict[str, str | int | bool] = {
 }
 
 
-def compare(before: Inventory, now: Inventory, *, killed: bool = False) -> None:
-    """What the next broker says is what the last one said, but for epochs that grow."""
-    for part in before:
-        if part != "topics":
-            assert now[part] == before[part], part
-    assert list(now["topics"]) == list(before["topics"])
-    for name, topic in before["topics"].items():
-        found = now["topics"][name]
-        assert (found["id"], found["internal"]) == (topic["id"], topic["internal"]), name
-        assert list(found["partitions"]) == list(topic["partitions"]), name
-        for index, partition in topic["partitions"].items():
-            compare_partition(f"{name}-{index}", partition, found["partitions"][index], killed)
-
-
-def compare_partition(name: str, before: dict[str, Any], now: dict[str, Any], killed: bool) -> None:
-    assert now["leader_epoch"] >= before["leader_epoch"], name
-    ends = before["epoch_ends"]
-    assert now["epoch_ends"][: len(ends)] == ends, name
-    changing = {"leader_epoch", "epoch_ends"}
-    if name.startswith("compacted"):
-        changing |= {"bytes", "sha256", "newest"}
-    if killed and (before["start"] or name.startswith("compacted")):
-        # Recovery knows those producers whose batches are still there.
-        assert all(producer in before["producers"] for producer in now["producers"]), name
-        assert before["producers"][-1:] == now["producers"][-1:], name
-        changing |= {"producers"}
-    for part in before.keys() - changing:
-        assert now[part] == before[part], f"{name}: {part}"
-
-
 def check_ledger(bootstrap: str, ledger: Ledger, inventory: Inventory) -> None:
     starts, ends = (
         {
@@ -71,22 +40,6 @@ def check_ledger(bootstrap: str, ledger: Ledger, inventory: Inventory) -> None:
         for edge in ("start", "end")
     )
     ledger.check(bootstrap, starts, ends)
-
-
-def wait_for_checkpoints(shared: SharedFolder, inventory: Inventory) -> None:
-    """Until the starts of all logs are in the files that are written from time to time."""
-    expected = {
-        f"{name} {index} {partition['start']}"
-        for name, topic in inventory["topics"].items()
-        for index, partition in topic["partitions"].items()
-        if partition["start"] > 0
-    }
-
-    def written() -> set[str]:
-        files = [folder / "log-start-offset-checkpoint" for folder in shared.dirs]
-        return {line for file in files for line in file.read_text().splitlines()}
-
-    eventually(lambda: expected <= written(), what="the log starts are on disk")
 
 
 CLEAN, KILL = "clean", "kill"

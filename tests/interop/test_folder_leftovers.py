@@ -19,9 +19,9 @@ from tests.harness.batches import batch
 from tests.harness.inventory import stored_bytes
 from tests.harness.requests import assert_serves, create_and_wait, metadata_of, produce
 from tests.harness.shared_folder import APACHE, MOLDAU, SharedFolder
+from tests.harness.turns import alter_configs, delete_topic
 from tests.harness.waiting import eventually
 from tests.harness.wire import Wire
-from tests.interop.turns import alter_configs, delete_topic
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(100)]
 

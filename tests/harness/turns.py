@@ -31,7 +31,9 @@ from moldau.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
+from tests.harness.inventory import Inventory
 from tests.harness.requests import create_and_wait
+from tests.harness.shared_folder import SharedFolder
 from tests.harness.waiting import eventually
 from tests.harness.wire import Wire
 
@@ -274,3 +276,19 @@ def alter_quotas(
     with Wire(bootstrap, timeout=30) as wire:
         answer = wire.call(AlterClientQuotasRequest(entries=entries), 1)
     assert [each.error_message for each in answer.entries if each.error_code] == []
+
+
+def wait_for_checkpoints(shared: SharedFolder, inventory: Inventory) -> None:
+    """Until the starts of all logs are in the files that are written from time to time."""
+    expected = {
+        f"{name} {index} {partition['start']}"
+        for name, topic in inventory["topics"].items()
+        for index, partition in topic["partitions"].items()
+        if partition["start"] > 0
+    }
+
+    def written() -> set[str]:
+        files = [folder / "log-start-offset-checkpoint" for folder in shared.dirs]
+        return {line for file in files for line in file.read_text().splitlines()}
+
+    eventually(lambda: expected <= written(), what="the log starts are on disk")

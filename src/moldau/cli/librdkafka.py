@@ -3,52 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from moldau.base.errors import KafkaError
 from moldau.cli.tool import ToolError, warn
-from moldau.client.librdkafka import create, translate
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer
 
-T = TypeVar("T")
-
 
 def open_producer(properties: Mapping[str, str], **callbacks: Callable[..., None]) -> Producer:
     """A producer that spreads keys over partitions as Kafka's own does."""
-    confluent_kafka = _load()
-    producer: Producer = _create(
-        confluent_kafka.Producer, {"partitioner": "murmur2_random"}, properties, callbacks
-    )
+    producer: Producer = _create("Producer", {"partitioner": "murmur2_random"}, properties, callbacks)
     return producer
 
 
 def open_consumer(properties: Mapping[str, str], **callbacks: Callable[..., None]) -> Consumer:
     """A consumer that, as Kafka's own, shows uncommitted records unless told otherwise."""
-    confluent_kafka = _load()
-    consumer: Consumer = _create(
-        confluent_kafka.Consumer, {"isolation.level": "read_uncommitted"}, properties, callbacks
-    )
+    consumer: Consumer = _create("Consumer", {"isolation.level": "read_uncommitted"}, properties, callbacks)
     return consumer
 
 
-def _load() -> Any:
-    try:
-        import confluent_kafka
-    except ImportError as error:
-        raise ToolError(f"librdkafka is needed here: pip install confluent-kafka ({error})") from error
-    return confluent_kafka
-
-
 def _create(
-    factory: Callable[[dict[str, Any]], T],
+    kind: str,
     defaults: dict[str, str],
     properties: Mapping[str, str],
     callbacks: Mapping[str, Callable[..., None]],
-) -> T:
+) -> Any:
     try:
-        return create(factory, {**defaults, **translate(properties), **callbacks}, _unknown)
+        import confluent_kafka
+
+        from moldau.client.librdkafka import create, translate
+    except ImportError as error:
+        raise ToolError(f"librdkafka is needed here: pip install confluent-kafka ({error})") from error
+    try:
+        return create(
+            getattr(confluent_kafka, kind), {**defaults, **translate(properties), **callbacks}, _unknown
+        )
     except KafkaError as error:
         raise ToolError(error.message or str(error)) from error
 

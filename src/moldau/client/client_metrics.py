@@ -42,35 +42,29 @@ class Statistics:
 class ProducerMetrics(Statistics):
     def __init__(self) -> None:
         super().__init__()
-        self._lock = threading.Lock()
         self._started = time.monotonic()
-        self._sent = self._sent_bytes = self._acknowledged = self._failed = 0
+        self._lock = threading.Lock()
+        self._done = self._done_bytes = self._failed = 0
 
-    def sent(self, size: int) -> None:
+    def delivered(self, size: int, *, failed: bool) -> None:
         with self._lock:
-            self._sent += 1
-            self._sent_bytes += size
-
-    def acknowledged(self, *, failed: bool) -> None:
-        with self._lock:
-            self._acknowledged += 1
+            self._done += 1
+            self._done_bytes += size
             self._failed += failed
 
     def snapshot(self, waiting: int) -> dict[str, float]:
+        """`waiting` records were sent and are not delivered yet."""
         elapsed = max(time.monotonic() - self._started, 0.001)
-        with self._lock:
-            own: dict[str, float] = {
-                "record-send-total": self._sent,
-                "record-send-rate": self._sent / elapsed,
-                "record-error-total": self._failed,
-                "record-error-rate": self._failed / elapsed,
-                "record-acknowledged-total": self._acknowledged - self._failed,
-                "record-size-avg": self._sent_bytes / self._sent if self._sent else 0.0,
-                "byte-total": self._sent_bytes,
-                "byte-rate": self._sent_bytes / elapsed,
-                "records-waiting": waiting,
-            }
-        return own | {
+        done, size, failed = self._done, self._done_bytes, self._failed
+        return {
+            "record-send-total": done + waiting,
+            "record-send-rate": (done + waiting) / elapsed,
+            "record-error-total": failed,
+            "record-error-rate": failed / elapsed,
+            "record-size-avg": size / done if done else 0.0,
+            "byte-total": size,
+            "byte-rate": size / elapsed,
+            "records-waiting": waiting,
             "buffer-used-bytes": float(self.raw.get("msg_size", 0)),
             "buffer-total-bytes": float(self.raw.get("msg_size_max", 0)),
             "batch-size-avg": self.topic_mean("batchsize"),

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class ProducerInterceptor:
-    """Overwrite what you need; `on_acknowledgement` runs in the producer's own thread: keep it short."""
+    """Overwrite what you need. `on_acknowledgement` holds up other records while it runs: keep it short."""
 
     def on_send(self, record: ProducerRecord[Any, Any]) -> ProducerRecord[Any, Any]:
         """Called in `send`, before serializing; the record that is returned is sent."""

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError as LibrdkafkaError
+from confluent_kafka import KafkaException
 
 from moldau.base.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaError as LibrdkafkaError
 
 T = TypeVar("T")
 
@@ -113,8 +113,6 @@ _BROKER_CODES = frozenset(int(code) for code in ErrorCode)
 
 def called(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """Call something of librdkafka; its exception becomes ours."""
-    from confluent_kafka import KafkaException
-
     try:
         return function(*args, **kwargs)
     except KafkaException as error:
@@ -153,8 +151,6 @@ def create(
     factory: Callable[[dict[str, Any]], T], settings: dict[str, Any], on_unknown: Callable[[str], None]
 ) -> T:
     """Make a client, leaving out names that librdkafka does not know: Kafka's clients only warn."""
-    from confluent_kafka import KafkaException
-
     while True:
         try:
             return factory(settings)

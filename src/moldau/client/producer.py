@@ -5,8 +5,8 @@
         print(future.result(10))            # RecordMetadata: prices-0@17
 
 `send` gives a future at once; ignore it (fire and forget), wait for it (synchronous) or give `on_delivery`
-(asynchronous). It waits at most `max.block.ms` when the buffer is full. A thread of the producer's own takes
-delivery reports, so futures settle without anybody polling; callbacks and `on_acknowledgement` run there.
+(asynchronous). It waits at most `max.block.ms` when the buffer is full. Futures settle without anybody
+polling: delivery reports, with their callbacks, come in a thread of the producer's own or in `send`.
 
 The defaults are Java's: idempotent, `acks=all`, keys spread by murmur2. Many threads may use one producer.
 """
@@ -17,7 +17,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -43,6 +43,9 @@ T = TypeVar("T")
 
 OnDelivery = Callable[[RecordMetadata | None, KafkaError | None], None]
 _POLL_SECONDS = 0.1
+#: Threads that send take the delivery reports that are there after so many records.
+_SENDS_PER_POLL = 32
+_BUSY_SECONDS = 0.002
 #: How long the number of a topic's partitions is believed, when a partitioner of our own needs it.
 _PARTITIONS_FOR_SECONDS = 60.0
 
@@ -69,6 +72,8 @@ class Producer(Generic[K, V]):
         self._producer = create(confluent_kafka.Producer, settings, _ignored)
         self._partition_counts: dict[str, tuple[int, float]] = {}
         self._room = threading.Condition()
+        self._wanting_room = 0
+        self._sends = 0
         self._closed = False
         self._poller = threading.Thread(target=self._poll, name="moldau-producer", daemon=True)
         self._poller.start()
@@ -93,15 +98,17 @@ class Producer(Generic[K, V]):
         else:
             record = ProducerRecord(topic, value, key, partition, timestamp, headers)
         self._check_open()
-        record = passed_through([each.on_send for each in self._interceptors], record)
+        if self._interceptors:
+            record = passed_through([each.on_send for each in self._interceptors], record)
         key_bytes = self._key_serializer.serialize(record.topic, record.key, record.headers)
         value_bytes = self._value_serializer.serialize(record.topic, record.value, record.headers)
         future: Future[RecordMetadata] = Future()
-        future.set_running_or_notify_cancel()
         sizes = (-1 if key_bytes is None else len(key_bytes), -1 if value_bytes is None else len(value_bytes))
         report = partial(self._delivered, future, on_delivery, sizes)
         self._produce(record, key_bytes, value_bytes, self._choose(record, key_bytes, value_bytes), report)
-        self._metrics.sent(max(sizes[0], 0) + max(sizes[1], 0))
+        self._sends += 1
+        if self._sends % _SENDS_PER_POLL == 0:
+            self._producer.poll(0)
         return future
 
     def _choose(
@@ -130,11 +137,10 @@ class Producer(Generic[K, V]):
         report: Callable[[Any, Any], None],
     ) -> None:
         deadline = time.monotonic() + self._max_block
-        headers = list(record.headers) or None
+        headers: Any = list(record.headers) or None
         while True:
             try:
-                called(
-                    self._producer.produce,
+                self._producer.produce(
                     record.topic,
                     value,
                     key,
@@ -144,6 +150,8 @@ class Producer(Generic[K, V]):
                     headers=headers,
                 )
                 return
+            except confluent_kafka.KafkaException as error:
+                raise client_error(error.args[0]) from error
             except BufferError as error:
                 self._wait_for_room(deadline, error)
 
@@ -157,7 +165,9 @@ class Producer(Generic[K, V]):
                 retriable=True,
             ) from reason
         with self._room:
+            self._wanting_room += 1
             self._room.wait(min(left, _POLL_SECONDS))
+            self._wanting_room -= 1
 
     def _delivered(
         self,
@@ -167,27 +177,33 @@ class Producer(Generic[K, V]):
         error: Any,
         message: Any,
     ) -> None:
-        """In the producer's thread, for every record."""
+        """For every record, in the producer's thread or in one that sends."""
         failure = client_error(error) if error is not None else None
         metadata = None
         if failure is None:
             metadata = RecordMetadata(
                 message.topic(), message.partition(), _offset(message), message.timestamp()[1], *sizes
             )
-        self._metrics.acknowledged(failed=failure is not None)
-        told([partial(each.on_acknowledgement, metadata, failure) for each in self._interceptors])
+        self._metrics.delivered(max(sizes[0], 0) + max(sizes[1], 0), failed=failure is not None)
+        if self._interceptors:
+            told([partial(each.on_acknowledgement, metadata, failure) for each in self._interceptors])
         if on_delivery is not None:
             told([partial(on_delivery, metadata, failure)])
-        if metadata is not None:
-            future.set_result(metadata)
-        else:
-            future.set_exception(failure)
-        with self._room:
-            self._room.notify_all()
+        _settle(future, metadata, failure)
+        if self._wanting_room:
+            with self._room:
+                self._room.notify_all()
 
     def _poll(self) -> None:
+        """Take delivery reports, unless threads that send quickly take them on the way."""
+        seen = 0
         while not self._closed:
-            self._producer.poll(_POLL_SECONDS)
+            if seen == self._sends // _SENDS_PER_POLL:
+                self._producer.poll(_POLL_SECONDS)
+            else:
+                # For every report librdkafka asks for Python's lock; two threads would fight for it.
+                seen = self._sends // _SENDS_PER_POLL
+                time.sleep(_BUSY_SECONDS)
 
     def flush(self, timeout: float | None = None) -> int:
         """Wait until everything sent so far is acknowledged or has failed; how many records are left."""
@@ -276,6 +292,18 @@ class Producer(Generic[K, V]):
 
 def _ignored(name: str) -> None:
     log.warning("the configuration '%s' is not known and is ignored", name)
+
+
+def _settle(
+    future: Future[RecordMetadata], metadata: RecordMetadata | None, failure: KafkaError | None
+) -> None:
+    try:
+        if metadata is not None:
+            future.set_result(metadata)
+        else:
+            future.set_exception(failure)
+    except InvalidStateError:
+        log.debug("a cancelled future was delivered")
 
 
 def _offset(message: Any) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from moldau.base.ids import TopicPartition
@@ -18,8 +17,7 @@ LOG_APPEND_TIME = "LogAppendTime"
 NO_TIMESTAMP_TYPE = "NoTimestampType"
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerRecord(Generic[K, V]):
+class ProducerRecord(NamedTuple, Generic[K, V]):
     """A record to be sent. Without a partition the partitioner chooses, without a timestamp it is now."""
 
     topic: str
@@ -30,8 +28,7 @@ class ProducerRecord(Generic[K, V]):
     headers: Headers = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RecordMetadata:
+class RecordMetadata(NamedTuple):
     """Where an acknowledged record is. The offset is -1 when the broker was not asked (acks=0)."""
 
     topic: str
@@ -49,8 +46,7 @@ class RecordMetadata:
         return f"{self.topic}-{self.partition}@{self.offset}"
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerRecord(Generic[K, V]):
+class ConsumerRecord(NamedTuple, Generic[K, V]):
     """A record as it was stored, its key and value deserialized."""
 
     topic: str
@@ -60,7 +56,7 @@ class ConsumerRecord(Generic[K, V]):
     value: V
     timestamp: int
     timestamp_type: str
-    headers: list[tuple[str, bytes | None]] = field(default_factory=list)
+    headers: list[tuple[str, bytes | None]]
     leader_epoch: int | None = None
 
     @property

@@ -10,6 +10,8 @@ Invariants:
   else is one at a time, so a client cannot make the node hold more than one large answer for it.
 - Nothing is dispatched while the peer does not take what was already answered, while the connection is
   muted by a quota, or once it is closing. Reading pauses when the buffer is full, and TCP does the rest.
+- Small answers to requests that came in one read leave in one write: for many small requests the system
+  calls cost as much as everything else.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ Parts = Sequence[Buffer]
 
 MAX_OVERLAPPING = 64
 WRITE_HIGH_WATER = 256 * 1024
+#: Answers up to this size wait for the others of the same read, at most so many of them.
+_SMALL_ANSWER = 4 * 1024
+_MAX_TOGETHER = 64
 
 
 class Answer:
@@ -86,6 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         self._stalled = {} if stalled is None else stalled
         self._transport: asyncio.Transport | None = None
         self._slots: deque[_Slot] = deque()
+        self._small: list[Buffer] = []
         self._exclusive = False
         self._writing_paused = False
         self._reading_paused = False
@@ -159,6 +165,7 @@ class Connection(asyncio.BufferedProtocol):
     def close(self) -> None:
         """Stop taking requests; what is already answered still goes out."""
         self._closing = True
+        self._flush()
         if self._transport is not None:
             self._transport.close()
 
@@ -195,6 +202,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
         finally:
             self._dispatching = False
+            self._flush()
         self._regulate_reading()
 
     def _dispatch(self, frame: memoryview) -> None:
@@ -235,8 +243,20 @@ class Connection(asyncio.BufferedProtocol):
         self._pump()
 
     def _write(self, parts: Parts) -> None:
-        if parts and self._transport is not None and not self._transport.is_closing():
-            self._transport.writelines(parts)
+        if len(parts) == 1 and self._dispatching and len(parts[0]) <= _SMALL_ANSWER:
+            self._small.append(parts[0])
+            if len(self._small) >= _MAX_TOGETHER:
+                self._flush()
+        elif parts:
+            self._flush()
+            if self._transport is not None and not self._transport.is_closing():
+                self._transport.writelines(parts)
+
+    def _flush(self) -> None:
+        if self._small:
+            together, self._small = self._small, []
+            if self._transport is not None and not self._transport.is_closing():
+                self._transport.write(together[0] if len(together) == 1 else b"".join(together))
 
     def _mute(self, milliseconds: int) -> None:
         self._muted_until = max(self._muted_until, self._loop.time() + milliseconds / 1000)

@@ -71,7 +71,10 @@ class Encoder(Writer):
 
     def absent(self, source: str, field: Field) -> None:
         path = f"{self.message.__name__}.{field.name}"
-        condition = self.is_default(f"{source}.{field.name}", field)
+        source = f"{source}.{field.name}"
+        condition = self.is_default(source, field)
+        if shares_default(field):
+            condition = f"{self.is_unsent(source, field)} or {condition}"
         self.line(f"if not ({condition}): absent_error({path!r}, {self.version})")
 
     def is_default(self, source: str, field: Field) -> str:

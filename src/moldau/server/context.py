@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from moldau.network.connection import Connection
 
 ANONYMOUS = "User:ANONYMOUS"
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(NamedTuple):
     api_key: int
     api_version: int
     client_id: str | None

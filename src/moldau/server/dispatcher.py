@@ -8,7 +8,6 @@ Kafka: there is no answer a client could make sense of. ApiVersions is the excep
 
 from __future__ import annotations
 
-import inspect
 import logging
 import struct
 from collections.abc import Awaitable, Callable
@@ -46,9 +45,9 @@ class ApiDispatcher:
     def dispatch(self, connection: Connection, frame: memoryview) -> Answer:
         try:
             header, offset = decode_request_header(frame)
-            served = self._served(header)
-            if not served.serves(header.api_version):
-                return Answer(self._unsupported_api_versions(served, header))
+            served = self._table.get(header.api_key)
+            if served is None or not served.serves(header.api_version):
+                return Answer(self._unserved(served, header))
             # What is left over is no error: some releases of librdkafka send a few bytes too many.
             request, _ = decode_prefix(served.api.request, frame, header.api_version, offset)
         except DecodeError as error:
@@ -68,13 +67,13 @@ class ApiDispatcher:
     def disconnected(self, connection: Connection) -> None:
         """Nothing outlives a connection but what the coordinators keep themselves."""
 
-    def _served(self, header: RequestHeader) -> ServedApi:
-        served = self._table.get(header.api_key)
+    def _unserved(self, served: ServedApi | None, header: RequestHeader) -> Parts:
+        """ApiVersions in a version we do not know gets an answer; anything else ends the connection."""
         if served is None:
             raise CloseConnection(f"API {header.api_key} is not served on this listener")
-        if not served.serves(header.api_version) and header.api_key != API_VERSIONS:
+        if header.api_key != API_VERSIONS:
             raise CloseConnection(f"{served.api.name} version {header.api_version} is not served")
-        return served
+        return self._unsupported_api_versions(served, header)
 
     def _run(
         self, served: ServedApi, header: RequestHeader, context: RequestContext, request: Message
@@ -85,7 +84,7 @@ class ApiDispatcher:
             raise
         except Exception as error:  # noqa: BLE001  a bug in one handler must not take the node down
             result = _failure(served, header.api_version, request, error)
-        if not inspect.isawaitable(result):
+        if result is None or isinstance(result, Message):
             return Answer(_frame(header, result))
         produce = header.api_key == PRODUCE
         if produce:

@@ -122,6 +122,61 @@ def test_large_answers_do_not_pile_up_behind_one_that_waits() -> None:
     asyncio.run(scenario())
 
 
+class _Recorder(asyncio.Transport):
+    """A transport that keeps every write apart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[bytes] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.writes.append(bytes(data))
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        return None
+
+    def is_closing(self) -> bool:
+        return False
+
+
+def test_small_answers_to_one_read_leave_in_one_write() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        connection = Connection(Scripted(), 100_000, loop, lambda c: True, lambda c: None)
+        transport = _Recorder()
+        connection.connection_made(transport)
+        requests = framed(b"e1") + framed(b"n2") + framed(b"e3") + framed(b"e4")
+        connection.get_buffer(-1)[: len(requests)] = requests
+        connection.buffer_updated(len(requests))
+        assert transport.writes == [framed(b"e1") + framed(b"e3") + framed(b"e4")]
+
+    asyncio.run(scenario())
+
+
+def test_small_and_large_answers_keep_their_order() -> None:
+    async def scenario() -> None:
+        async with listening(Scripted()) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=4_000_000)
+            writer.write(framed(b"e1") + framed(b"b2") + framed(b"e3") * 200 + framed(b"b4") + framed(b"e5"))
+            sizes = [len(await read_frame(reader)) for _ in range(204)]
+            assert sizes == [2, 1_000_000, *[2] * 200, 1_000_000, 2]
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_was_answered_before_garbage_still_goes_out() -> None:
+    async def scenario() -> None:
+        async with listening(Scripted()) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(framed(b"e1") + framed(b"e2") + framed(b"?"))
+            assert [await read_frame(reader), await read_frame(reader)] == [b"e1", b"e2"]
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+
+    asyncio.run(scenario())
+
+
 def test_nothing_is_answered_to_a_request_that_wants_no_answer() -> None:
     async def scenario() -> None:
         async with listening(Scripted()) as (_, port):

@@ -169,6 +169,7 @@ def test_many_threads_share_one_producer(bootstrap: str, topic: str) -> None:
             thread.start()
         for thread in threads:
             thread.join(60)
+        producer.flush(10)
         assert producer.metrics()["record-send-total"] == 1000
     assert failures == []
 

@@ -6,6 +6,7 @@ has a deadline: a broker that hangs fails the test.
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 from typing import Any
@@ -35,6 +36,10 @@ class Wire:
         """The next frame without its length, or None when the broker has closed the connection."""
         prefix = self._read(4)
         return None if prefix is None else self._read(struct.unpack(">i", prefix)[0])
+
+    def is_silent_for(self, seconds: float) -> bool:
+        """Whether the broker says nothing, and does not hang up either, for so long."""
+        return not select.select([self._socket], [], [], seconds)[0]
 
     def is_closed_by_peer(self) -> bool:
         """True when the broker closes the connection within the deadline, saying nothing more."""

@@ -39,8 +39,9 @@ Each is run unchanged against a node that it knows only by its address.
 | Kafka's own Java tools | `make interop` |
 | franz-go | `make interop` |
 
-Producing (all codecs, idempotent by default), consuming by assignment, offsets by position and time, topics
-and configurations: all that a client does without groups and transactions.
+Producing (all codecs, idempotent by default), consuming by assignment and in groups of the classic protocol
+(eager, cooperative, static members), committed offsets, offsets by position and time, topics and
+configurations: all that a client does without transactions.
 """
 
 
@@ -50,10 +51,6 @@ class Reason(NamedTuple):
 
 
 NOT_SERVED = (
-    Reason(
-        "Consumer groups are not there yet; consume by assignment.",
-        (8, 9, 11, 12, 13, 14, 15, 16, 42, 47),
-    ),
     Reason(
         "The newer group protocols (consumer, share, streams) are not there yet.",
         (68, 69, *range(76, 80), *range(83, 93)),
@@ -107,6 +104,24 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "Transactions are not there yet, and must not seem to be.",
         ),
     ),
+    "Groups": (
+        Difference(
+            "FindCoordinator makes the internal topic it needs and answers when it is there; Apache Kafka "
+            "answers COORDINATOR_NOT_AVAILABLE meanwhile.",
+            "The client would only ask again.",
+        ),
+        Difference(
+            "A JoinGroup or SyncGroup that waits is answered REBALANCE_IN_PROGRESS when the same member "
+            "sends another, and UNKNOWN_MEMBER_ID when the member leaves. Apache Kafka leaves some of these "
+            "without an answer.",
+            "Nobody waits for ever.",
+        ),
+        Difference(
+            "What was appended and is not committed yet is seen by OffsetFetch and the describing calls, "
+            "which then wait for the commit. Apache Kafka answers with what was committed before.",
+            "Who asks after a commit was sent gets what was sent.",
+        ),
+    ),
     "Topics and metadata": (
         Difference(
             "Metadata for a topic that is created by asking for it comes with the topic. Apache Kafka "
@@ -114,9 +129,9 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "The answer waits for the creation, which takes a few milliseconds.",
         ),
         Difference(
-            "A fetch session that names a deleted topic by its id is told UNKNOWN_TOPIC_ID, as a fetch "
-            "without a session is. Apache Kafka says UNKNOWN_TOPIC_OR_PARTITION there, and "
-            "INCONSISTENT_TOPIC_ID once there is another topic of that name.",
+            "A fetch session or a waiting fetch that names a deleted topic by its id is told "
+            "UNKNOWN_TOPIC_ID, as any other fetch is. Apache Kafka says UNKNOWN_TOPIC_OR_PARTITION there, "
+            "and INCONSISTENT_TOPIC_ID once there is another topic of that name.",
             "The id is all the client asked for; to clients all three mean: ask for metadata.",
         ),
         Difference(
@@ -133,6 +148,12 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "`kafka-storage format` leaves the features that are not served at level 0: group, share, "
             "streams and transaction versions. Levels asked for with `--feature` are written as asked.",
             "Clients choose their protocols by these levels.",
+        ),
+        Difference(
+            "Settings changed at the controller's own listener are checked as at a broker's. Apache Kafka's "
+            "controller takes a null, the same setting twice, a read-only or impossible broker setting, and "
+            "steps down over an operation that does not exist.",
+            "A tool with `--bootstrap-controller` deserves the same answer.",
         ),
         Difference(
             "Quotas by `ip` take addresses; a host name is refused instead of being looked up.",
@@ -262,8 +283,8 @@ def _served() -> Iterator[str]:
     yield _table(served_apis(BROKER).values())
     yield (
         "Produce is announced from version 0 on, as Apache Kafka does, because librdkafka compresses only\n"
-        "then; 0 to 2 are refused. FindCoordinator is announced because librdkafka compresses with lz4 only\n"
-        "then; the answer is COORDINATOR_NOT_AVAILABLE, because there are no groups and transactions yet.\n"
+        "then; 0 to 2 are refused. FindCoordinator answers COORDINATOR_NOT_AVAILABLE for transactional ids,\n"
+        "because there are no transactions yet.\n"
     )
     yield "## APIs served on the controller's listener\n"
     yield _table(served_apis(CONTROLLER).values())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -13,13 +14,65 @@ from moldau.protocol.schema import Message
 from tests.harness.batches import batch
 from tests.harness.waiting import eventually
 from tests.harness.wire import Wire
-from tests.interop.differential.normal import Normal
+from tests.interop.differential.normal import Normal, has_error
 
 CLOSED = "the connection is closed"
 NO_ANSWER = "no answer within seconds"
 _PATIENCE_SECONDS = 10
+_MOMENT_SECONDS = 0.25
 #: When the records of the scenes were made: a fixed time, so that both brokers store the same bytes.
 TIME = 1_700_000_000_000
+
+
+class Asked(NamedTuple):
+    """An API was asked in a version, on the controller's listener or the brokers', and said yes or no."""
+
+    api_key: int
+    version: int
+    controller: bool
+    good: bool
+
+
+class Line:
+    """One of several connections of a scene: requests can wait on it while others are used."""
+
+    def __init__(self, broker: Broker, controller: bool) -> None:
+        self._broker = broker
+        self._open: deque[tuple[Message, int, int]] = deque()
+        self.controller = controller
+        self.wire = broker.new_wire(controller)
+
+    def post(self, request: Message, version: int) -> None:
+        self._open.append((request, version, self.wire.post(request, version)))
+
+    def take(self, label: str) -> Any:
+        """The answer to the oldest request that has none yet, written down."""
+        answer = self.answer()
+        self._broker.note(label, answer)
+        return answer
+
+    def answer(self) -> Any:
+        """The same without writing it down."""
+        request, version, correlation_id = self._open.popleft()
+        answer: Any
+        try:
+            answer = self.wire.answer(request, version, correlation_id)
+        except (ConnectionError, TimeoutError) as error:
+            answer = NO_ANSWER if isinstance(error, TimeoutError) else CLOSED
+        self._broker.heard(request, version, answer, self.controller)
+        return answer
+
+    def ask(self, label: str, request: Message, version: int) -> Any:
+        self.post(request, version)
+        return self.take(label)
+
+    def call(self, request: Message, version: int) -> Any:
+        self.post(request, version)
+        return self.answer()
+
+    def waits(self, label: str) -> None:
+        """Write down whether the broker still owes the answer after a moment."""
+        self._broker.note(label, "waits" if self.wire.is_silent_for(_MOMENT_SECONDS) else "does not wait")
 
 
 class Broker:
@@ -27,26 +80,46 @@ class Broker:
 
     def __init__(self, port: int, controller_port: int, run: str) -> None:
         self.run = run
+        #: Where a scene asks that does not say where: at the controller's listener or at the brokers'.
+        self.at_controller = False
         self.transcript: list[tuple[str, Any]] = []
         self.topic_ids: dict[str, bytes] = {}
         self._names: dict[bytes, str] = {}
         self._ports = {False: port, True: controller_port}
         self._normal = Normal(self._names, {port: "the broker", controller_port: "the controller"})
         self._wires: dict[bool, Wire] = {}
+        self._lines: list[Line] = []
+        #: What was asked and how it was answered, for the test that asks whether all was.
+        self.asked: set[Asked] = set()
 
-    def ask(self, label: str, request: Message, version: int, *, controller: bool = False) -> Any:
+    def ask(self, label: str, request: Message, version: int, *, controller: bool | None = None) -> Any:
         """Send, write the answer down, and give it back; a string says why there is none."""
         answer = self.call(request, version, controller=controller)
         self.note(label, answer)
         return answer
 
-    def call(self, request: Message, version: int, *, controller: bool = False) -> Any:
+    def call(self, request: Message, version: int, *, controller: bool | None = None) -> Any:
         """The same without writing it down."""
+        if controller is None:
+            controller = self.at_controller
+        answer: Any
         try:
-            return self.wire(controller).call(request, version)
+            answer = self.wire(controller).call(request, version)
         except (ConnectionError, TimeoutError) as error:
             self._hang_up(controller)
-            return NO_ANSWER if isinstance(error, TimeoutError) else CLOSED
+            answer = NO_ANSWER if isinstance(error, TimeoutError) else CLOSED
+        self.heard(request, version, answer, controller)
+        return answer
+
+    def line(self, *, controller: bool = False) -> Line:
+        """A connection beside the one that `ask` uses."""
+        line = Line(self, controller)
+        self._lines.append(line)
+        return line
+
+    def heard(self, request: Message, version: int, answer: Any, controller: bool) -> None:
+        good = not isinstance(answer, str) and not has_error(answer)
+        self.asked.add(Asked(request.API_KEY, version, controller, good))
 
     def note(self, label: str, answer: Any) -> None:
         self.transcript.append((label, self._normal(answer)))
@@ -61,8 +134,11 @@ class Broker:
 
     def wire(self, controller: bool = False) -> Wire:
         if controller not in self._wires:
-            self._wires[controller] = Wire(f"127.0.0.1:{self._ports[controller]}", timeout=_PATIENCE_SECONDS)
+            self._wires[controller] = self.new_wire(controller)
         return self._wires[controller]
+
+    def new_wire(self, controller: bool) -> Wire:
+        return Wire(f"127.0.0.1:{self._ports[controller]}", timeout=_PATIENCE_SECONDS)
 
     def _hang_up(self, controller: bool) -> None:
         self._wires.pop(controller).close()
@@ -70,11 +146,13 @@ class Broker:
     def close(self) -> None:
         for controller in list(self._wires):
             self._hang_up(controller)
+        for line in self._lines:
+            line.wire.close()
 
     # What scenes need before they begin.
 
     def name(self, name: str) -> str:
-        return f"{name}-{self.run}"
+        return f"{name}-{'at-controller-' if self.at_controller else ''}{self.run}"
 
     def topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
         """Create a topic and come back when all its partitions are served; its name in this run."""
@@ -82,7 +160,8 @@ class Broker:
         settings = {"retention.ms": "-1", **(config or {})}
         configs = [CreatableTopicConfig(name=key, value=value) for key, value in settings.items()]
         new = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
-        created = self.call(CreateTopicsRequest(topics=[new], timeout_ms=20_000), 7).topics[0]
+        request = CreateTopicsRequest(topics=[new], timeout_ms=20_000)
+        created = self.call(request, 7, controller=False).topics[0]
         if created.error_code != 0:
             raise AssertionError(f"{name} was not created: {created!r}")
         self.knows(name, created.topic_id)
@@ -96,7 +175,7 @@ class Broker:
     def _served(self, name: str, partitions: int) -> bool:
         asked = [ListOffsetsPartition(partition_index=n, timestamp=-1) for n in range(partitions)]
         topic = ListOffsetsTopic(name=name, partitions=asked)
-        answer = self.call(ListOffsetsRequest(replica_id=-1, topics=[topic]), 6)
+        answer = self.call(ListOffsetsRequest(replica_id=-1, topics=[topic]), 6, controller=False)
         return all(partition.error_code == 0 for partition in answer.topics[0].partitions)
 
     def fill(self, topic: str, count: int = 3, *, partition: int = 0, records: int = 2) -> None:
@@ -110,6 +189,6 @@ class Broker:
         request = ProduceRequest(
             acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name=topic, partition_data=[part])]
         )
-        answer = self.call(request, 12).responses[0].partition_responses[0]
+        answer = self.call(request, 12, controller=False).responses[0].partition_responses[0]
         if answer.error_code != 0:
             raise AssertionError(f"records for {topic} were refused: {answer!r}")

@@ -36,7 +36,8 @@ def api_versions(broker: Broker) -> None:
             broker.note(f"v{version} {where}", answer)
         for name, number in (("", "1"), ("me", ""), ("-me", "1"), ("me", "1 0"), ("me/you", "1"), ("é", "1")):
             asked = ApiVersionsRequest(client_software_name=name, client_software_version=number)
-            broker.ask(f"v3 {where} {name!r} {number!r}", asked, 3, controller=controller)
+            for version in (3, 4):
+                broker.ask(f"v{version} {where} {name!r} {number!r}", asked, version, controller=controller)
     for version in (5, 99, -1):
         frame = broker.raw(f"version {version}", 18, version, b"\0" * 4)
         if frame is not None:

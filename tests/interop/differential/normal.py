@@ -92,6 +92,19 @@ class Normal:
         return value
 
 
+def has_error(answer: Any) -> bool:
+    """Whether any error code anywhere in an answer is set."""
+    if isinstance(answer, list | tuple):
+        return any(map(has_error, answer))
+    if not isinstance(answer, Struct):
+        return False
+    return any(
+        value != 0 if field.name == "error_code" else has_error(value)
+        for field in answer.FIELDS
+        for value in [getattr(answer, field.name)]
+    )
+
+
 def batches(data: bytes) -> list[dict[str, Any]]:
     """The whole batches in `data`: headers, and a digest of what the records say."""
     found, position = [], 0

@@ -69,7 +69,7 @@ def batches_that_lie(broker: Broker) -> None:
     topic = broker.topic("lies")
     for label, records in _lies():
         broker.ask(label, request(topic, (0, records)), NEWEST_BY_NAME)
-    _look(broker, "what was taken", topic)
+    look(broker, "what was taken", topic)
 
 
 def _lies() -> Iterator[tuple[str, bytes]]:
@@ -124,7 +124,7 @@ def timestamps(broker: Broker) -> None:
         ("minus", -5),
     ):
         broker.ask(f"defaults, {label}", request(defaults, (0, batch(timestamp=stamp))), NEWEST_BY_NAME)
-    _look(broker, "the log with append time", append)
+    look(broker, "the log with append time", append)
 
 
 def compacted(broker: Broker) -> None:
@@ -186,7 +186,7 @@ def idempotence(broker: Broker) -> None:
     send("the last sequence", 2**31 - 1, producer=70_006, partition=2)
     send("wrapped around", 0, producer=70_006, partition=2)
     for partition in range(4):
-        _look(broker, f"partition {partition}", topic, partition)
+        look(broker, f"partition {partition}", topic, partition)
 
 
 def without_acks(broker: Broker) -> None:
@@ -203,7 +203,7 @@ def without_acks(broker: Broker) -> None:
     ):
         broker.wire().post(asked, version)
         broker.ask(f"after {label}", InitProducerIdRequest(transactional_id=""), 4)
-    _look(broker, "what was taken", topic)
+    look(broker, "what was taken", topic)
 
 
 def internal_topics(broker: Broker) -> None:
@@ -221,7 +221,7 @@ def recompression(broker: Broker) -> None:
         broker.ask(f"{codec}, garbage", request(topic, (0, batch(payload=b"xyz" * 40))), NEWEST_BY_NAME)
 
 
-def _look(broker: Broker, label: str, topic: str, partition: int = 0) -> None:
+def look(broker: Broker, label: str, topic: str, partition: int = 0) -> None:
     asked = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)
     fetch = FetchRequest(min_bytes=0, topics=[FetchTopic(topic=topic, partitions=[asked])])
     broker.ask(label, fetch, 12)

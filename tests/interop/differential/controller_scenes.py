@@ -1,0 +1,34 @@
+"""Admin calls that the controller's own listener serves too: the scenes of the brokers' one, asked there.
+
+A tool started with `--bootstrap-controller` uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.interop.differential import admin_scenes, cluster_scenes, topic_scenes
+from tests.interop.differential.broker import Broker
+
+Scene = Callable[[Broker], None]
+
+
+def at_the_controller(scene: Scene) -> Scene:
+    def asked_there(broker: Broker) -> None:
+        broker.at_controller = True
+        scene(broker)
+
+    return asked_there
+
+
+SCENES = {
+    f"controller, {name}": at_the_controller(scene)
+    for name, scene in {
+        **topic_scenes.SCENES,
+        **{
+            name: cluster_scenes.SCENES[name]
+            for name in ("elect leaders", "reassignments", "update features", "client quotas")
+        },
+        "describe configs": admin_scenes.SCENES["describe configs"],
+    }.items()
+}

@@ -24,24 +24,28 @@ from benchmarks.brokers import Software, apache, moldau
 from benchmarks.clients import FOLDER, JavaClient, Librdkafka
 from benchmarks.workloads import Figures, Round
 
-_PICTURE = Path(__file__).parents[1] / "docs" / "benchmarks.svg"
+_DOCS = Path(__file__).parents[1] / "docs"
+_BETWEEN = ("<!-- begin of what the benchmark wrote -->\n", "<!-- end of what the benchmark wrote -->\n")
 _QUICK = 0.1
 
 
 def main() -> int:
     options = _parser().parse_args()
-    librdkafka = Librdkafka()
-    brokers, java = _brokers()
-    rounds: report.Rounds = {}
-    once: dict[str, Figures] = {}
-    if options.only != "scale":
-        rounds = _rounds(options, librdkafka, brokers, java)
-    if options.only != "compare" and not options.quick:
-        for software in brokers if options.large else brokers[:1]:
-            _say(f"scale: {software.name}")
-            once[software.name] = scale.many_partitions(software)
-            once[software.name] |= scale.long_topic(software, 10 if options.large else 1)
-    _write(options, rounds, once)
+    kept = _kept(options)
+    if options.only != "report":
+        librdkafka = Librdkafka()
+        brokers, java = _brokers()
+        kept["machine"] = _machine()
+        if options.only != "scale":
+            kept["rounds"] = _rounds(options, librdkafka, brokers, java)
+        if options.only != "compare" and not options.quick:
+            kept["once"] = _scale(options, brokers)
+        Path(options.json).write_text(json.dumps(kept, indent=2) + "\n")
+    figures = report.compared(kept["rounds"]) if kept["rounds"] else {}
+    tables = f"{kept['machine']}.\n\n{report.markdown(figures, kept['once'])}\n"
+    print(tables)
+    if options.publish:
+        _publish(kept, figures, tables)
     return 0
 
 
@@ -52,10 +56,23 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--large", action="store_true", help="scale: a topic of 10 GB, and Apache's figures too"
     )
-    parser.add_argument("--only", choices=["compare", "scale"], help="one half of the measurements")
+    parser.add_argument(
+        "--only",
+        choices=["compare", "scale", "report"],
+        help="measure only one half, or nothing: the rest is taken from the JSON of an earlier run",
+    )
     parser.add_argument("--json", default="benchmarks.json", help="where all figures of all rounds go")
-    parser.add_argument("--picture", type=Path, help=f"draw the picture there ({_PICTURE.name} in docs/)")
+    parser.add_argument(
+        "--publish", action="store_true", help="put tables and picture into docs/ (needs Apache's figures)"
+    )
     return parser
+
+
+def _kept(options: argparse.Namespace) -> dict[str, Any]:
+    if options.only is None or not Path(options.json).exists():
+        return {"machine": _machine(), "rounds": {}, "once": {}}
+    kept: dict[str, Any] = json.loads(Path(options.json).read_text())
+    return kept
 
 
 def _brokers() -> tuple[list[Software], JavaClient | None]:
@@ -84,14 +101,24 @@ def _rounds(
     return rounds
 
 
-def _write(options: argparse.Namespace, rounds: report.Rounds, once: dict[str, Figures]) -> None:
-    kept: dict[str, Any] = {"machine": _machine(), "rounds": rounds, "once": once}
-    Path(options.json).write_text(json.dumps(kept, indent=2) + "\n")
-    figures = report.compared(rounds) if rounds else {}
-    print(f"{_machine()}.\n\n{report.markdown(figures, once)}")
-    if options.picture is not None and "apache" in rounds:
-        subtitle = f"One run on {_machine()}; median of {len(rounds['moldau'])} rounds, equal settings"
-        options.picture.write_text(picture.svg(figures, subtitle))
+def _scale(options: argparse.Namespace, brokers: list[Software]) -> dict[str, Figures]:
+    once = {}
+    for software in brokers if options.large else brokers[:1]:
+        _say(f"scale: {software.name}")
+        once[software.name] = scale.many_partitions(software)
+        once[software.name] |= scale.long_topic(software, 10 if options.large else 1)
+    return once
+
+
+def _publish(kept: dict[str, Any], figures: dict[str, report.Compared], tables: str) -> None:
+    if "apache" not in kept["rounds"]:
+        sys.exit("Nothing is published: there are no figures of Apache Kafka beside Moldau's.")
+    subtitle = f"{kept['machine']}; median of {len(kept['rounds']['moldau'])} rounds, equal settings"
+    (_DOCS / "benchmarks.svg").write_text(picture.svg(figures, subtitle))
+    page = _DOCS / "BENCHMARKS.md"
+    begin, end = _BETWEEN
+    before, _, rest = page.read_text().partition(begin)
+    page.write_text(f"{before}{begin}\n{tables}\n{end}{rest.partition(end)[2]}")
 
 
 def _machine() -> str:

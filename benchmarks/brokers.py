@@ -7,6 +7,7 @@ is asked over a bare socket, so that no client's timers are measured.
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -72,6 +73,12 @@ def apache(libs: Path, folder: Path) -> Software:
     )
 
 
+def _environment() -> dict[str, str]:
+    """Ours, but Python keeps the bytecode it compiled, as in an installed package."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return environment | {"PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "moldau-bench-bytecode")}
+
+
 class Broker:
     """One node in a folder of its own, which is gone when the context ends."""
 
@@ -108,7 +115,8 @@ class Broker:
         """Seconds from nothing to the first acknowledged record."""
         begin = time.monotonic()
         words = ["format", "--standalone", "-t", _CLUSTER_ID, "-c", str(self._file)]
-        done = subprocess.run([*self._software.format, *words], capture_output=True, text=True, check=False)
+        command = [*self._software.format, *words]
+        done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{self.name} cannot format: {done.stdout}{done.stderr}")
         self.start()
@@ -119,7 +127,9 @@ class Broker:
         begin = time.monotonic()
         with (self._folder / "node.log").open("ab") as log:
             command = [*self._software.start, str(self._file)]
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, env=_environment(), start_new_session=True
+            )
         while not self._acknowledges(topic, partition):
             if self._process.poll() is not None or time.monotonic() > begin + _START_SECONDS:
                 sys.exit(f"{self.name} did not start: {(self._folder / 'node.log').read_text()[-3000:]}")

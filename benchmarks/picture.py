@@ -14,8 +14,8 @@ from benchmarks.workloads import CPU, IDLE, LOADED, READY, RECORDS, REQUESTS, la
 _MORE = (
     ("produce 100 B, records/s", f"produce 100 B, acks=all: {RECORDS}"),
     ("produce 1 KiB, records/s", f"produce 1 KiB, acks=all: {RECORDS}"),
-    ("produce 1 KiB, 20 connections, records/s", f"produce 1 KiB, 20 connections: {RECORDS}"),
-    ("one record a request, 20 connections, requests/s", f"one record a request, 20 connections: {REQUESTS}"),
+    ("produce 1 KiB, 20 conn., records/s", f"produce 1 KiB, 20 connections: {RECORDS}"),
+    ("one record a request, 20 conn., requests/s", f"one record a request, 20 connections: {REQUESTS}"),
     ("consume 100 B, records/s", f"consume 100 B: {RECORDS}"),
     ("consume 1 KiB, records/s", f"consume 1 KiB: {RECORDS}"),
 )

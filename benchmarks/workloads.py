@@ -57,14 +57,14 @@ PRODUCE = (
     Produce("produce 100 B, linger.ms=0", 100, 1_000_000, settings=_EAGER, shown=_EAGER_SHOWN),
     Produce(
         "produce 100 B, linger.ms=0, 20 connections",
-        100, 1_000_000, settings=_EAGER, connections=20, shown=_EAGER_SHOWN,
+        100, 150_000, settings=_EAGER, connections=20, shown=_EAGER_SHOWN,
     ),
     Produce(
         "one record a request", 100, 40_000, settings=_ONE_BY_ONE, shown=(REQUESTS, CPU)
     ),
     Produce(
         "one record a request, 20 connections",
-        100, 60_000, settings=_ONE_BY_ONE, connections=20, shown=(REQUESTS, CPU),
+        100, 50_000, settings=_ONE_BY_ONE, connections=20, shown=(REQUESTS, CPU),
     ),
 )  # fmt: skip
 
@@ -115,12 +115,12 @@ class Round:
     def _latency(self, broker: Broker) -> None:
         topic = _topic(broker, "latency")
         settings = (str(LATENCY_RATE), "acks=all", "linger.ms=0")
-        outcome = self.librdkafka.run("latency", broker.bootstrap, topic, self._scaled(3000), 100, settings)
+        outcome = self.librdkafka.run("latency", broker.bootstrap, topic, self._scaled(2500), 100, settings)
         for quantile, key in (("p50", "p50_ms"), ("p99", "p99_ms"), ("p99.9", "p999_ms")):
             self.figures[latency_name(quantile)] = outcome[key]
 
     def _java(self, broker: Broker, java: JavaClient) -> None:
-        for size, name, count in ((100, "100 B", 1_500_000), (1024, "1 KiB", 400_000)):
+        for size, name, count in ((100, "100 B", 1_000_000), (1024, "1 KiB", 250_000)):
             topic, records = _topic(broker, f"java {name}"), self._scaled(count)
             produce = partial(java.produce, broker.bootstrap, topic, records, size, "all")
             consume = partial(java.consume, broker.bootstrap, topic, records)

@@ -16,6 +16,7 @@ from moldau.base.ids import TopicId, TopicPartition
 from moldau.metadata.image import PartitionRegistration
 from moldau.storage.disk import Buffer
 from moldau.storage.log import AppendInfo, Log, Origin
+from moldau.storage.verification import NOT_REQUIRED, Guard
 
 #: Called with the number of bytes that became readable.
 Waiter = Callable[[int], None]
@@ -97,10 +98,23 @@ class Partition:
             )
 
     def append(
-        self, records: Buffer, *, origin: Origin = Origin.CLIENT, prepared: bool = False
+        self,
+        records: Buffer,
+        *,
+        origin: Origin = Origin.CLIENT,
+        prepared: bool = False,
+        guard: Guard | None = NOT_REQUIRED,
+        transaction_version: int = 0,
     ) -> AppendInfo:
         log = self.leader_log()
-        info = log.append_as_leader(records, self.registration.leader_epoch, origin=origin, prepared=prepared)
+        info = log.append_as_leader(
+            records,
+            self.registration.leader_epoch,
+            origin=origin,
+            prepared=prepared,
+            guard=guard,
+            transaction_version=transaction_version,
+        )
         if not info.duplicate:
             self._advance_high_watermark()
             self._wake(info.size)

@@ -56,6 +56,8 @@ class EndTransaction(NamedTuple):
     producer: Producer
     committed: bool
     coordinator_epoch: int
+    #: The `transaction.version` of the transaction; not stored.
+    transaction_version: int = 0
 
 
 Entry = CoordinatorRecord | EndTransaction

@@ -37,6 +37,7 @@ from moldau.storage.producer_load import apply_to_producers
 from moldau.storage.producer_state import ProducedBatch
 from moldau.storage.segment import Segment, StoredBatch
 from moldau.storage.validation import Validation
+from moldau.storage.verification import NOT_REQUIRED, Guard
 
 logger = logging.getLogger(__name__)
 
@@ -117,17 +118,22 @@ class GrowingLog(LogFiles):
         *,
         origin: Origin = Origin.CLIENT,
         prepared: bool = False,
+        guard: Guard | None = NOT_REQUIRED,
+        transaction_version: int = 0,
     ) -> AppendInfo:
         """Check, number and write. Raises `KafkaError` with the code the producer is to see.
 
         Offsets and epoch are written into `records` itself if it is writable. A batch of an idempotent
         producer that is here already is not written again: its first offsets are given back, marked
-        `duplicate`.
+        `duplicate`. The first batch of a transaction needs the `guard` its verification began with; markers
+        are checked by the `transaction_version` of the transaction they end.
         """
         now_ms = self._clock.time_ms()
         if origin is not Origin.CLIENT:
             limited = origin is not Origin.RAFT_LEADER
-            return self._append_trusted(records, leader_epoch, now_ms, limited=limited)
+            return self._append_trusted(
+                records, leader_epoch, now_ms, limited=limited, transaction_version=transaction_version
+            )
         validation = self._validation
         header = validation.client_batch(records)
         if not prepared:
@@ -136,7 +142,7 @@ class GrowingLog(LogFiles):
                 records = validation.open_batch(records, header)
                 header = read_batch_header(records)
         if header.producer_id >= 0:
-            duplicate = self.producer_state.check(header, from_client=True)
+            duplicate = self.producer_state.check(header, from_client=True, guard=guard)
             if duplicate is not None:
                 return self._duplicate(duplicate)
         size = header.size_in_bytes
@@ -194,7 +200,7 @@ class GrowingLog(LogFiles):
         self.log_end_offset = offset
 
     def _append_trusted(
-        self, records: Buffer, leader_epoch: int, now_ms: int, *, limited: bool
+        self, records: Buffer, leader_epoch: int, now_ms: int, *, limited: bool, transaction_version: int
     ) -> AppendInfo:
         """What the node's own parts write: any number of batches, control batches too, all or nothing."""
         batches = self._whole_batches(records)
@@ -202,7 +208,7 @@ class GrowingLog(LogFiles):
             if limited:
                 self._validation.check_size(header.size_in_bytes)
         buffer = _writable(records)
-        self._check_producers(buffer, batches)
+        self._check_producers(buffer, batches, transaction_version)
         if len(batches) == 1 and not batches[0][1].is_control:
             return self._append_batch(buffer, batches[0][1], leader_epoch, now_ms)
         offset = self.log_end_offset
@@ -226,7 +232,10 @@ class GrowingLog(LogFiles):
         return batches
 
     def _check_producers(
-        self, buffer: bytearray | memoryview, batches: Sequence[tuple[int, BatchHeader]]
+        self,
+        buffer: bytearray | memoryview,
+        batches: Sequence[tuple[int, BatchHeader]],
+        transaction_version: int,
     ) -> None:
         for position, header in batches:
             if header.producer_id < 0:
@@ -234,7 +243,7 @@ class GrowingLog(LogFiles):
             if not header.is_control:
                 self.producer_state.check(header, from_client=False)
             elif marker := read_end_marker(memoryview(buffer)[position:], header):
-                self.producer_state.check_marker(header, marker)
+                self.producer_state.check_marker(header, marker, transaction_version)
 
     def _append_stored(self, data: Buffer, batches: Sequence[StoredBatch], now_ms: int) -> AppendInfo:
         """Write batches that have their final offsets, in one write, and account for them."""

@@ -18,12 +18,16 @@ from moldau.base.ids import TopicPartition
 from moldau.protocol.records import BatchHeader
 from moldau.storage.markers import EndMarker
 from moldau.storage.producer_snapshot import SnapshotEntry
+from moldau.storage.verification import NOT_REQUIRED, Guard, Verifications
 
 RETAINED_BATCHES = 5
 NO_EPOCH = -1
 NO_OFFSET = -1
 NO_SEQUENCE = -1
 _MAX_SEQUENCE = 2**31 - 1
+_MAX_EPOCH = 32767
+#: The level of `transaction.version` since which a marker has a higher epoch than what it ends.
+_EPOCH_PER_TRANSACTION = 2
 
 
 class ProducedBatch(NamedTuple):
@@ -115,7 +119,15 @@ class CompletedTransaction(NamedTuple):
 class ProducerState:
     """`end_offset`: every batch below it is accounted for."""
 
-    __slots__ = ("_ongoing", "_topic_partition", "_unreplicated", "end_offset", "expiration_ms", "producers")
+    __slots__ = (
+        "_ongoing",
+        "_topic_partition",
+        "_unreplicated",
+        "end_offset",
+        "expiration_ms",
+        "producers",
+        "verifications",
+    )
 
     def __init__(self, topic_partition: TopicPartition, expiration_ms: int) -> None:
         self._topic_partition = topic_partition
@@ -126,20 +138,41 @@ class ProducerState:
         #: Ended ones whose marker is not below the high watermark yet: first to last offset.
         self._unreplicated: dict[int, int] = {}
         self.end_offset = 0
+        self.verifications = Verifications()
 
-    def check(self, header: BatchHeader, *, from_client: bool) -> ProducedBatch | None:
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, epoch_per_transaction: bool, now_ms: int
+    ) -> Guard | None:
+        """What a first batch of a transaction needs to be written; None when the transaction is open here."""
+        entry = self.producers.get(producer_id)
+        if entry is not None and epoch < entry.epoch:
+            raise self._epoch_error(producer_id, epoch, entry)
+        if entry is not None and _is_open(entry, epoch):
+            return None
+        return self.verifications.begin(
+            producer_id, epoch, sequence, epoch_per_transaction=epoch_per_transaction, now_ms=now_ms
+        )
+
+    def check(
+        self, header: BatchHeader, *, from_client: bool, guard: Guard | None = NOT_REQUIRED
+    ) -> ProducedBatch | None:
         """Refuse a batch that does not follow, before it is written; a known one sent again is given back.
 
         Batches of the coordinators carry no sequence; only their epoch is checked.
         """
         entry = self.producers.get(header.producer_id)
+        in_sequence = True
+        if entry is not None:
+            if header.producer_epoch < entry.epoch:
+                raise self._epoch_error(header.producer_id, header.producer_epoch, entry)
+            in_sequence = not from_client or _follows(entry, header)
+            if not in_sequence and (duplicate := _find_duplicate(entry, header)):
+                return duplicate
+        if header.is_transactional:
+            self._check_verified(header, entry, guard, from_client=from_client)
         if entry is None:
             return None
-        if header.producer_epoch < entry.epoch:
-            raise self._epoch_error(header, entry)
-        if from_client and not _follows(entry, header):
-            if duplicate := _find_duplicate(entry, header):
-                return duplicate
+        if not in_sequence:
             self._check_sequence(header, entry)
         if entry.transaction_first_offset != NO_OFFSET and not header.is_transactional:
             raise KafkaError(
@@ -149,13 +182,22 @@ class ProducerState:
             )
         return None
 
-    def check_marker(self, header: BatchHeader, marker: EndMarker) -> None:
-        """Refuse a marker of a producer or coordinator that was replaced."""
+    def check_marker(self, header: BatchHeader, marker: EndMarker, transaction_version: int = 0) -> None:
+        """Refuse a marker of a producer or coordinator that was replaced.
+
+        With an epoch per transaction the marker has the next one, so one with the present epoch comes late:
+        it would end another transaction. When none is open it was only sent again.
+        """
         entry = self.producers.get(header.producer_id)
         if entry is None:
             return
-        if header.producer_epoch < entry.epoch:
-            raise self._epoch_error(header, entry)
+        late = (
+            transaction_version >= _EPOCH_PER_TRANSACTION
+            and header.producer_epoch == entry.epoch != _MAX_EPOCH
+            and entry.transaction_first_offset != NO_OFFSET
+        )
+        if header.producer_epoch < entry.epoch or late:
+            raise self._epoch_error(header.producer_id, header.producer_epoch, entry)
         if marker.coordinator_epoch < entry.coordinator_epoch:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
@@ -175,9 +217,11 @@ class ProducerState:
         batch = ProducedBatch(header.last_sequence, base_offset + delta, delta, header.max_timestamp)
         batches.append(batch)
         entry.last_timestamp = header.max_timestamp
-        if header.is_transactional and entry.transaction_first_offset == NO_OFFSET:
-            entry.transaction_first_offset = base_offset
-            self._ongoing[base_offset] = header.producer_id
+        if header.is_transactional:
+            self.verifications.wrote(header)
+            if entry.transaction_first_offset == NO_OFFSET:
+                entry.transaction_first_offset = base_offset
+                self._ongoing[base_offset] = header.producer_id
 
     def update_marker(
         self, header: BatchHeader, marker: EndMarker, offset: int
@@ -190,6 +234,7 @@ class ProducerState:
         entry.adopt_epoch(header.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp = header.max_timestamp
+        self.verifications.wrote(header)
         first, entry.transaction_first_offset = entry.transaction_first_offset, NO_OFFSET
         if first == NO_OFFSET:
             return None
@@ -228,6 +273,7 @@ class ProducerState:
         for producer_id, entry in list(self.producers.items()):
             if self._expired(entry, now_ms):
                 del self.producers[producer_id]
+        self.verifications.remove_expired(now_ms, self.expiration_ms)
 
     def last_records(self) -> dict[int, tuple[int | None, int]]:
         """What compaction must keep of each producer: its last data offset (None: it has none) and epoch."""
@@ -268,6 +314,29 @@ class ProducerState:
             and now_ms - entry.last_timestamp >= self.expiration_ms
         )
 
+    def _check_verified(
+        self, header: BatchHeader, entry: ProducerEntry | None, guard: Guard | None, *, from_client: bool
+    ) -> None:
+        """The coordinator knows of this transaction, and nothing that was refused for now is overtaken."""
+        found = self.verifications.get(header.producer_id)
+        is_open = entry is not None and _is_open(entry, header.producer_epoch)
+        verified = guard is NOT_REQUIRED or (found is not None and guard is found.guard)
+        if not is_open and not verified:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"{self._topic_partition}: producer {header.producer_id} has no open transaction here",
+            )
+        if found is None or not from_client:
+            return
+        unknown = entry is None or not entry.batches
+        first = header.base_sequence
+        if first > found.lowest_sequence or (found.epoch_per_transaction and unknown and first != 0):
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"{self._topic_partition}: producer {header.producer_id} begins a transaction with sequence "
+                f"{first}",
+            )
+
     def _check_sequence(self, header: BatchHeader, entry: ProducerEntry) -> None:
         first = header.base_sequence
         if header.producer_epoch != entry.epoch:
@@ -284,11 +353,11 @@ class ProducerState:
                 f"{entry.last_sequence}",
             )
 
-    def _epoch_error(self, header: BatchHeader, entry: ProducerEntry) -> KafkaError:
+    def _epoch_error(self, producer_id: int, epoch: int, entry: ProducerEntry) -> KafkaError:
         return KafkaError(
             ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"{self._topic_partition}: producer {header.producer_id} has epoch {header.producer_epoch}, "
-            f"a newer one with epoch {entry.epoch} was here",
+            f"{self._topic_partition}: producer {producer_id} has epoch {epoch}, one with epoch "
+            f"{entry.epoch} was here",
         )
 
 
@@ -300,6 +369,10 @@ def _follows(entry: ProducerEntry, header: BatchHeader) -> bool:
         and header.base_sequence == (batches[-1].last_sequence + 1) & _MAX_SEQUENCE
         and header.producer_epoch == entry.epoch
     )
+
+
+def _is_open(entry: ProducerEntry, epoch: int) -> bool:
+    return entry.transaction_first_offset != NO_OFFSET and entry.epoch == epoch
 
 
 def _find_duplicate(entry: ProducerEntry, header: BatchHeader) -> ProducedBatch | None:

@@ -10,7 +10,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.pool import Pool
 from moldau.protocol.stored.coordinator import CoordinatorTable
 from moldau.replication.partition import Partition
-from moldau.statemachine.coordinator_records import Entry, decode_entries, encode_entries
+from moldau.statemachine.coordinator_records import EndTransaction, Entry, decode_entries, encode_entries
 from moldau.storage.log import Log, Origin
 
 _READ_BYTES = 1024 * 1024
@@ -41,9 +41,12 @@ class PartitionLog:
 
     def append(self, entries: Sequence[Entry]) -> int:
         batch = encode_entries(entries, self._clock.time_ms(), self._codec())
+        first = entries[0]
+        version = first.transaction_version if isinstance(first, EndTransaction) else 0
         try:
             self._partition.check_in_sync()
-            return self._partition.append(batch, origin=Origin.COORDINATOR).last_offset
+            info = self._partition.append(batch, origin=Origin.COORDINATOR, transaction_version=version)
+            return info.last_offset
         except KafkaError as error:
             raise KafkaError(_REFUSED.get(error.code, error.code), error.message) from error
 

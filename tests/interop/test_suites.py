@@ -27,9 +27,9 @@ def test_what_passed_passes(name: str) -> None:
     suite = SUITES[name]
     try:
         suite.prepare()
+        report = runner.run(suite, BROKER, everything=EVERYTHING, say=print)
     except jars.Missing as missing:
         pytest.skip(str(missing))
-    report = runner.run(suite, BROKER, everything=EVERYTHING, say=print)
     runner.REPORTS.append(report)
     if report.gained:
         warnings.warn(

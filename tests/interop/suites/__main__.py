@@ -23,6 +23,9 @@ def main() -> int:
     parser.add_argument("suite", choices=sorted(SUITES))
     parser.add_argument("tests", nargs="*", metavar="TEST", help="all of them when none is named")
     parser.add_argument("--limit", type=float, help="seconds for one test, instead of the suite's own limit")
+    parser.add_argument(
+        "--quick", action="store_true", help="only a few seconds for those not known to pass, several at once"
+    )
     arguments = parser.parse_intermixed_args()
     suite = SUITES[arguments.suite]
     broker = os.environ.get("MOLDAU_TEST_BROKER", "moldau")
@@ -30,7 +33,12 @@ def main() -> int:
         os.environ["KAFKA_LIBS"] = str(jars.kafka_libs())
     suite.prepare()
     report = runner.run(
-        suite, broker, arguments.tests or None, everything=True, limit=arguments.limit, say=print
+        suite,
+        broker,
+        arguments.tests or None,
+        everything=not arguments.quick,
+        limit=arguments.limit,
+        say=print,
     )
     if arguments.command == "update":
         return _update(suite, report)

@@ -90,6 +90,6 @@ SUITE = Suite(
     tests=_tests,
     command=_command,
     verdict=_verdict,
-    config={"node.id": "0", "num.partitions": "4"},
+    config={"node.id": "0", "num.partitions": "4", "group.min.session.timeout.ms": "3000"},
     apache_config=AUTHORIZER,
 )

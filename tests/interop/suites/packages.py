@@ -80,6 +80,22 @@ def debian_source(package: str, version: str) -> Path:
     return folder
 
 
+def debian_headers(package: str) -> Path:
+    """The include folder of a Debian package, without installing it."""
+    folder = CACHE / package
+    if not folder.exists():
+        apt = CACHE / "apt"
+        call(
+            ["apt-get", "download", package],
+            apt,
+            timeout=_BRING_SECONDS,
+            what=f"apt could not bring {package}",
+        )
+        (archive,) = apt.glob(f"{package}_*.deb")
+        call(["dpkg-deb", "-x", str(archive), str(folder)], apt, timeout=60, what=f"{package} is damaged")
+    return folder / "usr" / "include"
+
+
 def go_module(path: str, version: str) -> Path:
     """The folder of a Go module in Go's own cache."""
     need("go", "https://go.dev/dl")

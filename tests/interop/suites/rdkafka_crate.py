@@ -1,4 +1,7 @@
-"""The `rdkafka` crate's integration tests (`tests/*.rs`), a process for each test."""
+"""The `rdkafka` crate's integration tests (`tests/*.rs`), a process for each test.
+
+Some of them look for a broker on port 9092 and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -79,5 +82,6 @@ SUITE = Suite(
     tests=_tests,
     command=_command,
     verdict=_verdict,
-    config={"num.partitions": "3"},
+    config={"node.id": "0", "num.partitions": "3"},
+    port=9092,
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from moldau.testing import Cluster
 from tests.harness.apache import ApacheCluster, free_port
+from tests.interop import jars
 from tests.interop.suites import listing
 from tests.interop.suites.suite import CACHE, Outcome, Ran, Suite
 
@@ -80,7 +82,7 @@ class Brokers:
 
     def _start(self, config: Mapping[str, str]) -> str:
         """With the address advertised explicitly, as the projects' own scripts do and a test expects."""
-        port = free_port()
+        port = _fixed_port(self._suite.port) or free_port()
         config = {**config, "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}"}
         if self._broker == "apache":
             apache = ApacheCluster(config={**config, **self._suite.apache_config})
@@ -157,6 +159,13 @@ def _run_test(suite: Suite, broker: str, test: str, address: str, limit: float) 
     outcome = suite.verdict(test, Ran(code, log.read_text(errors="replace")))
     reason = " ".join(outcome.reason.replace("|", "/").split())
     return Outcome(outcome.result, reason[:_REASON_LENGTH])
+
+
+def _fixed_port(port: int) -> int:
+    with socket.socket() as probe:
+        if port and probe.connect_ex(("127.0.0.1", port)) == 0:
+            raise jars.Missing(f"port {port} is in use, and tests of this suite know no other")
+    return port
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

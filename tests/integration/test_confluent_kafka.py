@@ -1,7 +1,4 @@
-"""confluent-kafka (librdkafka): produce and consume by assignment, as its users write it.
-
-Consumers do not commit: without a group coordinator, closing one that does waits for it in vain.
-"""
+"""confluent-kafka (librdkafka): produce and consume by assignment, as its users write it."""
 
 from __future__ import annotations
 

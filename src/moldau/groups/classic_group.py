@@ -174,8 +174,9 @@ class ClassicGroup:
         members: dict[str, ClassicMember] = {}
         for each in value.members:
             member = ClassicMember.from_stored(each, value.protocol_type, value.protocol)
-            if each.member_id in self.members:
-                member.protocols = self.members[each.member_id].protocols
+            known = self.members.get(each.member_id)
+            if known is not None and member.protocols[0] in known.protocols:
+                member.protocols = known.protocols
             members[each.member_id] = member
         self.previous_state = self.state
         self.state = ClassicState.STABLE if members else ClassicState.EMPTY

@@ -80,7 +80,7 @@ class Node:
         self.fetch_sessions = FetchSessionCache(
             clock, randomness, config["max.incremental.fetch.session.cache.slots"]
         )
-        self._randomness = randomness
+        self.randomness = randomness
         self._cleaner = cleaner
         self._on_fatal = on_fatal
         self._open_sockets = open_sockets
@@ -123,7 +123,7 @@ class Node:
 
     async def start(self) -> None:
         self._bind()
-        folders = await self.pool.run(read_folders, self.disk, self.clock, self._randomness, self.config)
+        folders = await self.pool.run(read_folders, self.disk, self.clock, self.randomness, self.config)
         self.cluster_id = folders.cluster_id
         await self._claim_logs(folders)
         await self._lead_quorum(folders)
@@ -155,7 +155,7 @@ class Node:
             self.ports[endpoint.name] = listener.bind(endpoint.host or None, endpoint.port)
 
     async def _lead_quorum(self, folders: NodeFolders) -> None:
-        controller = Controller(self.config, self.cluster_id, self._randomness)
+        controller = Controller(self.config, self.cluster_id, self.randomness)
         settings = QuorumSettings.from_config(self.config, folders.metadata_directory_id)
         self.metadata = MetadataQuorum(
             settings, controller, disk=self.disk, clock=self.clock, pool=self.pool, on_failure=self._fatal
@@ -172,7 +172,7 @@ class Node:
             self.disk,
             self.clock,
             self.pool,
-            self._randomness,
+            self.randomness,
             folders.log_directories,
             self._cleaner,
             settings=self.settings.log_manager_settings(),
@@ -207,7 +207,7 @@ class Node:
         identity = Identity(
             node_id=self.id,
             cluster_id=self.cluster_id,
-            incarnation_id=random_uuid(self._randomness),
+            incarnation_id=random_uuid(self.randomness),
             rack=config.text("broker.rack"),
             broker_endpoints=advertised(config.advertised_listeners, self.ports),
             controller_endpoints=advertised(config.advertised_controller_listeners, self.ports),

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from moldau.base.ids import CONSUMER_OFFSETS_TOPIC
+from moldau.groups.context import GroupContext
+from moldau.groups.settings import GroupSettings
+from moldau.groups.shard import GroupShard
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from moldau.protocol.stored.coordinator import CONSUMER_OFFSETS
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.internal_topics import InternalTopics
+from moldau.statemachine.timers import Timers
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -17,10 +23,25 @@ if TYPE_CHECKING:
 class Coordinators:
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._all: list[Coordinator[Any]] = []
+        self.groups: Coordinator[GroupShard] = Coordinator(
+            CONSUMER_OFFSETS_TOPIC,
+            CONSUMER_OFFSETS,
+            self._group_shard,
+            replicas=node.replicas,
+            clock=node.clock,
+            pool=node.pool,
+            codec=lambda: node.config.integer("offsets.topic.compression.codec"),
+        )
+        self._all: list[Coordinator[Any]] = [self.groups]
         self.internal_topics = InternalTopics(lambda: node.config, self._create)
         #: The topics whose coordinators are served.
         self.topics = frozenset(each.topic for each in self._all)
+
+    def _group_shard(self, index: int, leader_epoch: int, timers: Timers) -> GroupShard:
+        node = self._node
+        return GroupShard(
+            GroupContext(timers, node.clock, node.randomness, lambda: GroupSettings.from_config(node.config))
+        )
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """The replicas are in place: take over what this node leads now, drop what it no longer leads."""

@@ -1,0 +1,26 @@
+"""Heartbeat (key 12), versions 0 to 4: a member of a classic group says that it lives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from moldau.server.context import RequestContext
+from moldau.server.group_requests import requester
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+async def handle(node: Node, context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+    if not request.group_id:
+        return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    try:
+        return await node.coordinators.groups.write(
+            request.group_id, lambda shard: shard.heartbeat(requester(context), request)
+        )
+    except KafkaError as error:
+        # While the group is loaded nobody is dead: the member may go on.
+        loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error.code)

@@ -1,0 +1,51 @@
+"""LeaveGroup (key 13), versions 0 to 5: members go, from version 3 on several at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
+from moldau.server.context import RequestContext
+from moldau.server.group_requests import requester
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+_SEVERAL_SINCE = 3
+
+
+async def handle(node: Node, context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    if not request.group_id:
+        return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    if context.api_version >= _SEVERAL_SINCE:
+        return await _leave(node, context, request)
+    request.members = [MemberIdentity(member_id=request.member_id)]
+    response = await _leave(node, context, request)
+    code = response.error_code or next((each.error_code for each in response.members), 0)
+    return LeaveGroupResponse(error_code=code)
+
+
+async def _leave(node: Node, context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    try:
+        return await node.coordinators.groups.write(
+            request.group_id, lambda shard: shard.leave_group(requester(context), request)
+        )
+    except KafkaError as error:
+        if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
+            return LeaveGroupResponse(error_code=error.code)
+    return LeaveGroupResponse(
+        members=[
+            MemberResponse(
+                member_id=each.member_id,
+                group_instance_id=each.group_instance_id,
+                error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+            )
+            for each in request.members
+        ]
+    )

@@ -1,0 +1,88 @@
+"""OffsetCommit (key 8), versions 2 to 10: how far a group has read. From version 10 on topics come by id."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import ZERO_UUID
+from moldau.metadata.image import MetadataImage
+from moldau.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from moldau.server.context import RequestContext
+from moldau.server.group_requests import known_partitions, requester
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+_TOPIC_IDS_SINCE = 10
+
+
+async def handle(node: Node, context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    refused: list[OffsetCommitResponseTopic] = []
+    accepted: list[OffsetCommitRequestTopic] = []
+    for topic in request.topics:
+        _sort(node.image, topic, refused, accepted, by_id=context.api_version >= _TOPIC_IDS_SINCE)
+    if not accepted:
+        return OffsetCommitResponse(topics=refused)
+    request.topics = accepted
+    try:
+        answer = await node.coordinators.groups.write(
+            request.group_id, lambda shard: shard.commit_offsets(requester(context), request)
+        )
+        answered = answer.topics
+    except KafkaError as error:
+        answered = [_refusal(topic, error.code) for topic in accepted]
+    return OffsetCommitResponse(topics=_merged(refused, answered))
+
+
+def _sort(
+    image: MetadataImage,
+    topic: OffsetCommitRequestTopic,
+    refused: list[OffsetCommitResponseTopic],
+    accepted: list[OffsetCommitRequestTopic],
+    *,
+    by_id: bool,
+) -> None:
+    """Only what exists reaches the coordinator."""
+    found = image.topics.by_id.get(topic.topic_id) if by_id else image.topics.by_name.get(topic.name)
+    if found is None:
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        refused.append(_refusal(topic, unknown))
+        return
+    topic.name, topic.topic_id = found.name, found.id
+    known, missing = known_partitions(image, found.name, topic.partitions)
+    if missing:
+        gone = OffsetCommitRequestTopic(name=found.name, topic_id=found.id, partitions=missing)
+        refused.append(_refusal(gone, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    if known:
+        topic.partitions = known
+        accepted.append(topic)
+
+
+def _refusal(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id or ZERO_UUID,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+            for each in topic.partitions
+        ],
+    )
+
+
+def _merged(
+    refused: list[OffsetCommitResponseTopic], answered: list[OffsetCommitResponseTopic]
+) -> list[OffsetCommitResponseTopic]:
+    """One entry for each topic."""
+    topics = {topic.topic_id if topic.topic_id != ZERO_UUID else topic.name: topic for topic in refused}
+    for topic in answered:
+        known = topics.setdefault(topic.topic_id, topic)
+        if known is not topic:
+            known.partitions = [*known.partitions, *topic.partitions]
+    return list(topics.values())

@@ -1,0 +1,56 @@
+"""OffsetDelete (key 47), version 0: forgets how far a group has read, where it no longer reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from moldau.server.context import RequestContext
+from moldau.server.group_requests import known_partitions
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+async def handle(node: Node, context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    topics: dict[str, OffsetDeleteResponseTopic] = {}
+    accepted: list[OffsetDeleteRequestTopic] = []
+    for topic in request.topics:
+        known, missing = known_partitions(node.image, topic.name, topic.partitions)
+        if missing:
+            gone = [
+                OffsetDeleteResponsePartition(
+                    partition_index=each.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                )
+                for each in missing
+            ]
+            topics[topic.name] = OffsetDeleteResponseTopic(name=topic.name, partitions=gone)
+        if known:
+            accepted.append(OffsetDeleteRequestTopic(name=topic.name, partitions=known))
+    request.topics = accepted
+    answer = await _delete(node, request)
+    if answer.error_code:
+        return answer
+    for answered in answer.topics:
+        entry = topics.setdefault(answered.name, answered)
+        if entry is not answered:
+            entry.partitions = [*entry.partitions, *answered.partitions]
+    return OffsetDeleteResponse(topics=list(topics.values()))
+
+
+async def _delete(node: Node, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    if not request.group_id:
+        return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    try:
+        return await node.coordinators.groups.write(
+            request.group_id, lambda shard: shard.delete_offsets(request)
+        )
+    except KafkaError as error:
+        return OffsetDeleteResponse(error_code=error.code)

@@ -1,0 +1,134 @@
+"""OffsetFetch (key 9), versions 1 to 10: how far groups have read.
+
+From version 8 on several groups at once, from version 10 on topics by id. Without topics: everything the
+group has committed. Who asks for stable offsets hears of those that an open transaction may still change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import ZERO_UUID
+from moldau.metadata.image import MetadataImage
+from moldau.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from moldau.server.context import RequestContext
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+#: The version since which an answer has a place for an error of the whole group.
+_GROUP_ERROR_SINCE = 2
+_SEVERAL_GROUPS_SINCE = 8
+_TOPIC_IDS_SINCE = 10
+
+
+async def handle(node: Node, context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    if context.api_version >= _SEVERAL_GROUPS_SINCE:
+        groups = [await _fetch(node, context, each, request.require_stable) for each in request.groups]
+        return OffsetFetchResponse(groups=groups)
+    asked = None
+    if request.topics is not None:
+        asked = [
+            OffsetFetchRequestTopics(name=each.name, partition_indexes=each.partition_indexes)
+            for each in request.topics
+        ]
+    one = OffsetFetchRequestGroup(group_id=request.group_id, topics=asked)
+    return _single(await _fetch(node, context, one, request.require_stable))
+
+
+async def _fetch(
+    node: Node, context: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    by_id = context.api_version >= _TOPIC_IDS_SINCE
+    unknown = _name_topics(node.image, group) if by_id else []
+    try:
+        found = await node.coordinators.groups.read(
+            group.group_id, lambda shard: shard.fetch_offsets(group, require_stable=require_stable)
+        )
+    except KafkaError as error:
+        return _failed(context, group, error.code)
+    found.topics = [*found.topics, *unknown]
+    if by_id and group.topics is None:
+        _identify(node.image, found)
+    return found
+
+
+def _name_topics(image: MetadataImage, group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
+    """Give topics that were asked for by id their names; those without one are answered here."""
+    named, unknown = [], []
+    for topic in group.topics or ():
+        found = image.topics.by_id.get(topic.topic_id)
+        if found is None:
+            unknown.append(_none(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+        else:
+            topic.name = found.name
+            named.append(topic)
+    if group.topics is not None:
+        group.topics = named
+    return unknown
+
+
+def _identify(image: MetadataImage, group: OffsetFetchResponseGroup) -> None:
+    """Topics that no longer exist have no id and are left out."""
+    topics = []
+    for topic in group.topics:
+        found = image.topics.by_name.get(topic.name)
+        if found is not None:
+            topic.topic_id = found.id
+            topics.append(topic)
+    group.topics = topics
+
+
+def _failed(
+    context: RequestContext, group: OffsetFetchRequestGroup, code: ErrorCode
+) -> OffsetFetchResponseGroup:
+    if context.api_version >= _GROUP_ERROR_SINCE:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
+    topics = [_none(topic, code) for topic in group.topics or ()]
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
+
+
+def _none(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        name=topic.name,
+        topic_id=topic.topic_id or ZERO_UUID,
+        partitions=[
+            OffsetFetchResponsePartitions(
+                partition_index=index, committed_offset=-1, metadata="", error_code=code
+            )
+            for index in topic.partition_indexes
+        ],
+    )
+
+
+def _single(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=each.partition_index,
+                        committed_offset=each.committed_offset,
+                        committed_leader_epoch=each.committed_leader_epoch,
+                        metadata=each.metadata,
+                        error_code=each.error_code,
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in group.topics
+        ],
+    )

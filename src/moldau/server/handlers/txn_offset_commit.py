@@ -1,0 +1,86 @@
+"""TxnOffsetCommit (key 28), versions 0 to 5: offsets that count once a transaction is committed.
+
+The transaction's coordinator must know that it writes to the group's partition of `__consumer_offsets`: it is
+asked, and from version 5 on told (see `coordinators/verification.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from moldau.server.context import RequestContext
+from moldau.server.coordinators.verification import check_guard, offset_commit_flow, verify_offsets
+from moldau.server.group_requests import known_partitions, requester
+from moldau.statemachine.coordinator_records import Producer
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+#: Before this version clients do not know that a coordinator may be loading.
+_LOADING_SINCE = 2
+
+
+async def handle(
+    node: Node, context: RequestContext, request: TxnOffsetCommitRequest
+) -> TxnOffsetCommitResponse:
+    refused: dict[str, TxnOffsetCommitResponseTopic] = {}
+    accepted: list[TxnOffsetCommitRequestTopic] = []
+    for topic in request.topics:
+        known, missing = known_partitions(node.image, topic.name, topic.partitions)
+        if missing:
+            refused[topic.name] = _refusal(topic.name, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if known:
+            accepted.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=known))
+    if not accepted:
+        return TxnOffsetCommitResponse(topics=list(refused.values()))
+    request.topics = accepted
+    for answered in await _commit(node, context, request):
+        entry = refused.setdefault(answered.name, answered)
+        if entry is not answered:
+            entry.partitions = [*entry.partitions, *answered.partitions]
+    return TxnOffsetCommitResponse(topics=list(refused.values()))
+
+
+async def _commit(
+    node: Node, context: RequestContext, request: TxnOffsetCommitRequest
+) -> list[TxnOffsetCommitResponseTopic]:
+    try:
+        if not request.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        groups, producer = node.coordinators.groups, Producer(request.producer_id, request.producer_epoch)
+        home = TopicPartition(groups.topic, groups.partition_of(request.group_id))
+        flow = offset_commit_flow(context.api_version)
+        guard = await verify_offsets(node, request.transactional_id, producer, home, flow)
+        check_guard(node, producer, home, guard)
+        answer = await groups.write(
+            request.group_id,
+            lambda shard: shard.commit_offsets_in_transaction(requester(context), request),
+        )
+        return answer.topics
+    except KafkaError as error:
+        code = error.code
+    if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and context.api_version < _LOADING_SINCE:
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return [_refusal(topic.name, topic.partitions, code) for topic in request.topics]
+
+
+def _refusal(
+    name: str, partitions: list[TxnOffsetCommitRequestPartition], code: ErrorCode
+) -> TxnOffsetCommitResponseTopic:
+    return TxnOffsetCommitResponseTopic(
+        name=name,
+        partitions=[
+            TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+            for each in partitions
+        ],
+    )

@@ -1,0 +1,24 @@
+"""Scenarios about groups, written to be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.scenarios.classic_world import ClassicWorld
+from tests.scenarios.consumer_world import ConsumerWorld
+from tests.scenarios.script import check
+
+SCRIPTS = sorted((Path(__file__).parent / "groups").glob("classic_*.txt"))
+CONSUMER_SCRIPTS = sorted((Path(__file__).parent / "groups").glob("consumer_*.txt"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_classic(script: Path) -> None:
+    check(script, ClassicWorld().run)
+
+
+@pytest.mark.parametrize("script", CONSUMER_SCRIPTS, ids=lambda path: path.stem)
+def test_consumer(script: Path) -> None:
+    check(script, ConsumerWorld().run)

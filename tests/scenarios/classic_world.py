@@ -62,7 +62,10 @@ class ClassicWorld:
             return self._joined(answer)
         if isinstance(answer, SyncGroupResponse) and answer.error_code == ErrorCode.NONE:
             return f"assigned {answer.assignment.decode() or 'nothing'}"
-        codes = [answer.error_code, *(each.error_code for each in getattr(answer, "members", ()))]
+        codes = [
+            getattr(answer, "error_code", ErrorCode.NONE),
+            *(each.error_code for each in getattr(answer, "members", ())),
+        ]
         for topic in getattr(answer, "topics", ()):
             codes += [each.error_code for each in topic.partitions]
         failed = [ErrorCode(code).name for code in codes if code]

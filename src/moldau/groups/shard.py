@@ -10,21 +10,29 @@ that no part knows is left out, so that what a newer release wrote does no harm.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.classic_answers import refused_join, refused_sync
 from moldau.groups.classic_group import ClassicGroup
 from moldau.groups.classic_groups import ClassicGroups
+from moldau.groups.consumer_group import ConsumerGroup
+from moldau.groups.consumer_groups import ConsumerGroups
 from moldau.groups.context import GroupContext, Replays, Requester
 from moldau.groups.group_admin import GroupAdmin
 from moldau.groups.offsets_commit import OffsetCommits
 from moldau.groups.offsets_fetch import OffsetFetches
 from moldau.groups.offsets_removal import OffsetRemoval
 from moldau.groups.offsets_store import OffsetStore
+from moldau.groups.regex import ResolvedRegex
 from moldau.groups.registry import GroupRegistry
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
+from moldau.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from moldau.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from moldau.protocol.messages.delete_groups import DeletableGroupResult
 from moldau.protocol.messages.describe_groups import DescribedGroup
 from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -48,11 +56,16 @@ class GroupShard:
         self.registry = GroupRegistry()
         self._store = OffsetStore()
         self._classic = ClassicGroups(context, self.registry)
+        self._consumer = ConsumerGroups(context, self.registry, self._classic.rebalances)
         self._commits = OffsetCommits(context, self.registry, self._store, self._classic.rebalances)
         self._fetches = OffsetFetches(self.registry, self._store)
         self._removal = OffsetRemoval(context, self.registry, self._store)
         self._admin = GroupAdmin(context, self.registry, self._removal)
-        self._replays: Replays = {**self._classic.replays, **self._commits.replays}
+        self._replays: Replays = {
+            **self._classic.replays,
+            **self._consumer.replays,
+            **self._commits.replays,
+        }
 
     # State.
 
@@ -70,10 +83,12 @@ class GroupShard:
     def activate(self, image: MetadataImage) -> None:
         self._context.image = image
         self._classic.activate()
+        self._consumer.activate(image)
         self._removal.schedule_expiration()
 
     def image_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._context.image = image
+        self._consumer.image_changed(delta, image)
         if delta.topics_deleted:
             self._removal.topics_deleted(delta.topics_deleted)
 
@@ -85,6 +100,10 @@ class GroupShard:
         group = self.registry.find(request.group_id)
         if group is None or isinstance(group, ClassicGroup):
             return self._classic.join(requester, request)
+        if isinstance(group, ConsumerGroup):
+            if group.is_empty:
+                return self._classic.join(requester, request, first=group.tombstones())
+            return self._consumer.classic.join(requester, request, group)
         return Decision([], refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
 
     def sync_group(
@@ -93,6 +112,8 @@ class GroupShard:
         group = self.registry.find(request.group_id)
         if isinstance(group, ClassicGroup):
             return self._classic.sync(request, group)
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            return self._consumer.classic.sync(request, group)
         return Decision([], refused_sync(ErrorCode.UNKNOWN_MEMBER_ID))
 
     def heartbeat(
@@ -101,6 +122,8 @@ class GroupShard:
         group = self.registry.find(request.group_id)
         if isinstance(group, ClassicGroup):
             return self._classic.heartbeat(request, group)
+        if isinstance(group, ConsumerGroup):
+            return self._consumer.classic.heartbeat(request, group)
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {request.group_id} not found.")
 
     def leave_group(
@@ -109,7 +132,22 @@ class GroupShard:
         group = self.registry.find(request.group_id)
         if isinstance(group, ClassicGroup):
             return self._classic.leave(request, group)
+        if isinstance(group, ConsumerGroup):
+            return self._consumer.classic.leave(request, group)
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {request.group_id} not found.")
+
+    # The consumer protocol.
+
+    def consumer_group_heartbeat(
+        self, requester: Requester, request: ConsumerGroupHeartbeatRequest
+    ) -> Decision[Entry, ConsumerGroupHeartbeatResponse]:
+        return self._consumer.heartbeat(requester, request)
+
+    def describe_consumer_groups(self, group_ids: Sequence[str]) -> list[DescribedConsumerGroup]:
+        return self._consumer.describe(group_ids)
+
+    def regexes_resolved(self, group_id: str, resolved: Mapping[str, ResolvedRegex]) -> Decision[Entry, None]:
+        return self._consumer.regexes_resolved(group_id, resolved)
 
     # Offsets.
 

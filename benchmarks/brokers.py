@@ -58,6 +58,9 @@ class Software:
 def moldau() -> Software:
     run = "import sys; from moldau.cli.{} import {} as main; sys.exit(main())"
     storage, server = run.format("storage", "main"), run.format("server", "start_main")
+    # Compiled once, as when a package is installed.
+    modules = "import moldau.cli.storage, moldau.cli.server, moldau.server.run, moldau.server.format, uvloop"
+    subprocess.run([sys.executable, "-c", modules], env=_environment(), check=True)
     return Software("moldau", (sys.executable, "-c", storage), (sys.executable, "-c", server))
 
 

@@ -48,10 +48,10 @@ _ONE_BY_ONE = ("linger.ms=0", "batch.num.messages=1")
 _EAGER_SHOWN = (RECORDS, REQUESTS, CPU)
 
 PRODUCE = (
-    Produce("produce 100 B, acks=1", 100, 3_000_000, consumed="consume 100 B"),
-    Produce("produce 100 B, acks=all", 100, 2_000_000, acks="all"),
-    Produce("produce 1 KiB, acks=1", 1024, 600_000, consumed="consume 1 KiB"),
-    Produce("produce 1 KiB, acks=all", 1024, 500_000, acks="all"),
+    Produce("produce 100 B, acks=1", 100, 6_000_000, consumed="consume 100 B"),
+    Produce("produce 100 B, acks=all", 100, 6_000_000, acks="all"),
+    Produce("produce 1 KiB, acks=1", 1024, 1_200_000, consumed="consume 1 KiB"),
+    Produce("produce 1 KiB, acks=all", 1024, 1_200_000, acks="all"),
     Produce("produce 100 B, 20 connections", 100, 2_000_000, connections=20),
     Produce("produce 1 KiB, 20 connections", 1024, 400_000, connections=20),
     Produce("produce 100 B, linger.ms=0", 100, 1_000_000, settings=_EAGER, shown=_EAGER_SHOWN),
@@ -120,7 +120,7 @@ class Round:
             self.figures[latency_name(quantile)] = outcome[key]
 
     def _java(self, broker: Broker, java: JavaClient) -> None:
-        for size, name, count in ((100, "100 B", 1_000_000), (1024, "1 KiB", 250_000)):
+        for size, name, count in ((100, "100 B", 800_000), (1024, "1 KiB", 150_000)):
             topic, records = _topic(broker, f"java {name}"), self._scaled(count)
             produce = partial(java.produce, broker.bootstrap, topic, records, size, "all")
             consume = partial(java.consume, broker.bootstrap, topic, records)

@@ -84,7 +84,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        return max((each.rebalance_timeout_ms for each in self.members.values()), default=0)
+        return max((0, *(each.rebalance_timeout_ms for each in self.members.values())))
 
     @property
     def uses_consumer_protocol(self) -> bool:

@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
+#: Members may ask for rebalances that take no time; a group that cannot go on still waits this long.
+_AGAIN_MS = 100
+
 
 class ClassicRebalances:
     def __init__(self, context: GroupContext, registry: GroupRegistry) -> None:
@@ -72,11 +75,10 @@ class ClassicRebalances:
         group.pending_sync.clear()
         self._context.timers.cancel(sync_key(group.group_id))
 
-    def _wait_for_joins(self, group: ClassicGroup) -> None:
+    def _wait_for_joins(self, group: ClassicGroup, at_least_ms: int = 0) -> None:
         group_id = group.group_id
-        self._context.timers.schedule(
-            join_key(group_id), group.rebalance_timeout_ms, lambda: self._joins_due(group_id)
-        )
+        delay_ms = max(group.rebalance_timeout_ms, at_least_ms)
+        self._context.timers.schedule(join_key(group_id), delay_ms, lambda: self._joins_due(group_id))
 
     def _wait_for_more(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
         group_id = group.group_id
@@ -125,7 +127,7 @@ class ClassicRebalances:
         """Begin the next generation with the members there are; at least one is left."""
         if not self._elect(group):
             log.error("group %s cannot rebalance because no member has joined", group.group_id)
-            self._wait_for_joins(group)
+            self._wait_for_joins(group, _AGAIN_MS)
             return
         self._context.timers.cancel(join_key(group.group_id))
         group.next_generation(self._context.clock.time_ms())

@@ -54,26 +54,28 @@ class SharedFolder:
 
     def start(self, broker: str) -> str:
         """The address of the broker, when it serves."""
+        self._output = self._apache.log_file if broker == APACHE else self.folder / "moldau.log"
+        self._said_before = self._output.stat().st_size if self._output.exists() else 0
         if broker == APACHE:
             self._apache.start()
         else:
             self._start_moldau()
         return self.bootstrap_servers
 
+    def said(self) -> str:
+        """What the broker that was started last has said since."""
+        return self._output.read_bytes()[self._said_before :].decode(errors="replace")
+
     def _start_moldau(self) -> None:
-        said = self.folder / "moldau.log"
-        before = said.stat().st_size if said.exists() else 0
-        with said.open("ab") as output:
+        with self._output.open("ab") as output:
             command = tool_command("kafka-server-start", str(self.file))
             self._moldau = process = subprocess.Popen(command, stdout=output, stderr=output)
-
-        def words() -> str:
-            return said.read_bytes()[before:].decode(errors="replace")
-
         eventually(
-            lambda: "is ready" in words() or process.poll() is not None, timeout=30, what="Moldau is ready"
+            lambda: "is ready" in self.said() or process.poll() is not None,
+            timeout=30,
+            what="Moldau is ready",
         )
-        assert process.poll() is None, words()
+        assert process.poll() is None, self.said()
 
     def stop(self) -> None:
         """As by SIGTERM."""
@@ -81,7 +83,7 @@ class SharedFolder:
             self._apache.stop()
             return
         self._moldau.terminate()
-        assert self._moldau.wait(30) == 0, (self.folder / "moldau.log").read_text()[-3000:]
+        assert self._moldau.wait(30) == 0, self.said()[-3000:]
         self._moldau = None
 
     def kill(self) -> None:

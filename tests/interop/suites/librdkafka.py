@@ -79,7 +79,8 @@ def _has_slow_parts(number: str) -> bool:
 
 
 def _command(test: str, bootstrap: str) -> Command:
-    configuration = CACHE / f"librdkafka-{bootstrap.partition(':')[2]}.conf"
+    configuration = CACHE / "librdkafka-conf" / f"{test}.conf"
+    configuration.parent.mkdir(exist_ok=True)
     configuration.write_text(f"bootstrap.servers={bootstrap}\ntest.topic.random=true\n")
     number = test.partition("_")[0]
     quick = [] if _has_slow_parts(number) else ["-Q"]

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from typing import NamedTuple
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR, DirectoryId, TopicId, TopicPartition
+from moldau.base.loop_slice import LoopSlice
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from moldau.replication.partition import Partition
@@ -25,6 +27,7 @@ from moldau.storage.log_manager import LogManager, NewLog
 
 log = logging.getLogger(__name__)
 
+ConfigOf = Callable[[str], LogConfig]
 PartitionKey = tuple[TopicId, int]
 _NOT_A_DIRECTORY = (UNASSIGNED_DIR, MIGRATING_DIR, LOST_DIR)
 _COMPLAIN_EVERY_SECONDS = 10.0
@@ -96,20 +99,24 @@ class ReplicaManager:
             for index in sorted(indexes)
             if self._node_id in image.topics.by_id[topic_id].partitions[index].replicas
         ]
-        await self._open(delta, image, changed)
+        # Working out a topic's settings costs more than opening one of its logs.
+        config_of = cache(partial(self._config_of, image))
+        await self._open(delta, config_of, changed)
+        turn = LoopSlice(self._clock)
         for topic, index in changed:
             self._partitions[topic.id, index].take_role(topic.partitions[index])
-        self._apply_configs(delta, image)
+            await turn.pause()
+        self._apply_configs(delta, config_of)
         return [placed for topic, index in changed if (placed := self._placed(topic, index)) is not None]
 
     async def _open(
-        self, delta: MetadataDelta, image: MetadataImage, changed: list[tuple[TopicImage, int]]
+        self, delta: MetadataDelta, config_of: ConfigOf, changed: list[tuple[TopicImage, int]]
     ) -> None:
         wanted: dict[TopicPartition, tuple[TopicId, NewLog]] = {}
         for topic, index in changed:
             if (topic.id, index) in self._partitions:
                 continue
-            config = self._config_of(image, topic.name)
+            config = config_of(topic.name)
             topic_partition = TopicPartition(topic.name, index)
             directory = self._directory(topic.partitions[index])
             known_before = delta.image.offset < 0 or delta.image.topics.partition(topic.id, index) is not None
@@ -179,7 +186,7 @@ class ReplicaManager:
         if gone:
             await self._logs.delete(*gone)
 
-    def _apply_configs(self, delta: MetadataDelta, image: MetadataImage) -> None:
+    def _apply_configs(self, delta: MetadataDelta, config_of: ConfigOf) -> None:
         changed = delta.topic_configs_changed()
         everything = delta.broker_configs_changed(self._node_id)
         if not changed and not everything:
@@ -187,7 +194,7 @@ class ReplicaManager:
         for partition in self._partitions.values():
             name = partition.topic_partition.topic
             if everything or name in changed:
-                self._logs.update_config(partition.topic_partition, self._config_of(image, name))
+                self._logs.update_config(partition.topic_partition, config_of(name))
 
     # Directories.
 

@@ -14,6 +14,7 @@ import logging
 import posixpath
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from moldau.base.clock import Clock
@@ -107,6 +108,8 @@ class LogLoader:
     async def load(self, directory: LogDirectory, config_of: ConfigOf) -> LoadedDirectory:
         """Open everything in a directory whose state has been read."""
         loaded = LoadedDirectory()
+        # Working out a topic's settings costs more than opening one of its logs.
+        config_of = cache(config_of)
         try:
             current, future = await self._pool.run(self._survey, directory, loaded)
         except OSError as error:

@@ -16,7 +16,6 @@ the loop it pauses now and then, so that thousands of logs do not hold up reques
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
@@ -25,6 +24,7 @@ from functools import partial
 from moldau.base.clock import Clock
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
+from moldau.base.loop_slice import LoopSlice
 from moldau.base.pool import Pool
 from moldau.storage.checkpoints import (
     LOG_START_OFFSET_CHECKPOINT,
@@ -35,9 +35,6 @@ from moldau.storage.cleaner_manager import LogCleaner
 from moldau.storage.disk import Disk, storage_failure
 from moldau.storage.log import Log
 from moldau.storage.log_directories import LogDirectories
-
-#: The longest stretch of work on the loop before others get their turn.
-_SLICE_SECONDS = 0.004
 
 _logger = logging.getLogger(__name__)
 
@@ -80,7 +77,7 @@ class LogUpkeep:
 
         A log under the cleaner's hands is left for the next time.
         """
-        now_ms, deleted, started = self._clock.time_ms(), 0, self._clock.monotonic()
+        now_ms, deleted, turn = self._clock.time_ms(), 0, LoopSlice(self._clock)
         for log in self._all_logs():
             if not self._is_current(log) or self._cleaner.is_busy(log.topic_partition):
                 continue
@@ -88,9 +85,7 @@ class LogUpkeep:
                 deleted += len(log.delete_old_segments(now_ms))
             except KafkaError as error:
                 self._on_failure(error)
-            if self._clock.monotonic() - started > _SLICE_SECONDS:
-                await asyncio.sleep(0)
-                started = self._clock.monotonic()
+            await turn.pause()
         return deleted
 
     async def write_recovery_points(self) -> None:

@@ -1,0 +1,29 @@
+"""Work in slices: others get their turn when a slice is over, and not before."""
+
+from __future__ import annotations
+
+import asyncio
+
+from moldau.base.clock import ManualClock
+from moldau.base.loop_slice import SLICE_SECONDS, LoopSlice
+
+
+def test_others_get_their_turn_when_a_slice_is_over() -> None:
+    clock = ManualClock()
+    happened: list[str] = []
+
+    async def work() -> None:
+        turn = LoopSlice(clock)
+        for number in range(4):
+            happened.append(f"piece {number}")
+            clock.advance(int(SLICE_SECONDS * 1000))
+            await turn.pause()
+
+    async def other() -> None:
+        happened.append("other")
+
+    async def both() -> None:
+        await asyncio.gather(work(), other())
+
+    asyncio.run(both())
+    assert happened == ["piece 0", "piece 1", "other", "piece 2", "piece 3"]

@@ -31,6 +31,7 @@ from moldau.server.coordinators.coordinators import Coordinators
 from moldau.server.dispatcher import ApiDispatcher
 from moldau.server.endpoints import advertised
 from moldau.server.fetch_sessions import FetchSessionCache
+from moldau.server.loop_lag import LoopLag
 from moldau.server.node_settings import NodeSettings
 from moldau.server.placements import Placements
 from moldau.server.producer_ids import ProducerIds
@@ -84,6 +85,7 @@ class Node:
         self._cleaner = cleaner
         self._on_fatal = on_fatal
         self._open_sockets = open_sockets
+        self.loop_lag = LoopLag(clock)
         self._scheduler = Scheduler()
         self._publisher = Publisher(self._apply, self._fatal)
         unstable = config["unstable.api.versions.enable"]
@@ -132,6 +134,7 @@ class Node:
         await self._publisher.caught_up()
         await self._join()
         self._schedule()
+        self.loop_lag.start()
         for listener in self._listeners:
             await listener.accept()
         self._started = True
@@ -311,6 +314,7 @@ class Node:
             await self.lifecycle.controlled_shutdown(_SHUTDOWN_SECONDS)
         for listener in self._listeners:
             await listener.close()
+        self.loop_lag.stop()
         await self._scheduler.close()
         await asyncio.gather(*self._background, return_exceptions=True)
         await self._publisher.close()

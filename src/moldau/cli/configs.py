@@ -198,7 +198,7 @@ def _known_names(admin: AdminClient, kind: str) -> list[str]:
 
 def _live_groups(admin: AdminClient) -> list[str]:
     try:
-        return admin.list_groups()
+        return [each.group_id for each in admin.list_groups()]
     except KafkaError as error:
         if error.code is ErrorCode.UNSUPPORTED_VERSION:
             return []

@@ -19,11 +19,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from moldau.base.errors import KafkaError
 from moldau.client.cluster import Cluster
 from moldau.client.configs import ConfigAdmin
+from moldau.client.groups import GroupAdmin
 from moldau.client.nodes import NodeAdmin
 from moldau.client.offsets import OffsetAdmin
 from moldau.client.quotas import QuotaAdmin
 from moldau.client.settings import ClientSettings, parse_addresses
 from moldau.client.topics import TopicAdmin
+from moldau.client.transactions import TransactionAdmin
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,7 +33,9 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class AsyncAdminClient(TopicAdmin, ConfigAdmin, QuotaAdmin, OffsetAdmin, NodeAdmin):
+class AsyncAdminClient(
+    TopicAdmin, ConfigAdmin, QuotaAdmin, OffsetAdmin, NodeAdmin, GroupAdmin, TransactionAdmin
+):
     """Connects when first used. Close it, or use it in an `async with`."""
 
     def __init__(self, where: str | ClientSettings) -> None:
@@ -112,6 +116,17 @@ class AdminClient:
     describe_log_dirs = _blocking(AsyncAdminClient.describe_log_dirs)
     node_versions = _blocking(AsyncAdminClient.node_versions)
     list_groups = _blocking(AsyncAdminClient.list_groups)
+    describe_groups = _blocking(AsyncAdminClient.describe_groups)
+    list_group_offsets = _blocking(AsyncAdminClient.list_group_offsets)
+    alter_group_offsets = _blocking(AsyncAdminClient.alter_group_offsets)
+    delete_group_offsets = _blocking(AsyncAdminClient.delete_group_offsets)
+    delete_groups = _blocking(AsyncAdminClient.delete_groups)
+    remove_members_from_group = _blocking(AsyncAdminClient.remove_members_from_group)
+    list_transactions = _blocking(AsyncAdminClient.list_transactions)
+    describe_transactions = _blocking(AsyncAdminClient.describe_transactions)
+    describe_producers = _blocking(AsyncAdminClient.describe_producers)
+    abort_transaction = _blocking(AsyncAdminClient.abort_transaction)
+    fence_producers = _blocking(AsyncAdminClient.fence_producers)
     unregister_broker = _blocking(AsyncAdminClient.unregister_broker)
 
 

@@ -13,7 +13,6 @@ from moldau.client.errors import check, error_of
 from moldau.network.client import VersionRange
 from moldau.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from moldau.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from moldau.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from moldau.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 BROKERS, CONTROLLERS = 1, 2
@@ -92,18 +91,6 @@ class NodeAdmin:
             except KafkaError as error:
                 results[node] = error
         return results
-
-    async def list_groups(self) -> list[str]:
-        """The ids of all groups, whatever their kind, from all brokers."""
-        await self.cluster.retry(self.cluster.refresh)
-        groups: set[str] = set()
-        for node in list(self.cluster.nodes):
-            answer: ListGroupsResponse = await self.cluster.retry(
-                lambda node=node: self.cluster.ask_node(node, ListGroupsRequest())  # type: ignore[misc]
-            )
-            check(answer.error_code)
-            groups.update(group.group_id for group in answer.groups)
-        return sorted(groups)
 
     async def unregister_broker(self, broker: int) -> None:
         async def attempt() -> None:

@@ -1,8 +1,9 @@
 """Runs the tests of a suite against one broker and compares with the committed list.
 
-Tests known to pass run one after the other. Those known not to pass run several at once and for a short time,
-only to see whether one passes by now: most of them would wait for something that is not there. `everything`
-gives them all the time they want. What a test said is in the cache, under `logs/`.
+Several tests run at once, because most of their time they wait. What was expected to pass and did not in that
+company is tried once more alone. Tests known not to pass get a short time only, to see whether one passes by
+now: most of them would wait for something that is not there. `everything` gives them all the time they want.
+What a test said is in the cache, under `logs/`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -25,9 +26,11 @@ from tests.interop import jars
 from tests.interop.suites import listing
 from tests.interop.suites.suite import CACHE, Outcome, Ran, Suite
 
+_AT_ONCE = 4
 #: For tests that are known not to pass.
 _HOPELESS_SECONDS = 12.0
-_HOPELESS_AT_ONCE = 6
+#: If more failed than this, it is not for the company they had.
+_SECOND_TRIES = 5
 _REASON_LENGTH = 90
 _TIMED_OUT = "no end within {:.0f} s"
 
@@ -114,26 +117,33 @@ def run(
     hopeful = [test for test in wanted if test not in hopeless]
     with Brokers(suite, broker) as brokers:
         addresses = {test: brokers.address(test) for test in wanted}
-        for group, at_once, patience in (
-            (hopeful, 1, limit or suite.timeout_seconds),
-            (hopeless, _HOPELESS_AT_ONCE, limit or _HOPELESS_SECONDS),
-        ):
-            for test, outcome, seconds in _results(suite, broker, group, addresses, at_once, patience):
-                report.found[test], report.seconds[test] = outcome, seconds
-                say(f"{outcome.result}  {seconds:5.1f} s  {test}  {outcome.reason}")
+        full = limit or suite.timeout_seconds
+        runs = ((hopeful, full), (hopeless, limit or _HOPELESS_SECONDS))
+        for group, patience in runs:
+            _run_into(report, group, addresses, _AT_ONCE, patience, say)
+        again = [test for test in hopeful if report.found[test].result == "fail"]
+        if len(again) <= _SECOND_TRIES:
+            _run_into(report, again, addresses, 1, full, say)
     return report
 
 
-def _results(
-    suite: Suite, broker: str, tests: list[str], addresses: Mapping[str, str], at_once: int, limit: float
-) -> Iterator[tuple[str, Outcome, float]]:
+def _run_into(
+    report: Report,
+    tests: list[str],
+    addresses: Mapping[str, str],
+    at_once: int,
+    limit: float,
+    say: Callable[[str], None],
+) -> None:
     def one(test: str) -> tuple[str, Outcome, float]:
         begun = time.monotonic()
-        outcome = _run_test(suite, broker, test, addresses[test], limit)
+        outcome = _run_test(report.suite, report.broker, test, addresses[test], limit)
         return test, outcome, time.monotonic() - begun
 
     with ThreadPoolExecutor(at_once) as pool:
-        yield from pool.map(one, tests)
+        for test, outcome, seconds in pool.map(one, tests):
+            report.found[test], report.seconds[test] = outcome, seconds
+            say(f"{outcome.result}  {seconds:5.1f} s  {test}  {outcome.reason}")
 
 
 def _run_test(suite: Suite, broker: str, test: str, address: str, limit: float) -> Outcome:

@@ -42,6 +42,10 @@ class ShiftedLoop(asyncio.SelectorEventLoop):
         """Whether nothing but the caller wants to run."""
         return not self._ready  # type: ignore[attr-defined]
 
+    @property
+    def pending_timers(self) -> int:
+        return sum(1 for timer in self._scheduled if not timer.cancelled())  # type: ignore[attr-defined]
+
 
 class Time:
     """The clock of a node in a `ShiftedLoop`."""

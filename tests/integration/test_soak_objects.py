@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
+from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from moldau.protocol.messages.fetch import FetchRequest
 from tests.harness.batches import batch
 from tests.harness.node import connected
 from tests.harness.passing_time import (
@@ -26,9 +29,6 @@ from tests.harness.passing_time import (
 from tests.harness.requests import FETCH_VERSION, fetch_request, produce_request
 from tests.harness.wire import request_frame
 from tests.integration.test_passing_days import configure, create
-
-from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from moldau.protocol.messages.fetch import FetchRequest
 
 
 def ours() -> Counter[str]:

@@ -87,11 +87,11 @@ def markdown(figures: dict[str, Compared], once: dict[str, Figures]) -> str:
     eager = [load for load in loads if load not in bulk]
     single = [name for name in figures if ": " not in name or name.startswith("end to end")]
     sections = [
-        ("## Throughput, and what it costs the broker", _loads(figures, bulk, RECORDS)),
-        ("## Many small requests (`linger.ms=0`)", _loads(figures, eager, REQUESTS)),
-        ("## Latency, start, memory", _plain(figures[name] for name in single)),
-        ("## Scale (measured once)", _plain(_once(once))),
-        ("## Aims", _aims(figures)),
+        ("### Throughput, and what it costs the broker", _loads(figures, bulk, RECORDS)),
+        ("### Many small requests (`linger.ms=0`)", _loads(figures, eager, REQUESTS)),
+        ("### Latency, start, memory", _plain(figures[name] for name in single)),
+        ("### Scale (measured once)", _plain(_once(once))),
+        ("### Aims", _aims(figures)),
     ]
     return "\n\n".join(f"{title}\n\n{table}" for title, table in sections if table)
 

@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import re2  # type: ignore[import-untyped]
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.metadata.image import MetadataImage
 
@@ -69,27 +67,37 @@ def check_regex(regex: str) -> None:
     """INVALID_REGULAR_EXPRESSION unless RE2 understands it."""
     try:
         _compile(regex)
-    except re2.error as error:
+    except _Invalid as error:
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_reason(error)}.",
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.",
         ) from error
 
 
 def _matching(group_id: str, regex: str, topics: Iterable[str]) -> frozenset[str]:
     try:
         pattern = _compile(regex)
-    except re2.error as error:
+    except _Invalid as error:
         log.error("group %s subscribes to %r, which is no regular expression: %s", group_id, regex, error)
         return frozenset()
     return frozenset(topic for topic in topics if pattern.fullmatch(topic))
 
 
+class _Invalid(ValueError):
+    """RE2 does not understand an expression; the message is the kind of mistake."""
+
+
 def _compile(regex: str) -> Any:
+    # Imported with the first expression: it takes 4 MB, and most nodes never see one.
+    import re2  # type: ignore[import-untyped]
+
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MAX_MEMORY
-    return re2.compile(regex, options)
+    try:
+        return re2.compile(regex, options)
+    except re2.error as error:
+        raise _Invalid(_reason(error)) from error
 
 
 def _reason(error: Exception) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import re2  # type: ignore[import-untyped]
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.transactions.state import BY_TITLE, Transaction
 
@@ -39,6 +37,9 @@ class TransactionFilter:
 
 
 def _compiled(pattern: str) -> Any:
+    # Imported with the first pattern: it takes 4 MB, and most nodes never see one.
+    import re2  # type: ignore[import-untyped]
+
     options = re2.Options()
     options.log_errors = False
     try:

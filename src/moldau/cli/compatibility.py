@@ -40,8 +40,8 @@ Each is run unchanged against a node that it knows only by its address.
 | franz-go | `make interop` |
 
 Producing (all codecs, idempotent by default), consuming by assignment and in groups of the classic protocol
-(eager, cooperative, static members), committed offsets, offsets by position and time, topics and
-configurations: all that a client does without transactions.
+(eager, cooperative, static members), committed offsets, transactions in both flows (`transaction.version` 0
+to 2) with group offsets inside, offsets by position and time, topics and configurations.
 """
 
 
@@ -55,7 +55,6 @@ NOT_SERVED = (
         "The newer group protocols (consumer, share, streams) are not there yet.",
         (68, 69, *range(76, 80), *range(83, 93)),
     ),
-    Reason("Transactions are not there yet; idempotent producing is.", (24, 25, 26, 27, 28, 65, 66)),
     Reason(
         "There is one node: replication, elections and the quorum's own traffic have no second party.",
         (52, 53, 54, 56, 59, 62, 63, 67, 70, 73, 80, 81, 82),
@@ -100,8 +99,9 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "Not there yet.",
         ),
         Difference(
-            "A producer with a transactional id gets UNSUPPORTED_VERSION; transactional batches are refused.",
-            "Transactions are not there yet, and must not seem to be.",
+            "The pattern of ListTransactions is RE2's, not Java's: look-around and back-references are "
+            "INVALID_REGULAR_EXPRESSION.",
+            "A pattern must not keep the node busy.",
         ),
     ),
     "Groups": (
@@ -145,8 +145,8 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "One request must not keep the node busy for minutes.",
         ),
         Difference(
-            "`kafka-storage format` leaves the features that are not served at level 0: group, share, "
-            "streams and transaction versions. Levels asked for with `--feature` are written as asked.",
+            "`kafka-storage format` leaves the features that are not served at level 0: group, share and "
+            "streams versions. Levels asked for with `--feature` are written as asked.",
             "Clients choose their protocols by these levels.",
         ),
         Difference(
@@ -283,8 +283,7 @@ def _served() -> Iterator[str]:
     yield _table(served_apis(BROKER).values())
     yield (
         "Produce is announced from version 0 on, as Apache Kafka does, because librdkafka compresses only\n"
-        "then; 0 to 2 are refused. FindCoordinator answers COORDINATOR_NOT_AVAILABLE for transactional ids,\n"
-        "because there are no transactions yet.\n"
+        "then; 0 to 2 are refused.\n"
     )
     yield "## APIs served on the controller's listener\n"
     yield _table(served_apis(CONTROLLER).values())

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from moldau.protocol.apis import APIS, Api
 from moldau.server.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_client_quotas,
     alter_configs,
     alter_partition_reassignments,
@@ -32,7 +34,9 @@ from moldau.server.handlers import (
     describe_producers,
     describe_quorum,
     describe_topic_partitions,
+    describe_transactions,
     elect_leaders,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -44,6 +48,7 @@ from moldau.server.handlers import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -51,8 +56,10 @@ from moldau.server.handlers import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
     unregister_broker,
     update_features,
+    write_txn_markers,
 )
 from moldau.server.roles import BROKER, CONTROLLER
 
@@ -109,6 +116,11 @@ _BROKER_HANDLERS: dict[int, Handler] = {
     21: delete_records.handle,
     22: init_producer_id.handle,
     23: offset_for_leader_epoch.handle,
+    24: add_partitions_to_txn.handle,
+    25: add_offsets_to_txn.handle,
+    26: end_txn.handle,
+    27: write_txn_markers.handle,
+    28: txn_offset_commit.handle,
     29: describe_acls.handle,
     30: create_acls.handle,
     31: delete_acls.handle,
@@ -130,6 +142,8 @@ _BROKER_HANDLERS: dict[int, Handler] = {
     60: describe_cluster.handle,
     61: describe_producers.handle,
     64: unregister_broker.handle,
+    65: describe_transactions.handle,
+    66: list_transactions.handle,
     74: list_config_resources.handle,
     75: describe_topic_partitions.handle,
 }

@@ -240,6 +240,14 @@ class Node:
             config["producer.id.expiration.check.interval.ms"],
             lambda: upkeep.expire_producers(self.config["producer.id.expiration.ms"]),
         )
+        every(
+            config["transaction.abort.timed.out.transaction.cleanup.interval.ms"],
+            self.coordinators.transactions.abort_timed_out,
+        )
+        every(
+            config["transaction.remove.expired.transaction.cleanup.interval.ms"],
+            self.coordinators.transactions.expire,
+        )
         every(1000, upkeep.remove_deleted_files)
         every(1000, self.logs.moves.advance)
         every(1000, lambda: self._placements.found_by(self.replicas.open_again()))

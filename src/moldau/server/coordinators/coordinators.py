@@ -14,6 +14,7 @@ from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTo
 from moldau.protocol.stored.coordinator import CONSUMER_OFFSETS
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.internal_topics import InternalTopics
+from moldau.server.coordinators.transactions import Transactions
 from moldau.statemachine.timers import Timers
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class Coordinators:
             pool=node.pool,
             codec=lambda: node.config.integer("offsets.topic.compression.codec"),
         )
-        self._all: list[Coordinator[Any]] = [self.groups]
+        self.transactions = Transactions(node)
+        self._all: list[Coordinator[Any]] = [self.groups, self.transactions]
         self.internal_topics = InternalTopics(lambda: node.config, self._create)
         #: The topics whose coordinators are served.
         self.topics = frozenset(each.topic for each in self._all)

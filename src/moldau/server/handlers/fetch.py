@@ -186,9 +186,7 @@ class _Fetch:
         self.size += found.size
         answer.records = found.parts
         if self.request.isolation_level == READ_COMMITTED:
-            aborted = (
-                log.aborted_transactions(asked.fetch_offset, log.last_stable_offset) if found.size else ()
-            )
+            aborted = log.aborted_transactions(asked.fetch_offset, found.next_offset) if found.size else ()
             answer.aborted_transactions = [
                 AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
                 for each in aborted
@@ -236,11 +234,13 @@ class _Fetch:
         """Until enough bytes arrived in the partitions at hand, or time is up."""
         arrived: asyncio.Future[None] = loop.create_future()
         missing = self.request.min_bytes - self.size
+        # The end of a transaction is a few bytes, and makes all of it readable.
+        any_counts = self.request.isolation_level == READ_COMMITTED
 
         def on_progress(size: int) -> None:
             nonlocal missing
             missing -= size
-            if (missing <= 0 or size == 0) and not arrived.done():
+            if (missing <= 0 or size == 0 or any_counts) and not arrived.done():
                 arrived.set_result(None)
 
         partitions = self._partitions

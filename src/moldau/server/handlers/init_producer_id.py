@@ -1,7 +1,7 @@
-"""InitProducerId (key 22), versions 0 to 5: an id for an idempotent producer.
+"""InitProducerId (key 22), versions 0 to 6: an id for an idempotent or a transactional producer.
 
 Ids come in blocks that the controller hands out and records, so none is ever given twice. With a
-transactional id the answer is UNSUPPORTED_VERSION until there is a transaction coordinator.
+transactional id the transaction coordinator decides which id and epoch its producer has from now on.
 """
 
 from __future__ import annotations
@@ -11,30 +11,54 @@ from typing import TYPE_CHECKING
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from moldau.server.context import RequestContext
+from moldau.server.transaction_requests import for_version
+from moldau.statemachine.coordinator_records import Producer
+from moldau.transactions.context import ProducerAnswer
+from moldau.transactions.init_producer_id import InitProducerId, check_request
+from moldau.transactions.settings import TransactionSettings
+from moldau.transactions.state import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
+_FENCED_SINCE = 4
 
 
 async def handle(
     node: Node, context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse:
-    half_known = (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH)
-    if request.transactional_id == "" or half_known:
-        return _refused(ErrorCode.INVALID_REQUEST)
-    if request.transactional_id is not None:
-        return _refused(ErrorCode.UNSUPPORTED_VERSION)
     try:
-        producer_id = await node.producer_ids.next()
+        answer = await _initialize(node, request)
     except KafkaError as error:
-        return _refused(error.code)
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
-
-
-def _refused(code: ErrorCode) -> InitProducerIdResponse:
+        answer = ProducerAnswer(error.code)
     return InitProducerIdResponse(
-        error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH
+        error_code=for_version(answer.error, context.api_version, _FENCED_SINCE),
+        producer_id=answer.producer_id,
+        producer_epoch=answer.producer_epoch,
     )
+
+
+async def _initialize(node: Node, request: InitProducerIdRequest) -> ProducerAnswer:
+    expected = _expected(request)
+    if request.transactional_id is None:
+        return ProducerAnswer(producer_id=await node.producer_ids.next(), producer_epoch=0)
+    asked = check_request(
+        InitProducerId(
+            request.transactional_id,
+            request.transaction_timeout_ms,
+            expected,
+            request.enable2_pc,
+            request.keep_prepared_txn,
+        ),
+        TransactionSettings.from_config(node.config),
+    )
+    return await node.coordinators.transactions.decide(
+        asked.transactional_id, lambda shard: shard.init_producer_id(asked)
+    )
+
+
+def _expected(request: InitProducerIdRequest) -> Producer | None:
+    no_id, no_epoch = request.producer_id == NO_PRODUCER_ID, request.producer_epoch == NO_PRODUCER_EPOCH
+    if no_id != no_epoch:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    return None if no_id else Producer(request.producer_id, request.producer_epoch)

@@ -6,8 +6,8 @@ replication (acks=all) or for a flush that `flush.messages` asks for. Batches th
 takes its next request only when they are appended, so the order holds.
 
 An error of one partition is that partition's; the others go on. A disk that fails under an append or a flush
-is reported, so that its directory goes offline. Transactional batches are refused until there is a
-coordinator.
+is reported, so that its directory goes offline. Before the first batch of a transaction is appended to a
+partition, its coordinator is asked (`produce_transactions`), and the connection waits for that too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ from moldau.protocol.records import BATCH_HEADER_SIZE, read_batch_header
 from moldau.replication.partition import Partition
 from moldau.server.context import RequestContext
 from moldau.server.current_leaders import CurrentLeaders
+from moldau.server.handlers.produce_transactions import Membership
 from moldau.storage.log import AppendInfo, Log
+from moldau.storage.verification import NOT_REQUIRED
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -51,6 +53,7 @@ _FOUND_BY_LOG = frozenset(
         ErrorCode.INVALID_TIMESTAMP,
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_TXN_STATE,
     }
 )
 
@@ -62,19 +65,18 @@ def handle(
     if request.acks not in (-1, 0, 1):
         return work.refuse_all(KafkaError(ErrorCode.INVALID_REQUIRED_ACKS))
     if work.is_transactional():
-        return work.refuse_all(_transactions_refused(request))
+        try:
+            work.membership = Membership(node, context.api_version, request, work.partition)
+        except KafkaError as error:
+            return work.refuse_all(error)
+        if not work.membership.begin():
+            return InOrder(work.join_and_append())
     if work.must_prepare():
         return InOrder(work.prepare_and_append())
     work.append_all()
     if work.flushes:
         return work.flushed_response()
     return work.finished()
-
-
-def _transactions_refused(request: ProduceRequest) -> KafkaError:
-    if request.transactional_id is None:
-        return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    return KafkaError(ErrorCode.INVALID_TXN_STATE, "Transactions are not supported yet.")
 
 
 class InOrder(Awaitable[ProduceResponse | None]):
@@ -92,7 +94,17 @@ class InOrder(Awaitable[ProduceResponse | None]):
 class _Produce:
     """One request on its way; the response is filled partition by partition."""
 
-    __slots__ = ("context", "errors", "flushes", "leaders", "node", "request", "response", "version")
+    __slots__ = (
+        "context",
+        "errors",
+        "flushes",
+        "leaders",
+        "membership",
+        "node",
+        "request",
+        "response",
+        "version",
+    )
 
     def __init__(self, node: Node, context: RequestContext, request: ProduceRequest) -> None:
         self.node = node
@@ -103,6 +115,8 @@ class _Produce:
         self.flushes: list[tuple[Log, PartitionProduceResponse]] = []
         self.leaders: CurrentLeaders | None = None
         self.errors = 0
+        #: Set when the request has batches of a transaction.
+        self.membership: Membership | None = None
 
     def is_transactional(self) -> bool:
         for topic in self.request.topic_data:
@@ -116,12 +130,18 @@ class _Produce:
         for topic in self.request.topic_data:
             for data in topic.partition_data:
                 try:
-                    log = self._partition(topic, data.index).log
+                    log = self.partition(topic, data.index).log
                 except KafkaError:
                     continue
                 if log is not None and data.records is not None and log.needs_offload(data.records):
                     return True
         return False
+
+    async def join_and_append(self) -> ProduceResponse | None:
+        """Once the coordinator knows that the transaction writes here."""
+        if self.membership is not None:
+            await self.membership.ask()
+        return await self.prepare_and_append()
 
     async def prepare_and_append(self) -> ProduceResponse | None:
         for topic in self.request.topic_data:
@@ -166,7 +186,7 @@ class _Produce:
         return self.finished()
 
     async def _prepare(self, topic: TopicProduceData, data: PartitionProduceData) -> bool:
-        log = self._partition(topic, data.index).usable_log()
+        log = self.partition(topic, data.index).usable_log()
         self._check_batch(data)
         if data.records is None or not log.needs_offload(data.records):
             return False
@@ -177,11 +197,12 @@ class _Produce:
         self, topic: TopicProduceData, data: PartitionProduceData, *, prepared: bool = False
     ) -> PartitionProduceResponse:
         try:
-            partition = self._partition(topic, data.index)
+            partition = self.partition(topic, data.index)
             self._check_batch(data)
+            guard = self.membership.guard(partition.topic_partition) if self.membership else NOT_REQUIRED
             if self.request.acks == ACKS_ALL:
                 partition.check_in_sync()
-            info = partition.append(data.records or b"", prepared=prepared)
+            info = partition.append(data.records or b"", prepared=prepared, guard=guard)
         except KafkaError as error:
             return self._error(data.index, error, topic)
         answer = _appended(data.index, info)
@@ -190,7 +211,7 @@ class _Produce:
             self.flushes.append((log, answer))
         return answer
 
-    def _partition(self, topic: TopicProduceData, index: int) -> Partition:
+    def partition(self, topic: TopicProduceData, index: int) -> Partition:
         if self.version >= 13:
             partition = self.node.replicas.by_id(topic.topic_id, index)
         else:
@@ -241,7 +262,7 @@ class _Produce:
 
     def _log_start_offset(self, topic: TopicProduceData, index: int) -> int:
         try:
-            return self._partition(topic, index).usable_log().log_start_offset
+            return self.partition(topic, index).usable_log().log_start_offset
         except KafkaError:
             return -1
 

@@ -1,0 +1,108 @@
+"""Brings the markers of ended transactions to their partitions, and tells the coordinator when all are there.
+
+Until a transaction is completed this goes on: a partition whose leader cannot take the marker now gets it
+later. It ends early only when this node no longer coordinates the transaction (whoever does begins again), or
+when a newer producer or coordinator has been to the partition. A partition that was deleted needs none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.server.coordinators.end_markers import write_end
+from moldau.statemachine.coordinator_records import EndTransaction
+from moldau.transactions.context import MarkersToWrite
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+log = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 0.1
+_REPLACED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+_GONE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
+
+
+class MarkerSender:
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def send(self, markers: MarkersToWrite) -> None:
+        task = asyncio.create_task(self._finish(markers))
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    async def close(self) -> None:
+        """What is not finished is taken up again by the next coordinator."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("the markers of a transaction were not written", exc_info=error)
+
+    async def _finish(self, markers: MarkersToWrite) -> None:
+        left = sorted(markers.partitions)
+        while left and self._coordinates(markers):
+            errors = await self._write(markers, left)
+            if any(code in _REPLACED for code in errors.values()):
+                log.info("%s ended elsewhere: %s", markers.transactional_id, errors)
+                return
+            left = [each for each, code in errors.items() if code is not ErrorCode.NONE]
+            if left:
+                log.info("the end of %s is written again: %s", markers.transactional_id, errors)
+                await asyncio.sleep(_RETRY_SECONDS)
+        await self._complete(markers)
+
+    async def _write(
+        self, markers: MarkersToWrite, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Through the leader of each partition."""
+        end = EndTransaction(
+            markers.producer, markers.committed, markers.coordinator_epoch, markers.transaction_version
+        )
+        here: list[TopicPartition] = []
+        elsewhere: dict[TopicPartition, ErrorCode] = {}
+        for each in partitions:
+            leader = self._leader(each)
+            if leader == self._node.id:
+                here.append(each)
+            elif leader is not None:
+                elsewhere[each] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return {**await write_end(self._node, end, here), **elsewhere}
+
+    def _leader(self, topic_partition: TopicPartition) -> int | None:
+        """None when there is no such partition any more."""
+        topic = self._node.image.topics.by_name.get(topic_partition.topic)
+        found = topic.partitions.get(topic_partition.partition) if topic is not None else None
+        return None if found is None else found.leader
+
+    def _coordinates(self, markers: MarkersToWrite) -> bool:
+        coordinator = self._node.coordinators.transactions
+        try:
+            return coordinator.leads(coordinator.partition_of(markers.transactional_id))
+        except KafkaError:
+            return False
+
+    async def _complete(self, markers: MarkersToWrite) -> None:
+        while True:
+            try:
+                await self._node.coordinators.transactions.write(
+                    markers.transactional_id, lambda shard: shard.complete(markers)
+                )
+                return
+            except KafkaError as error:
+                if error.code in _GONE:
+                    return
+                log.info("the end of %s is recorded later: %s", markers.transactional_id, error)
+            await asyncio.sleep(_RETRY_SECONDS)

@@ -1,0 +1,92 @@
+"""AddPartitionsToTxn (key 24), versions 0 to 5: partitions join a transaction.
+
+Up to 3 a producer of the classic flow asks, for one transaction. From 4 on brokers ask on behalf of
+producers, for several at once, and may only want to know whether partitions have joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode
+from moldau.base.ids import TopicPartition
+from moldau.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from moldau.server.context import RequestContext
+from moldau.server.transaction_requests import (
+    EPOCH_PER_TRANSACTION,
+    PartitionErrors,
+    add_partitions,
+    for_version,
+)
+from moldau.statemachine.coordinator_records import Producer
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+#: The version since which brokers ask, for several transactions.
+_BATCHED_SINCE = 4
+_FENCED_SINCE = 2
+
+
+async def handle(
+    node: Node, context: RequestContext, request: AddPartitionsToTxnRequest
+) -> AddPartitionsToTxnResponse:
+    version = context.api_version
+    if version >= _BATCHED_SINCE:
+        results = [await _add(node, each, EPOCH_PER_TRANSACTION, version) for each in request.transactions]
+        return AddPartitionsToTxnResponse(results_by_transaction=results)
+    asked = AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+    result = await _add(node, asked, 0, version)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=result.topic_results)
+
+
+async def _add(
+    node: Node, asked: AddPartitionsToTxnTransaction, client_version: int, version: int
+) -> AddPartitionsToTxnResult:
+    errors = await add_partitions(
+        node,
+        asked.transactional_id,
+        Producer(asked.producer_id, asked.producer_epoch),
+        (TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions),
+        client_version,
+        verify_only=asked.verify_only,
+    )
+    return AddPartitionsToTxnResult(
+        transactional_id=asked.transactional_id, topic_results=_results(asked.topics, errors, version)
+    )
+
+
+def _results(
+    topics: Iterable[AddPartitionsToTxnTopic], errors: PartitionErrors, version: int
+) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=index,
+                    partition_error_code=_code(errors[TopicPartition(topic.name, index)], version),
+                )
+                for index in dict.fromkeys(topic.partitions)
+            ],
+        )
+        for topic in topics
+    ]
+
+
+def _code(code: ErrorCode, version: int) -> ErrorCode:
+    return for_version(code, version, _FENCED_SINCE)

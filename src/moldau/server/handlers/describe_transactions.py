@@ -1,0 +1,52 @@
+"""DescribeTransactions (key 65), version 0: what the coordinator knows of transactional ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+from moldau.server.context import RequestContext
+from moldau.transactions.state import Transaction
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+async def handle(
+    node: Node, context: RequestContext, request: DescribeTransactionsRequest
+) -> DescribeTransactionsResponse:
+    states = [await _describe(node, each) for each in request.transactional_ids]
+    return DescribeTransactionsResponse(transaction_states=states)
+
+
+async def _describe(node: Node, transactional_id: str) -> TransactionState:
+    try:
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        found = await node.coordinators.transactions.read(
+            transactional_id, lambda shard: shard.describe(transactional_id)
+        )
+    except KafkaError as error:
+        return TransactionState(transactional_id=transactional_id, error_code=error.code)
+    return TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=found.status.title,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.started_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        topics=_topics(found),
+    )
+
+
+def _topics(transaction: Transaction) -> list[TopicData]:
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(transaction.partitions):
+        topics.setdefault(topic, []).append(index)
+    return [TopicData(topic=name, partitions=indexes) for name, indexes in topics.items()]

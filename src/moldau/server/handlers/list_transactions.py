@@ -1,0 +1,44 @@
+"""ListTransactions (key 66), versions 0 to 2: the transactions this node coordinates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import KafkaError
+from moldau.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+from moldau.server.context import RequestContext
+from moldau.transactions.listing import TransactionFilter
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+async def handle(
+    node: Node, context: RequestContext, request: ListTransactionsRequest
+) -> ListTransactionsResponse:
+    try:
+        wanted = TransactionFilter(
+            request.state_filters,
+            request.producer_id_filters,
+            request.duration_filter,
+            request.transactional_id_pattern,
+        )
+        found = await node.coordinators.transactions.read_all(lambda shard: shard.list(wanted))
+    except KafkaError as error:
+        return ListTransactionsResponse(error_code=error.code)
+    return ListTransactionsResponse(
+        unknown_state_filters=wanted.unknown_states,
+        transaction_states=[
+            TransactionState(
+                transactional_id=each.transactional_id,
+                producer_id=each.producer_id,
+                transaction_state=each.status.title,
+            )
+            for transactions in found
+            for each in transactions
+        ],
+    )

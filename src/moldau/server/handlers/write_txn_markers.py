@@ -1,0 +1,61 @@
+"""WriteTxnMarkers (key 27), versions 1 and 2: a transaction coordinator, or an operator, ends transactions.
+
+Version 2 tells by which `transaction.version` the marker's epoch is to be checked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode
+from moldau.base.ids import TopicPartition
+from moldau.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from moldau.server.context import RequestContext
+from moldau.server.coordinators.end_markers import write_end
+from moldau.statemachine.coordinator_records import EndTransaction, Producer
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+async def handle(
+    node: Node, context: RequestContext, request: WriteTxnMarkersRequest
+) -> WriteTxnMarkersResponse:
+    """One result for each producer, whatever the number of its markers."""
+    results: dict[int, dict[TopicPartition, ErrorCode]] = {}
+    for marker in request.markers:
+        results.setdefault(marker.producer_id, {}).update(await _write(node, marker))
+    return WriteTxnMarkersResponse(markers=[_result(*each) for each in results.items()])
+
+
+async def _write(node: Node, marker: WritableTxnMarker) -> dict[TopicPartition, ErrorCode]:
+    end = EndTransaction(
+        Producer(marker.producer_id, marker.producer_epoch),
+        marker.transaction_result,
+        marker.coordinator_epoch,
+        marker.transaction_version,
+    )
+    partitions = [
+        TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes
+    ]
+    return await write_end(node, end, partitions)
+
+
+def _result(producer_id: int, errors: dict[TopicPartition, ErrorCode]) -> WritableTxnMarkerResult:
+    topics: dict[str, list[WritableTxnMarkerPartitionResult]] = {}
+    for (topic, index), code in errors.items():
+        result = WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)
+        topics.setdefault(topic, []).append(result)
+    return WritableTxnMarkerResult(
+        producer_id=producer_id,
+        topics=[
+            WritableTxnMarkerTopicResult(name=name, partitions=results) for name, results in topics.items()
+        ],
+    )

@@ -1,0 +1,168 @@
+"""Whatever happens, `read_committed` shows all of a transaction or nothing of it, in the order sent.
+
+Producers send, commit, abort, are replaced and run out of time; coordinators and partitions crash, markers
+are late. The model knows which ends were granted: those transactions must be seen, all others must not.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import settings
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from hypothesis.strategies import booleans, integers, sampled_from
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.statemachine.coordinator_records import Producer
+from moldau.transactions.end_txn import EndTxn
+from moldau.transactions.init_producer_id import InitProducerId
+from tests.harness.transaction_world import TransactionWorld
+
+PARTITIONS = [TopicPartition("orders", index) for index in range(3)]
+IDS = ("a", "b")
+#: What a producer may be told at any time; it then gives its transaction up.
+EXPECTED = {
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.TRANSACTION_ABORTABLE,
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+}
+
+
+class Sender:
+    def __init__(self, transactional_id: str, producer: Producer) -> None:
+        self.transactional_id = transactional_id
+        self.producer = producer
+        self.sent: list[tuple[TopicPartition, bytes]] = []
+        self.sequences: dict[TopicPartition, int] = {}
+
+
+class Atomicity(RuleBasedStateMachine):
+    senders = Bundle("senders")
+    level = 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory()
+        self.world = TransactionWorld(Path(self._folder.name), self.level)
+        self.committed: dict[TopicPartition, list[bytes]] = {each: [] for each in PARTITIONS}
+        self.count = 0
+
+    def teardown(self) -> None:
+        self._folder.cleanup()
+
+    @rule(target=senders, transactional_id=sampled_from(IDS))
+    def begin(self, transactional_id: str) -> Sender:
+        request = InitProducerId(transactional_id, 10_000)
+        for _ in range(3):
+            answer = self._try(lambda: self.world.decide(lambda shard: shard.init_producer_id(request)))
+            if answer is not None and answer.error is ErrorCode.NONE:
+                return Sender(transactional_id, Producer(answer.producer_id, answer.producer_epoch))
+            self.world.holds = False
+            self.world.deliver()
+        raise AssertionError(f"{transactional_id} cannot begin: {answer}")
+
+    @rule(sender=senders, partition=sampled_from(PARTITIONS))
+    def send(self, sender: Sender, partition: TopicPartition) -> None:
+        self.count += 1
+        value, sequence = b"%d" % self.count, sender.sequences.get(partition, 0)
+        if self.level < 2:
+            self._try(lambda: self.world.decide(lambda shard: shard.add_partitions(
+                sender.transactional_id, sender.producer, frozenset({partition}), 0)))  # fmt: skip
+
+        def write() -> bool:
+            self.world.send(
+                sender.transactional_id, sender.producer, partition, sequence, value, implicit=self.level >= 2
+            )
+            return True
+
+        if self._try(write):
+            sender.sequences[partition] = sequence + 1
+            sender.sent.append((partition, value))
+
+    @rule(sender=senders, committed=booleans())
+    def end(self, sender: Sender, committed: bool) -> None:
+        request = EndTxn(sender.transactional_id, sender.producer, committed, 2 if self.level >= 2 else 0)
+        answer = self._try(lambda: self.world.decide(lambda shard: shard.end_transaction(request)))
+        if answer is None:
+            return
+        if committed:
+            for partition, value in sender.sent:
+                self.committed[partition].append(value)
+        sender.sent = []
+        if self.level >= 2:
+            sender.producer = Producer(answer.producer_id, answer.producer_epoch)
+            sender.sequences = {}
+
+    @rule(sender=consumes(senders))
+    def vanish(self, sender: Sender) -> None:
+        """A producer that is never heard of again."""
+
+    @rule()
+    def hold_markers(self) -> None:
+        self.world.holds = True
+
+    @rule()
+    def deliver_markers(self) -> None:
+        self.world.holds = False
+        self.world.deliver()
+
+    @rule(partition=sampled_from(PARTITIONS))
+    def deliver_some(self, partition: TopicPartition) -> None:
+        for markers in self.world.held:
+            if partition in markers.partitions:
+                self.world.write_markers(markers, [partition])
+
+    @rule()
+    def crash_of_the_coordinator(self) -> None:
+        self.world.take_over()
+
+    @rule()
+    def crash_of_the_partitions(self) -> None:
+        self.world.restart_partitions()
+
+    @rule(milliseconds=integers(1, 12_000))
+    def time_passes(self, milliseconds: int) -> None:
+        self.world.pass_time(milliseconds)
+
+    @invariant()
+    def only_what_was_committed_is_seen(self) -> None:
+        """In order, and nothing else; what is decided may still be on its way."""
+        for partition in PARTITIONS:
+            seen = self.world.committed(partition)
+            granted = self.committed[partition]
+            assert [value for value in granted if value in seen] == sorted(seen, key=int)
+            assert seen == sorted(seen, key=int)
+
+    @rule()
+    def in_the_end_all_of_it_is(self) -> None:
+        self.deliver_markers()
+        self.world.pass_time(10_001)
+        for partition in PARTITIONS:
+            log = self.world.log(partition)
+            assert log.last_stable_offset == log.log_end_offset
+            assert self.world.committed(partition) == sorted(self.committed[partition], key=int)
+
+    def _try(self, work: Any) -> Any:
+        try:
+            return work()
+        except KafkaError as error:
+            assert error.code in EXPECTED, error
+            return None
+
+
+class ClassicAtomicity(Atomicity):
+    level = 1
+
+
+TestAtomicity = Atomicity.TestCase
+TestClassicAtomicity = ClassicAtomicity.TestCase
+TestAtomicity.settings = TestClassicAtomicity.settings = settings(
+    max_examples=60, stateful_step_count=40, deadline=None
+)

@@ -6,17 +6,14 @@ producers, for several at once, and may only want to know whether partitions hav
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from moldau.base.errors import ErrorCode
 from moldau.base.ids import TopicPartition
 from moldau.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
-    AddPartitionsToTxnTopic,
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
@@ -66,27 +63,17 @@ async def _add(
         verify_only=asked.verify_only,
     )
     return AddPartitionsToTxnResult(
-        transactional_id=asked.transactional_id, topic_results=_results(asked.topics, errors, version)
+        transactional_id=asked.transactional_id, topic_results=_results(errors, version)
     )
 
 
-def _results(
-    topics: Iterable[AddPartitionsToTxnTopic], errors: PartitionErrors, version: int
-) -> list[AddPartitionsToTxnTopicResult]:
+def _results(errors: PartitionErrors, version: int) -> list[AddPartitionsToTxnTopicResult]:
+    topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
+    for topic, index in sorted(errors):
+        code = for_version(errors[TopicPartition(topic, index)], version, _FENCED_SINCE)
+        result = AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+        topics.setdefault(topic, []).append(result)
     return [
-        AddPartitionsToTxnTopicResult(
-            name=topic.name,
-            results_by_partition=[
-                AddPartitionsToTxnPartitionResult(
-                    partition_index=index,
-                    partition_error_code=_code(errors[TopicPartition(topic.name, index)], version),
-                )
-                for index in dict.fromkeys(topic.partitions)
-            ],
-        )
-        for topic in topics
+        AddPartitionsToTxnTopicResult(name=name, results_by_partition=results)
+        for name, results in topics.items()
     ]
-
-
-def _code(code: ErrorCode, version: int) -> ErrorCode:
-    return for_version(code, version, _FENCED_SINCE)

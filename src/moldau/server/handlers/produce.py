@@ -34,7 +34,7 @@ from moldau.protocol.records import BATCH_HEADER_SIZE, read_batch_header
 from moldau.replication.partition import Partition
 from moldau.server.context import RequestContext
 from moldau.server.current_leaders import CurrentLeaders
-from moldau.server.handlers.produce_transactions import Membership
+from moldau.server.handlers.produce_transactions import Membership, NotInTransaction
 from moldau.storage.log import AppendInfo, Log
 from moldau.storage.verification import NOT_REQUIRED
 
@@ -248,7 +248,8 @@ class _Produce:
         ]
         if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self.version >= LEADERS_SINCE:
             self._tell_leader(answer, topic)
-        if answer.record_errors or error.code in _FOUND_BY_LOG:
+        found_by_log = error.code in _FOUND_BY_LOG and not isinstance(error, NotInTransaction)
+        if answer.record_errors or found_by_log:
             answer.log_start_offset = self._log_start_offset(topic, index)
         return answer
 

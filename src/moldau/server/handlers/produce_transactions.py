@@ -38,6 +38,11 @@ _NOT_READY = frozenset(
     }
 )
 
+
+class NotInTransaction(KafkaError):
+    """Refused by the coordinator, before the log was asked."""
+
+
 Find = Callable[[TopicProduceData, int], Partition]
 
 
@@ -87,13 +92,13 @@ class Membership:
     def _refusal(self, code: ErrorCode) -> KafkaError:
         busy = code is ErrorCode.CONCURRENT_TRANSACTIONS and not self._flow.adds_partitions
         if code in _NOT_READY or busy:
-            return KafkaError(
+            return NotInTransaction(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"whether the partition belongs to the transaction could not be found out: {code.name}",
             )
         if code is ErrorCode.INVALID_TXN_STATE:
-            return KafkaError(code, "the partition was not added to the transaction")
-        return KafkaError(code)
+            return NotInTransaction(code, "the partition was not added to the transaction")
+        return NotInTransaction(code)
 
 
 def _transactional_batches(

@@ -40,8 +40,10 @@ Each is run unchanged against a node that it knows only by its address.
 | franz-go | `make interop` |
 
 Producing (all codecs, idempotent by default), consuming by assignment and in groups of the classic protocol
-(eager, cooperative, static members), committed offsets, transactions in both flows (`transaction.version` 0
-to 2) with group offsets inside, offsets by position and time, topics and configurations.
+(eager, cooperative, static members) and of the consumer protocol (both assignors, regular expressions, moving
+from one protocol to the other and back), committed offsets, transactions in both flows
+(`transaction.version` 0 to 2) with group offsets inside, offsets by position and time, topics and
+configurations.
 """
 
 
@@ -52,8 +54,8 @@ class Reason(NamedTuple):
 
 NOT_SERVED = (
     Reason(
-        "The newer group protocols (consumer, share, streams) are not there yet.",
-        (68, 69, *range(76, 80), *range(83, 93)),
+        "Groups of the share and the streams protocol are not there yet.",
+        (*range(76, 80), *range(83, 93)),
     ),
     Reason(
         "There is one node: replication, elections and the quorum's own traffic have no second party.",

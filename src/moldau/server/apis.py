@@ -18,6 +18,8 @@ from moldau.server.handlers import (
     alter_partition_reassignments,
     alter_replica_log_dirs,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_acls,
     create_partitions,
     create_topics,
@@ -144,6 +146,8 @@ _BROKER_HANDLERS: dict[int, Handler] = {
     64: unregister_broker.handle,
     65: describe_transactions.handle,
     66: list_transactions.handle,
+    68: consumer_group_heartbeat.handle,
+    69: consumer_group_describe.handle,
     74: list_config_resources.handle,
     75: describe_topic_partitions.handle,
 }

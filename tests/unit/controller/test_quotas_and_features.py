@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from moldau.base.errors import ErrorCode
+from moldau.metadata.features import supported_features
 from moldau.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     EntityData,
@@ -197,7 +198,7 @@ class TestFeatures:
             ),
             ("metadata.version", 29, UNSAFE, "Unsafe metadata downgrade is not supported in this version."),
             ("metadata.version", 31, UPGRADE, "Local controller 1 only supports versions 7-30"),
-            ("group.version", 1, UPGRADE, "Local controller 1 does not support this feature."),
+            ("share.version", 1, UPGRADE, "Local controller 1 does not support this feature."),
             ("nonsense", 1, UPGRADE, "Local controller 1 does not support this feature."),
             ("eligible.leader.replicas.version", -1, UPGRADE, "A feature version cannot be less than 0."),
             ("eligible.leader.replicas.version", 0, 7, "does not support the given upgrade type."),
@@ -223,20 +224,22 @@ class TestFeatures:
         assert cluster.run(cluster.controller.update_features(request, 0)).error_code == ErrorCode.NONE
 
     def test_levels_found_in_a_folder_can_be_lowered(self) -> None:
-        cluster = Cluster(levels={"group.version": 1})
-        assert update(cluster, "group.version", 1).error_code == ErrorCode.NONE
-        assert update(cluster, "group.version", 0, SAFE).error_code == ErrorCode.NONE
-        assert "group.version" not in cluster.controller.image.features.levels
+        cluster = Cluster(levels={"share.version": 1})
+        assert update(cluster, "share.version", 1).error_code == ErrorCode.NONE
+        assert update(cluster, "share.version", 0, SAFE).error_code == ErrorCode.NONE
+        assert "share.version" not in cluster.controller.image.features.levels
 
     def test_brokers_are_asked_too(self) -> None:
         cluster = Cluster(levels={"metadata.version": 28})
         from moldau.protocol.messages.broker_registration import Feature
 
         features = [
-            Feature(name="metadata.version", min_supported_version=7, max_supported_version=29),
             Feature(
-                name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1
-            ),
+                name=name,
+                min_supported_version=levels.min,
+                max_supported_version=29 if name == "metadata.version" else levels.max,
+            )
+            for name, levels in supported_features({}).items()
         ]
         cluster.register(2, features=features)
         message = update(cluster, "metadata.version", 30).error_message or ""

@@ -7,6 +7,7 @@ from moldau.metadata.features import (
     ELR_VERSION,
     GROUP_VERSION,
     METADATA_VERSION,
+    SHARE_VERSION,
     VersionRange,
     default_levels,
     metadata_version_name,
@@ -56,7 +57,8 @@ def test_format_writes_only_what_is_served() -> None:
     levels = default_levels()
     assert levels[METADATA_VERSION] == 30
     assert levels[ELR_VERSION] == 1
-    assert levels[GROUP_VERSION] == 0
+    assert levels[GROUP_VERSION] == 1
+    assert levels[SHARE_VERSION] == 0
     assert features.KRAFT_VERSION not in levels
 
 
@@ -65,8 +67,8 @@ def test_format_with_an_older_release_leaves_later_features_off() -> None:
 
 
 def test_levels_found_in_a_folder_are_announced() -> None:
-    assert GROUP_VERSION not in supported_features({})
-    assert supported_features({GROUP_VERSION: 1})[GROUP_VERSION] == VersionRange(0, 1)
+    assert SHARE_VERSION not in supported_features({})
+    assert supported_features({SHARE_VERSION: 1})[SHARE_VERSION] == VersionRange(0, 1)
     assert supported_features({})[METADATA_VERSION] == VersionRange(7, 30)
 
 

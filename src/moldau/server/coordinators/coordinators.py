@@ -12,6 +12,7 @@ from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from moldau.protocol.stored.coordinator import CONSUMER_OFFSETS
+from moldau.server.consumer_protocol import RegexResolution
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.internal_topics import InternalTopics
 from moldau.server.coordinators.transactions import Transactions
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 class Coordinators:
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._regexes = RegexResolution(node)
         self.groups: Coordinator[GroupShard] = Coordinator(
             CONSUMER_OFFSETS_TOPIC,
             CONSUMER_OFFSETS,
@@ -32,6 +34,7 @@ class Coordinators:
             clock=node.clock,
             pool=node.pool,
             codec=lambda: node.config.integer("offsets.topic.compression.codec"),
+            on_effect=self._regexes.take,
         )
         self.transactions = Transactions(node)
         self._all: list[Coordinator[Any]] = [self.groups, self.transactions]
@@ -51,6 +54,7 @@ class Coordinators:
             coordinator.apply(delta, image)
 
     async def close(self) -> None:
+        await self._regexes.close()
         for coordinator in self._all:
             await coordinator.close()
 

@@ -65,13 +65,21 @@ class ResolveRegexes:
 
 def check_regex(regex: str) -> None:
     """INVALID_REGULAR_EXPRESSION unless RE2 understands it."""
+    problem = regex_problem(regex)
+    if problem is not None:
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {problem}.",
+        )
+
+
+def regex_problem(regex: str) -> str | None:
+    """What is wrong with an expression; None if RE2 understands it."""
     try:
         _compile(regex)
     except _Invalid as error:
-        raise KafkaError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.",
-        ) from error
+        return str(error)
+    return None
 
 
 def _matching(group_id: str, regex: str, topics: Iterable[str]) -> frozenset[str]:

@@ -6,7 +6,7 @@
     add P PARTITION ...            P adds partitions itself (the classic flow)
     send P PARTITION VALUE         P writes; with level 2 whoever leads the partition adds it
     commit P, abort P              P adopts the epoch it is told
-    again commit P, again abort P  the same request once more: the answer was lost
+    again commit|abort|recover P   the same request once more: the answer was lost
     epoch P N                      makes N the epoch of P's id, as if it had begun that often
     hold, deliver                  markers wait, and are written
     partly PARTITION               of the markers that wait, only this partition's is written
@@ -41,6 +41,7 @@ class Client:
         self.transactional_id = transactional_id
         self.producer = Producer(-1, -1)
         self.last_end: EndTxn | None = None
+        self.recovered: Producer | None = None
         self.sequences: dict[TopicPartition, int] = {}
 
     def adopt(self, producer: Producer) -> None:
@@ -70,7 +71,9 @@ class TransactionCommands:
         return self._begin(name, client, int(timeout.partition("=")[2]), None)
 
     def _recover(self, name: str) -> list[str]:
-        return self._begin(name, self._clients[name], 60_000, self._clients[name].producer)
+        client = self._clients[name]
+        client.recovered = client.producer
+        return self._begin(name, client, 60_000, client.recovered)
 
     def _begin(self, name: str, client: Client, timeout_ms: int, expected: Producer | None) -> list[str]:
         request = check_request(
@@ -122,6 +125,8 @@ class TransactionCommands:
 
     def _again(self, word: str, name: str) -> list[str]:
         client = self._clients[name]
+        if word == "recover":
+            return self._begin(name, client, 60_000, client.recovered)
         request = client.last_end
         assert request is not None
         if word:

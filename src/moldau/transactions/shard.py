@@ -26,7 +26,7 @@ from moldau.transactions.end_txn import EndTxn
 from moldau.transactions.init_producer_id import InitProducerId
 from moldau.transactions.listing import TransactionFilter
 from moldau.transactions.records import from_record, to_record, tombstone
-from moldau.transactions.state import Transaction
+from moldau.transactions.state import KNOWN_STATUS, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -51,10 +51,12 @@ class TransactionShard:
             if not isinstance(entry, CoordinatorRecord) or not isinstance(entry.key, TransactionLogKey):
                 continue
             transactional_id = entry.key.transactional_id
-            if isinstance(entry.value, TransactionLogValue):
+            if not isinstance(entry.value, TransactionLogValue):
+                self._transactions.pop(transactional_id, None)
+            elif entry.value.transaction_status in KNOWN_STATUS:
                 self._transactions[transactional_id] = from_record(transactional_id, entry.value)
             else:
-                self._transactions.pop(transactional_id, None)
+                log.warning("%s has a state that nobody knows: %r", transactional_id, entry.value)
 
     def activate(self, image: MetadataImage) -> None:
         """What a former coordinator decided and did not finish is finished now."""

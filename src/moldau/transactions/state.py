@@ -40,6 +40,7 @@ class TransactionStatus(IntEnum):
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
+KNOWN_STATUS = frozenset(TransactionStatus)
 BY_TITLE = {status.title: status for status in TransactionStatus}
 _PREPARED = frozenset({TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT})
 

@@ -53,6 +53,7 @@ class MarkerSender:
 
     async def _finish(self, markers: MarkersToWrite) -> None:
         left = sorted(markers.partitions)
+        told = False
         while left and self._coordinates(markers):
             errors = await self._write(markers, left)
             if any(code in _REPLACED for code in errors.values()):
@@ -60,7 +61,11 @@ class MarkerSender:
                 return
             left = [each for each, code in errors.items() if code is not ErrorCode.NONE]
             if left:
-                log.info("the end of %s is written again: %s", markers.transactional_id, errors)
+                if not told:
+                    log.info(
+                        "the end of %s is tried until it is written: %s", markers.transactional_id, errors
+                    )
+                    told = True
                 await asyncio.sleep(_RETRY_SECONDS)
         await self._complete(markers)
 

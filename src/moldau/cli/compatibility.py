@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from moldau.cli import compatibility_suites
 from moldau.protocol.apis import APIS, Api
 from moldau.server.apis import ServedApi, served_apis
 from moldau.server.roles import BROKER, CONTROLLER
@@ -270,7 +271,8 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
 
 def document() -> str:
     """The whole page."""
-    parts = [_INTRODUCTION, *_served(), _CLIENTS, *_not_served(), *_differences()]
+    suites = compatibility_suites.section()
+    parts = [_INTRODUCTION, *_served(), _CLIENTS, *suites, *_not_served(), *_differences()]
     return "\n".join(parts)
 
 

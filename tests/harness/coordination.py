@@ -8,7 +8,7 @@ from typing import Any
 
 from moldau.base.broker_config import BrokerConfig
 from moldau.base.clock import ManualClock
-from moldau.base.errors import KafkaError
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.context import GroupContext
 from moldau.groups.settings import GroupSettings
 from moldau.groups.shard import GroupShard
@@ -29,6 +29,8 @@ class EntryLog:
     def __init__(self) -> None:
         self.batches: list[tuple[int, bytes]] = []
         self.end_offset = 0
+        #: Where what is committed ends.
+        self.committed_end = 0
         self.refusal: KafkaError | None = None
         self.now_ms = 0
 
@@ -38,6 +40,11 @@ class EntryLog:
         self.batches.append((self.end_offset, bytes(encode_entries(entries, self.now_ms))))
         self.end_offset += len(entries)
         return self.end_offset - 1
+
+    def truncate(self) -> None:
+        """Lose what is not committed, as a leader's log does when another becomes the leader."""
+        self.batches = [each for each in self.batches if each[0] < self.committed_end]
+        self.end_offset = self.committed_end
 
     def entries(self) -> list[tuple[int, Entry]]:
         found = []
@@ -114,10 +121,20 @@ class Coordination:
         return decision
 
     def commit(self) -> None:
+        self.log.committed_end = self.log.end_offset
         self.runtime.committed(self.log.end_offset - 1)
 
+    def lose_leadership(self) -> None:
+        """Whoever waits is told, what is not committed is lost, and another takes over."""
+        self.runtime.close(KafkaError(ErrorCode.NOT_COORDINATOR))
+        self.log.truncate()
+        self.load()
+
     def ask(self, decide: Callable[[GroupShard], Decision[Entry, Any]]) -> Promise[Any]:
-        """The answer as a promise, which may be kept already; an error raised is an error promised."""
+        """The answer as a promise, which may be kept already; an error raised is an error promised.
+
+        As on a node, an answer waits until everything it may have seen is committed.
+        """
         answer: Promise[Any] = Promise()
         try:
             decision = self.take(lambda: decide(self.shard))
@@ -126,7 +143,7 @@ class Coordination:
             return answer
         if isinstance(decision.response, Promise):
             return decision.response
-        answer.resolve(decision.response)
+        self.runtime.take(lambda: Decision([], None, replies=[(answer, decision.response)]))
         return answer
 
     def answer(self, decide: Callable[[GroupShard], Decision[Entry, Any]]) -> Any:

@@ -14,8 +14,8 @@ from moldau.statemachine.decision import Promise
 Replies = list[tuple[Promise[Any], Any]]
 
 
-def refused_join(code: ErrorCode, member_id: str = "", protocol: str | None = "") -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=protocol)
+def refused_join(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None)
 
 
 def joined(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> JoinGroupResponse:

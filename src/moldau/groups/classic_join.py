@@ -144,7 +144,7 @@ class ClassicJoins:
         try:
             group.check_member(member_id, request.group_instance_id)
         except KafkaError as error:
-            return Decision([], refused_join(error.code, member_id, None))
+            return Decision([], refused_join(error.code, member_id))
         if group.is_empty:
             return Decision([], refused_join(ErrorCode.UNKNOWN_MEMBER_ID, member_id))
         member = group.members[member_id]

@@ -1,7 +1,8 @@
 """Classic groups against a model: whatever clients do, and however the log fails, three things hold.
 
 No partition belongs to two members of one generation. No member is kept that has not been heard from for its
-session. What the group has committed is what was last committed with success.
+session. What the group has committed is what was last committed, and after a change of leaders what was last
+acknowledged. The log refuses, commits late, and loses what it had not committed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from tests.harness.coordination import Coordination
 
 PARTITIONS = 6
 CLIENTS = 4
-ACTIONS = ("join", "sync", "heartbeat", "leave", "commit", "restart", "wait", "wait", "refuse", "crash")
+ACTIONS = (
+    *("join", "join", "sync", "sync", "heartbeat", "leave", "commit", "restart", "wait"),
+    *("refuse", "hold_back", "let_go", "change_leaders"),
+)
 Step = tuple[str, int, int]
 STEPS = st.lists(
     st.tuples(st.sampled_from(ACTIONS), st.integers(0, CLIENTS - 1), st.integers(0, 9)), max_size=60
@@ -35,7 +39,9 @@ class Chaos:
             ClassicClient(self.coordination, f"c{number}", instance="static" if number == 0 else None)
             for number in range(CLIENTS)
         ]
+        #: What was committed, and what of it was acknowledged.
         self.offsets: dict[tuple[str, int], int] = {}
+        self.acknowledged: dict[tuple[str, int], int] = {}
         #: By generation, partition -> member id.
         self.owners: dict[int, dict[str, str]] = {}
         self.heard_ms: dict[str, int] = {}
@@ -57,11 +63,10 @@ class Chaos:
                 self.waiting.append((client, promise, then))
                 continue
             self.heard_ms[client.member_id] = self.coordination.clock.time_ms()
-            if promise.error is None and promise.value.error_code == ErrorCode.NONE:
+            if promise.error is None and not getattr(promise.value, "error_code", ErrorCode.NONE):
                 then(promise.value)
 
     def expect(self, client: ClassicClient, promise: Promise[Any], then: Callable[[Any], None]) -> None:
-        self.waiting = [each for each in self.waiting if each[0] is not client]
         self.heard_ms[client.member_id] = self.coordination.clock.time_ms()
         self.waiting.append((client, promise, then))
 
@@ -94,9 +99,12 @@ class Chaos:
 
     def commit(self, client: ClassicClient, amount: int) -> None:
         promise = client.commit("orders", amount % PARTITIONS, amount)
-        if promise.error is None:
-            self.offsets[("orders", amount % PARTITIONS)] = amount
-            self.heard_ms[client.member_id] = self.coordination.clock.time_ms()
+        if promise.error is not None:
+            return
+        key = ("orders", amount % PARTITIONS)
+        self.offsets[key] = amount
+        self.heard_ms[client.member_id] = self.coordination.clock.time_ms()
+        self.waiting.append((client, promise, lambda answer: self.acknowledged.update({key: amount})))
 
     def restart(self, client: ClassicClient, _: int) -> None:
         client.member_id, client.generation, client.joined = "", -1, None
@@ -109,9 +117,19 @@ class Chaos:
         refusing = self.coordination.log.refusal is None and amount < 5
         self.coordination.log.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE) if refusing else None
 
-    def crash(self, client: ClassicClient, _: int) -> None:
-        self.coordination.load()
+    def hold_back(self, client: ClassicClient, _: int) -> None:
+        """Nothing is committed until further notice."""
+        self.coordination.commits = False
+
+    def let_go(self, client: ClassicClient, _: int) -> None:
+        self.coordination.commits = True
+        self.coordination.commit()
+
+    def change_leaders(self, client: ClassicClient, _: int) -> None:
+        self.collect()
+        self.coordination.lose_leadership()
         self.waiting.clear()
+        self.offsets = dict(self.acknowledged)
         # Generations that were not stored are given again.
         group = self.group
         stored = -1 if group is None else group.generation
@@ -152,6 +170,7 @@ def test_clients_that_go_on_end_in_one_group_at_rest(steps: list[Step]) -> None:
     for step in steps:
         chaos.step(*step)
     chaos.coordination.log.refusal = None
+    chaos.let_go(chaos.clients[0], 0)
     for client in chaos.clients:
         client.member_id, client.generation, client.joined = "", -1, None
     for _ in range(12):

@@ -65,7 +65,9 @@ def _answer(
 
 
 def _find(node: Node, context: RequestContext, topic: str | None, key: str) -> Coordinator:
-    if topic is None or (topic == SHARE_STATE_TOPIC and context.api_version < _SHARE_SINCE):
+    if topic is None:
+        return _none(key, ErrorCode.INVALID_REQUEST, "There is no coordinator of this type.")
+    if topic == SHARE_STATE_TOPIC and context.api_version < _SHARE_SINCE:
         return _none(key, ErrorCode.INVALID_REQUEST)
     if topic not in node.coordinators.topics:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is not supported yet.")
@@ -84,5 +86,5 @@ def _leader(image: MetadataImage, topic: str, key: str) -> int:
     return found.partitions[partition_for_name(key, len(found.partitions))].leader
 
 
-def _none(key: str, code: ErrorCode, message: str | None = None) -> Coordinator:
+def _none(key: str, code: ErrorCode, message: str = "") -> Coordinator:
     return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)

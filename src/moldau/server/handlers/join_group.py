@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: The version since which a member says how long a rebalance may take.
 _REBALANCE_TIMEOUT_SINCE = 1
-#: The version since which there may be no name of a protocol.
+#: The version since which a protocol that is not there is null; before, its name is empty.
 _NULL_PROTOCOL_SINCE = 7
 
 
@@ -23,8 +23,8 @@ async def handle(node: Node, context: RequestContext, request: JoinGroupRequest)
     if context.api_version < _REBALANCE_TIMEOUT_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
     response = await _join(node, context, request)
-    if context.api_version < _NULL_PROTOCOL_SINCE:
-        response.protocol_name = response.protocol_name or ""
+    missing = "" if context.api_version < _NULL_PROTOCOL_SINCE else None
+    response.protocol_name = response.protocol_name or missing
     return response
 
 

@@ -24,8 +24,10 @@ from tests.interop.conftest import Node
 from tests.interop.differential import (
     admin_scenes,
     cluster_scenes,
+    commit_scenes,
     controller_scenes,
     fetch_scenes,
+    group_scenes,
     line_admin_scenes,
     line_scenes,
     metadata_scenes,
@@ -49,12 +51,16 @@ SCENES = {
     **controller_scenes.SCENES,
     **line_scenes.SCENES,
     **line_admin_scenes.SCENES,
+    **group_scenes.SCENES,
+    **commit_scenes.SCENES,
 }
 RUN = uuid.uuid4().hex[:6]
 #: What nobody can be brought to answer: API, version (None: any), good or bad, and why.
 NEVER = (
-    (10, None, True, "FindCoordinator: there are no groups and transactions yet"),
-    (10, None, False, "FindCoordinator: Apache Kafka has coordinators"),
+    (9, 1, False, "OffsetFetch: what was never committed is no error"),
+    (10, 0, False, "FindCoordinator: every group has a coordinator"),
+    (15, 0, False, "DescribeGroups: a group that does not exist is dead"),
+    (16, None, False, "ListGroups: nothing is asked that could be wrong"),
     (18, 0, False, "ApiVersions: nothing is asked that could be wrong"),
     (29, None, True, "DescribeAcls: there is no authorizer"),
     (30, None, True, "CreateAcls: there is no authorizer"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Container
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.classic_group import ClassicGroup
@@ -29,9 +30,7 @@ class ClassicLeaves:
         for identity in request.members:
             code = ErrorCode.NONE
             try:
-                member_id = self._find(group, identity)
-                if member_id in leaving:
-                    raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+                member_id = self._find(group, identity, leaving)
                 leaving[member_id] = None
                 log.info("%s leaves group %s: %s", member_id, group.group_id, identity.reason or "no reason")
             except KafkaError as error:
@@ -48,11 +47,13 @@ class ClassicLeaves:
             return Decision([], response)
         return self._rebalances.depart(group, leaving, f"{', '.join(leaving)} left", response, [])
 
-    def _find(self, group: ClassicGroup, identity: MemberIdentity) -> str:
-        """The member id of who is to leave."""
+    def _find(self, group: ClassicGroup, identity: MemberIdentity, leaving: Container[str]) -> str:
+        """The member id of who is to leave, and is not `leaving` already."""
         instance_id = identity.group_instance_id
+        known = None if instance_id is None else group.static_members.get(instance_id)
+        if identity.member_id in leaving or known in leaving:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         if not identity.member_id:
-            known = None if instance_id is None else group.static_members.get(instance_id)
             if known is None:
                 raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
             return known

@@ -7,6 +7,7 @@ headers. Lists whose order means nothing are sorted. Whatever is left must be th
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -37,6 +38,8 @@ _KEYS = (
     "entity",
 )
 _TEN_MINUTES = 600_000
+#: What member ids end with.
+_JAVA_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Normal:
@@ -89,7 +92,7 @@ class Normal:
             return "the cluster"
         if name == "log_dir":
             return "a directory"
-        return value
+        return _JAVA_UUID.sub("a uuid", value)
 
 
 def has_error(answer: Any) -> bool:

@@ -348,12 +348,13 @@ def test_several_leave_at_once(coordination: Coordination) -> None:
         MemberIdentity(member_id=dynamic.member_id),
         MemberIdentity(member_id=dynamic.member_id),
         MemberIdentity(member_id="", group_instance_id="i"),
+        MemberIdentity(member_id="another", group_instance_id="i"),
         MemberIdentity(member_id="", group_instance_id="unknown"),
         MemberIdentity(member_id="unknown"),
         MemberIdentity(member_id=pending.member_id),
     )
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
-    assert codes == [0, unknown, 0, unknown, unknown, 0]
+    assert codes == [0, unknown, 0, unknown, unknown, unknown, 0]
     assert (group_of(coordination).state, group_of(coordination).generation) == (ClassicState.EMPTY, 2)
     assert coordination.timers.deadlines.keys() == {"expire-offsets"}
 

@@ -16,7 +16,7 @@ from moldau.protocol.stored.metadata import FeatureLevelRecord
 from moldau.quorum.errors import UnusableMetadata
 from moldau.quorum.snapshots import SnapshotId, encode_snapshot, read_snapshot
 from moldau.quorum.voters import VoterSet
-from moldau.storage.disk import Disk
+from moldau.storage.disk import Disk, make_durable_dirs
 
 FILE_NAME = "bootstrap.checkpoint"
 LOG_FOLDER = f"{METADATA_TOPIC}-0"
@@ -62,7 +62,7 @@ def read_bootstrap(disk: Disk, directory: str) -> list[MetadataRecord]:
 def write_initial_voters(disk: Disk, clock: Clock, directory: str, voters: VoterSet) -> None:
     """Write the voters of a new dynamic quorum, as the snapshot before the first record."""
     folder = f"{directory}/{LOG_FOLDER}"
-    disk.makedirs(folder)
+    make_durable_dirs(disk, folder)
     now = clock.time_ms()
     data = encode_snapshot((), 0, epoch=0, time_ms=now, last_contained_log_timestamp=now, voters=voters)
     disk.write_atomic(f"{folder}/{SnapshotId(0, 0).file_name}", data)

@@ -36,7 +36,7 @@ from moldau.quorum.snapshots import (
     remove_leftovers,
 )
 from moldau.quorum.voters import STATIC, Voter, VoterSet
-from moldau.storage.disk import Disk
+from moldau.storage.disk import Disk, DiskFull, SyncFailed
 from moldau.storage.log import Log, Origin
 
 _READ_BYTES = 4 << 20
@@ -222,8 +222,17 @@ class MetadataLog:
         return len(group)
 
     def flush(self) -> None:
-        """Bring everything appended to disk. Blocking."""
-        self.log.flush()
+        """Bring everything appended to disk. Blocking.
+
+        A sync that failed cannot be tried again. But after `DiskFull` the caller cuts off all that was not
+        synced before (`cut`), and what takes its place is written anew.
+        """
+        try:
+            self.log.flush()
+        except SyncFailed as error:
+            if error.full:
+                raise DiskFull(str(error)) from error
+            raise
 
     def committed(self, end_offset: int) -> None:
         """Everything before `end_offset` is on disk, and with a single voter that is committed."""

@@ -28,7 +28,7 @@ from moldau.server.meta_properties import (
     load_folders,
     write_meta_properties,
 )
-from moldau.storage.disk import Disk
+from moldau.storage.disk import Disk, make_durable_dirs
 
 __all__ = ["FormatError", "FormatOptions", "format_storage", "is_formatted"]
 
@@ -182,7 +182,7 @@ class _Formatter:
     def _format_directory(
         self, directory: str, cluster_id: str, voters: tuple[DynamicVoter, ...], levels: dict[str, int]
     ) -> None:
-        self._disk.makedirs(directory)
+        make_durable_dirs(self._disk, directory)
         write_bootstrap(self._disk, self._clock, directory, bootstrap_records(levels))
         directory_id = voters[0].directory_id if voters else random_uuid(self._randomness)
         if voters:

@@ -19,7 +19,7 @@ from moldau.server.meta_properties import (
     load_folders,
     write_meta_properties,
 )
-from moldau.storage.disk import Disk
+from moldau.storage.disk import Disk, make_durable_dirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,6 @@ def _with_ids(
             ids[path] = known.directory_id
             continue
         ids[path] = random_uuid(randomness)
-        disk.makedirs(path)
+        make_durable_dirs(disk, path)
         write_meta_properties(disk, clock, path, MetaProperties(1, cluster_id, node_id, ids[path]))
     return ids

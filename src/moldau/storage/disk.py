@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import posixpath
 import shutil
 import threading
 from collections.abc import Sequence
@@ -30,8 +31,11 @@ __all__ = [
     "Lock",
     "LogDirectoryFailed",
     "PosixDisk",
+    "SyncFailed",
     "WouldWait",
+    "make_durable_dirs",
     "storage_failure",
+    "sync_failure",
 ]
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -56,6 +60,18 @@ class LogDirectoryFailed(KafkaError):
         self.path = path
 
 
+class SyncFailed(LogDirectoryFailed):
+    """Nobody knows what of the file is on the disk.
+
+    The kernel has forgotten that it was not: a second try would succeed and bring nothing there. Unless all
+    that was not synced is thrown away, the directory is lost. `full`: it failed for want of room.
+    """
+
+    def __init__(self, path: str, message: str, *, full: bool) -> None:
+        super().__init__(path, message)
+        self.full = full
+
+
 class WouldWait(Exception):
     """A read that must not wait would have to: do it again in the pool."""
 
@@ -68,6 +84,13 @@ def storage_failure(error: OSError, path: str) -> KafkaError:
     if error.errno in _PASSING:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
     return LogDirectoryFailed(path, message)
+
+
+def sync_failure(error: OSError, path: str) -> KafkaError:
+    """The same when it came from a sync."""
+    if error.errno in _PASSING:
+        return storage_failure(error, path)
+    return SyncFailed(path, f"{path}: {error.strerror or error}", full=error.errno in _FULL)
 
 
 class File(Protocol):
@@ -158,6 +181,18 @@ class Disk(Protocol):
     def lock(self, path: str) -> Lock:
         """Take the lock file for this process alone; `BlockingIOError` when somebody else holds it."""
         ...
+
+
+def make_durable_dirs(disk: Disk, path: str) -> None:
+    """`makedirs`, and not even a power cut takes away again what it made."""
+    made: list[str] = []
+    missing = path
+    while not disk.exists(missing):
+        made.append(missing)
+        missing = posixpath.dirname(missing)
+    disk.makedirs(path)
+    for each in made:
+        disk.sync_dir(posixpath.dirname(each))
 
 
 class PosixDisk:

@@ -111,7 +111,8 @@ class Log(GrowingLog):
                 write_topic_id(disk, directory, topic_id)
         except OSError as error:
             raise storage_failure(error, directory) from error
-        synced = stored_id is not None or topic_id is None
+        # A process that was killed may have left in the cache what it had not synced.
+        synced = clean_shutdown or recovery_point > 0
         place = Place(directory, topic_partition, stored_id or topic_id, synced)
         return cls(files, clock, randomness, place, config, loaded)
 
@@ -275,8 +276,8 @@ class Log(GrowingLog):
             remaining = self._list.with_changes(without=expired)
             self._move_start(remaining.items[0].base_offset)
             with self._changing():
-                self._list = remaining
                 self._discard(expired)
+                self._list = remaining
         except OSError as error:
             raise self._failure(error) from error
         return expired
@@ -294,8 +295,9 @@ class Log(GrowingLog):
             # The last one first: a crash on the way leaves a log without gaps.
             later = [segment for segment in reversed(self._list.items) if segment.base_offset > offset]
             with self._changing():
-                self._list = self._list.with_changes(without=later)
                 self._discard(later)
+                self._list = self._list.with_changes(without=later)
+                self._place_synced = False
                 self._list.active.truncate_to(offset)
                 self._set_bounds(min(self.log_start_offset, offset), offset)
             self._after_truncation()
@@ -308,6 +310,7 @@ class Log(GrowingLog):
         try:
             with self._changing():
                 self._discard(self._list.items)
+                self._place_synced = False
                 new = self._begin_anew(offset)
                 self._list = SegmentList([new])
                 self._set_bounds(offset, offset)

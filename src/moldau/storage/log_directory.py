@@ -24,7 +24,7 @@ from moldau.storage.checkpoints import (
     CleanShutdownFile,
     OffsetCheckpoint,
 )
-from moldau.storage.disk import Disk, Lock
+from moldau.storage.disk import Disk, Lock, make_durable_dirs
 
 LOCK_FILE = ".lock"
 
@@ -66,7 +66,7 @@ class LogDirectory:
 
     def claim(self) -> None:
         """Create the directory if need be and lock it; `KafkaError` when another node has it. Blocking."""
-        self._disk.makedirs(self.path)
+        make_durable_dirs(self._disk, self.path)
         self._disk.listdir(self.path)
         try:
             self._lock = self._disk.lock(posixpath.join(self.path, LOCK_FILE))

@@ -24,7 +24,7 @@ from moldau.base.clock import Clock
 from moldau.base.errors import KafkaError
 from moldau.base.ids import Randomness, TopicPartition, Uuid
 from moldau.protocol.records import CorruptBatch
-from moldau.storage.disk import storage_failure
+from moldau.storage.disk import storage_failure, sync_failure
 from moldau.storage.epochs import LeaderEpochs
 from moldau.storage.log_config import LogConfig
 from moldau.storage.open_files import OpenFiles
@@ -52,12 +52,12 @@ class LoadedLog(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a log lies and whose it is; `topic_id_synced` tells whether a power cut could lose the id."""
+    """Where a log lies and whose it is; unless `synced`, a power cut could lose the folder or the id."""
 
     directory: str
     topic_partition: TopicPartition
     topic_id: Uuid | None
-    topic_id_synced: bool
+    synced: bool
 
 
 class _Deletion(NamedTuple):
@@ -77,10 +77,10 @@ class LogFiles:
         "_last_flush_ms",
         "_list",
         "_opened_at",
+        "_place_synced",
         "_randomness",
         "_retreats",
         "_snapshots",
-        "_topic_id_synced",
         "config",
         "directory",
         "leader_epochs",
@@ -104,7 +104,7 @@ class LogFiles:
         self._files = files
         self._clock = clock
         self._randomness = randomness
-        self.directory, self.topic_partition, self.topic_id, self._topic_id_synced = place
+        self.directory, self.topic_partition, self.topic_id, self._place_synced = place
         self.config = config
         self._list = loaded.segments
         self.leader_epochs = loaded.epochs
@@ -224,11 +224,15 @@ class LogFiles:
             target = self.log_end_offset if up_to is None else up_to
             while target > self.recovery_point:
                 generation, retreats = self._generation, self._retreats
+                syncing = False
                 try:
+                    self.leader_epochs.write()
+                    syncing = True
                     self._sync(target)
                 except OSError as error:
                     if self._unchanged_since(generation):
-                        raise self._failure(error) from error
+                        failure = sync_failure if syncing else storage_failure
+                        raise failure(error, self.directory) from error
                     target = min(target, self.log_end_offset)
                     continue
                 with self._change_lock:
@@ -239,16 +243,31 @@ class LogFiles:
             return self.recovery_point
 
     def _sync(self, target: int) -> None:
-        if not self._topic_id_synced:
-            sync_topic_id(self._files.disk, self.directory)
-            self._topic_id_synced = True
         segments = [item for item in self._list.since(self.recovery_point) if item.base_offset < target]
         for segment in segments:
             segment.flush()
         self._snapshots.sync()
-        self.leader_epochs.write()
-        if segments and segments[-1].base_offset >= self.recovery_point:
+        if not self._place_synced:
+            self._sync_place()
+        elif segments and segments[-1].base_offset >= self.recovery_point:
             self._files.disk.sync_dir(self.directory)
+
+    def sync_place(self) -> None:
+        """Make sure that the folder is found under its name after a power cut. Blocking."""
+        try:
+            with self._flush_lock:
+                self._sync_place()
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def _sync_place(self) -> None:
+        """The folder, what is in it and what it is called."""
+        disk, directory = self._files.disk, self.directory
+        if self.topic_id is not None:
+            sync_topic_id(disk, directory)
+        disk.sync_dir(directory)
+        disk.sync_dir(posixpath.dirname(directory))
+        self._place_synced = True
 
     def replace_segments(self, new_base_offsets: Sequence[int], old: Sequence[Segment]) -> list[Segment]:
         """Put finished `.cleaned` segments in the place of old ones; gives back the new ones.
@@ -268,6 +287,9 @@ class LogFiles:
                 for segment in new:
                     segment.change_suffix("")
             except OSError as error:
+                # No room for a name: the old ones stay, and the new ones are of no use.
+                _rename_back(new, CLEANED)
+                _rename_back(old, "")
                 raise self._failure(error) from error
             self._list = self._list.with_changes(without=old, added=new)
         return new
@@ -288,10 +310,14 @@ class LogFiles:
             return generation == self._generation
 
     def _discard(self, segments: Sequence[Segment], *, keep_snapshots_at: set[int] | None = None) -> None:
-        """Rename files for later deletion, inside `_changing`. The caller takes them out of the list."""
+        """Rename files for later deletion, inside `_changing`; all or none. The caller changes the list."""
         paths: list[str] = []
         for segment in segments:
-            segment.change_suffix(DELETED)
+            try:
+                segment.change_suffix(DELETED)
+            except OSError:
+                _rename_back(segments, "")
+                raise
             paths += segment.paths()
             if segment.base_offset not in (keep_snapshots_at or ()):
                 snapshot = self._snapshots.mark_deleted(segment.base_offset, DELETED)
@@ -319,6 +345,7 @@ class LogFiles:
                 self._files.disk.rename(self.directory, directory)
             except OSError as error:
                 raise self._failure(error) from error
+            self._place_synced = False
             self._files.forget_directory(self.directory)
             self.directory = directory
             for segment in self._list.items:
@@ -364,13 +391,24 @@ class LogFiles:
             self._save_producers(sync=True)
             self._list.active.finish()
             self.recovery_point = min(self.recovery_point, self._list.active.base_offset)
+            self.leader_epochs.write()
             self._sync(self.log_end_offset + 1)
             self.recovery_point = self.log_end_offset
-        elif not self._topic_id_synced:
-            sync_topic_id(self._files.disk, self.directory)
+        elif not self._place_synced:
+            self._sync_place()
 
     def _failure(self, error: OSError) -> KafkaError:
         return storage_failure(error, self.directory)
+
+
+def _rename_back(segments: Sequence[Segment], suffix: str) -> None:
+    """What was renamed gets its name again, as far as that works."""
+    for segment in segments:
+        try:
+            if segment.suffix != suffix:
+                segment.change_suffix(suffix)
+        except OSError as error:
+            logger.error("%s cannot get its name back: %s", segment.path(LOG), error)
 
 
 def _check_segment(segment: Segment, end_offset: int) -> list[str]:

@@ -125,6 +125,8 @@ class LogManager:
         )
         self.moves = ReplicaMoves(self, pool, on_log_replaced)
         self._changing: dict[TopicPartition, asyncio.Event] = {}
+        #: Second folders of one partition, found while loading.
+        self._doubled: list[Log] = []
         self._counts: Counter[str] = Counter()
         self._arriving: Counter[str] = Counter()
         self._claimed = False
@@ -164,6 +166,10 @@ class LogManager:
         except KafkaError:
             self.directories.release()
             raise
+        for log in self._doubled:
+            await self._rename(log, stray_folder)
+            _logger.warning("A move was interrupted: the shorter replica is kept aside as %s", log.directory)
+        self._doubled.clear()
         for log in self._all_logs():
             if is_stray(log.topic_partition, log.topic_id):
                 await self._set_aside(log)
@@ -196,11 +202,21 @@ class LogManager:
             for log in logs:
                 other = table.setdefault(log.topic_partition, log)
                 if other is not log:
-                    raise _storage_error(
-                        f"{log.topic_partition} lies both in {log.directory} and in {other.directory}. That "
-                        "happens when a disk fails while a replica is moved: delete one of the two folders, "
-                        "best the one on the disk that failed, and start again."
-                    )
+                    self._doubled.append(self._shorter_of(table, other, log))
+
+    def _shorter_of(self, table: dict[TopicPartition, Log], one: Log, other: Log) -> Log:
+        """A crash or a failing disk in the middle of a move leaves two folders of one partition.
+
+        The one that had taken over has everything that the other has, and perhaps more.
+        """
+        if None not in (one.topic_id, other.topic_id) and one.topic_id != other.topic_id:
+            raise _storage_error(
+                f"{one.topic_partition} lies both in {one.directory} and in {other.directory}, under two "
+                "topic ids: delete the folder that is not wanted and start again."
+            )
+        longer, shorter = (other, one) if other.log_end_offset > one.log_end_offset else (one, other)
+        table[one.topic_partition] = longer
+        return shorter
 
     async def get_or_create(
         self,

@@ -1,8 +1,9 @@
 """Replicas on their way from one data directory of the node to another (AlterReplicaLogDirs).
 
 A move begins with an empty log in the target directory, in a folder marked `-future`. `advance`, called from
-time to time, copies batches to it until it has caught up; in that moment, without any await between the last
-look and the change, it takes the place of the old log, whose folder is removed later. Until then everything
+time to time, copies batches to it until it has caught up and is synced as far as the old one is; in that
+moment, without any await between the last look and the change, it takes the place of the old log, whose
+folder is removed later. A crash between the two leaves both, and the longer log wins. Until then everything
 goes on with the old log, and a move can be given another target or taken back. After a restart moves go on
 where they were. The cleaner keeps away from a log that is being moved: what is copied must not fall behind
 what its checkpoint says.
@@ -104,13 +105,18 @@ class ReplicaMoves:
         await self._manager.discard(future)
 
     async def _copy(self, topic_partition: TopicPartition) -> None:
-        manager = self._manager
+        manager, flushed = self._manager, False
         while True:
             log, future = manager.logs.get(topic_partition), manager.future_logs.get(topic_partition)
             if log is None or future is None:
                 return
             _align(log, future)
             if future.log_end_offset == log.log_end_offset:
+                if not flushed or future.recovery_point < log.recovery_point:
+                    # What the old log has on the disk, the new one must have there too.
+                    await self._pool.run(future.flush)
+                    flushed = True
+                    continue
                 self._replace(log, future)
                 await self._clear_up(log, future)
                 return
@@ -141,6 +147,8 @@ class ReplicaMoves:
     async def _clear_up(self, log: Log, future: Log) -> None:
         manager = self._manager
         paths = [manager.directories.of(each).path for each in (log, future)]
+        # The old folder goes only when the new one has its name for good.
+        await self._pool.run(future.sync_place)
         await manager.discard(log)
         await manager.upkeep.write_checkpoints(paths)
         await manager.upkeep.write_cleaner_offsets(paths)

@@ -6,8 +6,12 @@ until the delay before deletion is over.
 
 from __future__ import annotations
 
+import logging
+
 from moldau.storage.disk import File
 from moldau.storage.open_files import OpenFiles
+
+logger = logging.getLogger(__name__)
 
 LOG = "log"
 OFFSET_INDEX = "index"
@@ -51,14 +55,28 @@ class SegmentFiles:
         Open files are forgotten afterwards: a reader in a thread may open the old name until it is gone.
         """
         disk = self.files.disk
+        renamed: list[tuple[str, str]] = []
         for kind in KINDS:
             source = self.path(kind)
             target = f"{self.directory}/{file_name(self.base_offset, kind, suffix)}"
             if disk.exists(source):
-                disk.rename(source, target)
+                try:
+                    disk.rename(source, target)
+                except OSError:
+                    self._undo(renamed)
+                    raise
+                renamed.append((source, target))
             self.files.forget(source)
             self.files.forget(target)
         self.suffix = suffix
+
+    def _undo(self, renamed: list[tuple[str, str]]) -> None:
+        for source, target in reversed(renamed):
+            try:
+                self.files.disk.rename(target, source)
+            except OSError as error:
+                logger.error("%s cannot get its name %s back: %s", target, source, error)
+            self.files.forget(target)
 
     def forget(self) -> None:
         """Let go of the open files."""

@@ -156,6 +156,10 @@ class StoredSegment:
         """Those of its files that exist."""
         return self._files.existing()
 
+    @property
+    def suffix(self) -> str:
+        return self._files.suffix
+
     def change_suffix(self, suffix: str) -> None:
         """Rename all its files, e.g. to `.deleted`."""
         self._files.rename(suffix)

@@ -16,6 +16,7 @@ from moldau.base.ids import TopicPartition, Uuid
 from moldau.storage.disk import File, LogDirectoryFailed, PosixDisk
 from moldau.storage.log_config import LogConfig
 from moldau.storage.log_manager import LogManagerSettings, NewLog
+from moldau.storage.partition_metadata import write_topic_id
 from tests.unit.storage.managed_logs import ORDERS, TOPIC_ID, World, append, folders, names, stored
 
 CONFIG = LogConfig()
@@ -212,13 +213,35 @@ def test_a_foreign_folder_stops_the_start(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_partition_in_two_directories_stops_the_start(tmp_path: Path) -> None:
+def test_of_a_partition_in_two_directories_the_longer_replica_wins(tmp_path: Path) -> None:
+    """A crash in the middle of a move leaves both."""
+
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
-        await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        append(log, [(b"k", b"v")])
         await manager.shutdown()
-        (tmp_path / "data2" / "orders-0").mkdir()
+        (other,) = [path for path in world.paths if not log.directory.startswith(path)]
+        (Path(other) / "orders-0").mkdir()
+        manager = await world.start()
+        assert manager.logs[ORDERS].directory == log.directory
+        assert [record.value for record in stored(manager.logs[ORDERS])] == [b"v"]
+        assert [name for name in names(other) if name.endswith("-stray")]
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_two_topic_ids_under_one_name_stop_the_start(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, directories=2)
+        manager = await world.start()
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        await manager.shutdown()
+        (other,) = [path for path in world.paths if not log.directory.startswith(path)]
+        (Path(other) / "orders-0").mkdir()
+        write_topic_id(world.disk, f"{other}/orders-0", Uuid(b"another-topic-id"))
         with pytest.raises(KafkaError, match="lies both in"):
             await world.start()
 

@@ -2,8 +2,8 @@
 
 File contents wait for `sync` (see `inodes`). Entries of folders (created, renamed, removed, made) wait in a
 journal for `sync_dir` of their folder. Power loss keeps some of the journal: a prefix of it, as file systems
-with a journal do, or any subset in which nothing is kept without what it builds on, as POSIX allows. A rename
-is there as a whole or not at all.
+with a journal do, or of every folder a prefix of its own, as if each lay on another disk. A rename is there
+as a whole or not at all.
 
 Programs use a drive through `SimulatedDisk` (`disk`), one for each process. `image()` is what lies on the
 platter and in the cache at this moment; `after_power_loss` makes a new drive of it, any number of times, so
@@ -213,8 +213,22 @@ class DriveImage:
         if manner < 2:
             kept = random.choice((0, count, random.randint(0, count))) if manner else 0
             return [place < kept for place in range(count)]
-        share = random.random()
-        return _closed(self._journal, [random.random() < share for _ in range(count)])
+        return _closed(self._journal, self._prefixes(random))
+
+    def _prefixes(self, random: Random) -> list[bool]:
+        """Of every folder the steps up to some moment."""
+        lengths: dict[int, int] = {}
+        for step in self._journal:
+            for folder, _, _ in step:
+                lengths[id(folder)] = lengths.get(id(folder), 0) + 1
+        left = {folder: random.randint(0, length) for folder, length in lengths.items()}
+        wanted: list[bool] = []
+        for step in self._journal:
+            touched = [id(folder) for folder, _, _ in step]
+            wanted.append(any(left[each] > 0 for each in touched))
+            for each in touched:
+                left[each] -= 1
+        return wanted
 
     def _folder(
         self, image: _FolderImage, entries: dict[int, dict[str, _Image]], random: Random, fate: Fate | None
@@ -262,14 +276,14 @@ def _apply(step: Step) -> None:
 
 
 def _closed(journal: Sequence[Step] | Sequence[_StepImage], wanted: list[bool]) -> list[bool]:
-    """What must be durable if the wanted steps are: earlier ones about the same name come first."""
+    """What must be durable if the wanted steps are: everything earlier in the folders they touch."""
     kept = list(wanted)
-    needed: set[tuple[int, str]] = set()
+    needed: set[int] = set()
     for place in range(len(journal) - 1, -1, -1):
-        names = {(id(folder), name) for folder, name, _ in journal[place]}
-        kept[place] = kept[place] or not names.isdisjoint(needed)
+        folders = {id(folder) for folder, _, _ in journal[place]}
+        kept[place] = kept[place] or not folders.isdisjoint(needed)
         if kept[place]:
-            needed |= names
+            needed |= folders
     return kept
 
 

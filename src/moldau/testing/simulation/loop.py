@@ -18,7 +18,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from moldau.testing.simulation.network import SimulatedNetwork
-from moldau.testing.simulation.process import Process, process_of
+from moldau.testing.simulation.process import Process, close_task, process_of
 from moldau.testing.simulation.trace import Trace
 
 T = TypeVar("T")
@@ -44,6 +44,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._now = 0.0
         self._shuffle = shuffle
         self._turns_now = 0
+        self._processes: dict[Process, None] = {}
         self._clock_resolution = 1e-9
         self._selector = self
         #: How many of the last handles in the queue are turns of tasks.
@@ -56,7 +57,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         try:
             return self.run_until_complete(main)
         finally:
-            asyncio.set_event_loop(None)
+            for process in self._processes:
+                self.kill(process)
+            for task in sorted(asyncio.all_tasks(self), key=lambda task: task.get_name()):
+                close_task(task)
             self.close()
 
     def time(self) -> float:
@@ -137,6 +141,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         task = super().create_task(coro, name=text, context=context, **options)
         process = process_of(context)
         if process is not None:
+            self._processes[process] = None
             process.adopt(task)
         return task
 

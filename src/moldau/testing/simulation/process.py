@@ -40,15 +40,16 @@ class Process:
         self.alive = False
         for task in self._tasks:
             if not task.done():
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
-                _close(task)
+                close_task(task)
             elif not task.cancelled():
                 # Nobody is left to be told.
                 task.exception()
         self._tasks.clear()
 
 
-def _close(task: asyncio.Task[Any]) -> None:
+def close_task(task: asyncio.Task[Any]) -> None:
+    """End a task that nobody will run any more, where it stands."""
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
     try:
         task.get_coro().close()
     except BaseException:  # noqa: BLE001  a coroutine may refuse to end, or meet the disk that is gone

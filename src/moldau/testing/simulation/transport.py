@@ -8,6 +8,7 @@ protocol is told to pause (`pause_writing`), as the kernel's buffers would have 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -49,6 +50,8 @@ class SimulatedTransport(asyncio.Transport):
         #: Bytes under way to the peer or waiting there, and when the last of them arrive.
         self._unread_by_peer = 0
         self._arrives = 0.0
+        #: What is under way to this end, in order.
+        self._under_way: deque[bytes | None] = deque()
         self._incoming = bytearray()
         self._limits = (_HIGH_WATER, _HIGH_WATER // 4)
         self._reading = True
@@ -133,37 +136,32 @@ class SimulatedTransport(asyncio.Transport):
             piece = bytes(self._outgoing[:size])
             del self._outgoing[:size]
             self._unread_by_peer += size
-            self._send(peer, peer._receive, piece)
+            self._send(peer, piece)
         if self._closing and not self._outgoing and not self._ended:
             self._ended = True
             if peer is not None:
-                self._send(peer, peer._end_of_stream)
+                self._send(peer, None)
             self._loop.call_soon(self.lose, None, context=self.context)
         self._regulate()
 
-    def _send(self, peer: SimulatedTransport, arrive: Callable[..., None], *args: object) -> None:
+    def _send(self, peer: SimulatedTransport, piece: bytes | None) -> None:
+        """None is the end of the stream."""
+        peer._under_way.append(piece)
         self._arrives = max(self._arrives, self._loop.time() + self._network.delay())
-        self._loop.call_at(self._arrives, arrive, *args, context=peer.context)
+        self._loop.call_at(self._arrives, peer._arrive, context=peer.context)
 
-    def _receive(self, piece: bytes) -> None:
-        if self._held_up(self._receive, piece):
+    def _arrive(self) -> None:
+        """The next piece is here; cut while it was under way, it is repeated until it gets through."""
+        if self._network.is_cut(self.ends.target, self.ends.source):
+            self._loop.call_later(_REPEAT_SECONDS, self._arrive, context=self.context)
             return
-        self._network.trace.note("bytes", *self.ends.reversed(), len(piece), f"{crc32(piece):08x}")
-        if not self._lost:
-            self._incoming += piece
-            self._deliver()
-
-    def _held_up(self, arrive: Callable[..., None], *args: object) -> bool:
-        """Cut while it was under way, it is repeated until it gets through."""
-        is_cut = self._network.is_cut(self.ends.target, self.ends.source)
-        if is_cut:
-            self._loop.call_later(_REPEAT_SECONDS, arrive, *args, context=self.context)
-        return is_cut
-
-    def _end_of_stream(self) -> None:
-        if not self._held_up(self._end_of_stream):
+        piece = self._under_way.popleft()
+        if piece is None:
             self._peer_ended = True
-            self._deliver()
+        else:
+            self._network.trace.note("bytes", *self.ends.reversed(), len(piece), f"{crc32(piece):08x}")
+            self._incoming += piece
+        self._deliver()
 
     def _deliver(self) -> None:
         """Hand over what has come, as long as the protocol wants it."""

@@ -12,7 +12,7 @@ same seed; `trace` tells whether two runs were the same.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from random import Random
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from moldau.network.client import NodeConnection
 from moldau.server.format import format_storage
 from moldau.server.node import Node
 from moldau.storage.cleaner_runner import InlineRunner
+from moldau.storage.disk import Disk
 from moldau.testing.simulation.clock import SimulatedClock, SimulatedPool
 from moldau.testing.simulation.disk import SimulatedDisk
 from moldau.testing.simulation.drive import Drive
@@ -68,6 +69,8 @@ class SimulatedNode:
         self.powered_off = asyncio.Event()
         self.failed = asyncio.Event()
         self.node: Node | None = None
+        #: What the node is given instead of the disk itself, for those who want to break its rules.
+        self.wrap_disk: Callable[[Disk], Disk] = lambda disk: disk
         self._simulation = simulation
         self._randomness = simulation.random(f"{self.host}/ids")
         self._losses = simulation.random(f"{self.host}/losses")
@@ -96,7 +99,7 @@ class SimulatedNode:
             self.config,
             clock=self.clock,
             randomness=self._randomness,
-            disk=disk,
+            disk=self.wrap_disk(disk),
             pool=pool,
             cleaner=InlineRunner(disk, pool),
             on_fatal=self.failed.set,

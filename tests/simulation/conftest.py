@@ -1,0 +1,17 @@
+"""Recoveries by the thousand say the same warnings by the thousand."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    logger = logging.getLogger("moldau")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    yield
+    logger.setLevel(level)

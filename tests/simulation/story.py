@@ -1,0 +1,132 @@
+"""What was done to partitions, and what must therefore be found after power loss.
+
+Before a record is appended it may be found from then on; when a flush or a clean stop has covered it, it must
+be. A copy of the story is kept for every disk operation, so that each can be tried as the last one.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from moldau.base.ids import TopicPartition
+from moldau.protocol.records import BatchHeader, Record, check_crc, iter_batches, iter_records
+from moldau.storage.log import Log
+
+
+@dataclass
+class PartitionStory:
+    """`may` are all values an offset ever had, `now` the one it has; below `durable_to` it must be that."""
+
+    may: dict[int, set[bytes]] = field(default_factory=dict)
+    now: dict[int, bytes] = field(default_factory=dict)
+    keys: dict[int, bytes] = field(default_factory=dict)
+    durable_to: int = 0
+    #: The log may begin anywhere up to here.
+    may_start: int = 0
+    compacted: bool = False
+    #: The partition is being deleted: it may be there or not, as a whole.
+    doomed: bool = False
+
+    def write(self, offset: int, key: bytes, value: bytes) -> None:
+        self.may.setdefault(offset, set()).add(value)
+        self.now[offset] = value
+        self.keys[offset] = key
+
+    def flushed(self, offset: int) -> None:
+        self.durable_to = max(self.durable_to, offset)
+
+    def begin_again(self) -> None:
+        """Deleted, to be created again: of the old records nothing must be found, and all may."""
+        self.now, self.durable_to, self.doomed = {}, 0, False
+
+    def rebase(self, log: Log) -> None:
+        """What was found after a recovery is what there is now."""
+        self.now = {record.offset: bytes(record.value or b"") for record in records_of(log)}
+        self.may_start, self.durable_to = log.log_start_offset, 0
+
+    def cut(self, offset: int) -> None:
+        """About to be truncated: what is behind may be there or not."""
+        self.durable_to = min(self.durable_to, offset)
+        self.now = {place: value for place, value in self.now.items() if place < offset}
+
+
+class Story:
+    def __init__(self) -> None:
+        self.partitions: dict[TopicPartition, PartitionStory] = {}
+
+    def __getitem__(self, topic_partition: TopicPartition) -> PartitionStory:
+        return self.partitions.setdefault(topic_partition, PartitionStory())
+
+    def copy(self) -> Story:
+        return copy.deepcopy(self)
+
+
+def batches_of(log: Log) -> list[tuple[BatchHeader, memoryview]]:
+    """Everything that the log serves, from its start to its end, with every checksum verified."""
+    found: list[tuple[BatchHeader, memoryview]] = []
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        result = log.read(offset, 1 << 20, upper_bound=log.log_end_offset, blocking=True)
+        assert result is not None
+        if not result.parts:
+            break
+        data = memoryview(b"".join(result.parts))
+        for position, header in iter_batches(data):
+            assert check_crc(data, position, header), "a damaged batch is served"
+            found.append((header, data[position : position + header.size_in_bytes]))
+        assert result.next_offset > offset
+        offset = result.next_offset
+    return found
+
+
+def records_of(log: Log) -> list[Record]:
+    found = [record for header, data in batches_of(log) for record in iter_records(data, header)]
+    return [record for record in found if record.offset >= log.log_start_offset]
+
+
+def check_partition(log: Log, story: PartitionStory) -> None:
+    """The named invariants of one partition."""
+    where = f"{log.directory}: "
+    records = records_of(log)
+    offsets = [record.offset for record in records]
+    found = {record.offset: bytes(record.value or b"") for record in records}
+    if story.durable_to > story.may_start:
+        assert log.log_start_offset <= story.may_start, where + "the log begins behind synced records"
+    assert log.log_end_offset >= story.durable_to, where + (
+        f"synced records are lost: the log ends at {log.log_end_offset}, synced was {story.durable_to}"
+    )
+    assert offsets == sorted(set(offsets)), where + "offsets do not ascend"
+    if not story.compacted:
+        _check_gaps(log, offsets, story)
+    for offset, value in found.items():
+        assert value in story.may.get(offset, ()), where + f"offset {offset} holds what was never written"
+    later_keys = {story.keys[offset]: offset for offset in offsets}
+    for offset in range(log.log_start_offset, story.durable_to):
+        if offset in found:
+            assert found[offset] == story.now[offset], where + f"offset {offset} holds what was cut off"
+        elif offset in story.now:
+            superseded = later_keys.get(story.keys[offset], -1) > offset
+            assert superseded, where + f"the synced record at {offset} is lost"
+    _check_producers(batches_of(log))
+
+
+def _check_gaps(log: Log, offsets: list[int], story: PartitionStory) -> None:
+    """Files reach the disk in any order: of what nobody synced, the end of a segment may be lost, and the
+    next segment may not. Anywhere else offsets follow each other."""
+    bases = {segment.base_offset for segment in log.segments}
+    for before, offset in zip([log.log_start_offset - 1, *offsets], offsets, strict=False):
+        missing = [place for place in range(before + 1, offset) if place in story.now]
+        allowed = offset in bases and before + 1 >= story.durable_to
+        assert not missing or allowed, f"{log.directory}: a gap from {before + 1} to {offset}"
+
+
+def _check_producers(batches: Iterable[tuple[BatchHeader, memoryview]]) -> None:
+    last: dict[tuple[int, int], int] = {}
+    for header, _ in batches:
+        if header.producer_id >= 0 and header.records_count:
+            producer = (header.producer_id, header.producer_epoch)
+            expected = last.get(producer, header.base_sequence - 1) + 1
+            assert header.base_sequence == expected, "an idempotent producer's batch is missing or doubled"
+            last[producer] = header.base_sequence + header.last_offset_delta

@@ -49,6 +49,7 @@ public class MoldauClients {
         bootstrap = arguments[0];
         declareProducing();
         declareConsuming();
+        declareTransactions();
         declareTopics();
         declareConfigs();
         declareCluster();
@@ -378,6 +379,144 @@ public class MoldauClients {
             check(consumer.listTopics().containsKey(topic), "the topic is listed");
             same(0, consumer.partitionsFor(topic + "-unknown", Duration.ofSeconds(5)).size());
         }
+    }
+
+    // Transactions.
+
+    private static void declareTransactions() {
+        checks.put("transactions", MoldauClients::transactions);
+        checks.put("transactions-at-once", MoldauClients::transactionsAtOnce);
+        checks.put("transactional-offsets", MoldauClients::transactionalOffsets);
+        checks.put("zombies", MoldauClients::zombies);
+        checks.put("described-transactions", MoldauClients::describedTransactions);
+    }
+
+    private static void transactions(String topic) throws Exception {
+        create(topic, 3, Map.of());
+        try (Producer<String, String> producer = transactional(topic)) {
+            for (int n = 0; n < 30; n++) {
+                producer.beginTransaction();
+                for (int p = 0; p < 3; p++) {
+                    producer.send(new ProducerRecord<>(topic, p, null, n + "-" + p));
+                }
+                if (n % 3 == 1) {
+                    producer.abortTransaction();
+                } else {
+                    producer.commitTransaction();
+                }
+            }
+        }
+        try (Consumer<String, String> consumer = consumer(Map.of("isolation.level", "read_committed"))) {
+            consumer.assign(IntStream.range(0, 3).mapToObj(p -> new TopicPartition(topic, p)).collect(Collectors.toList()));
+            consumer.seekToBeginning(consumer.assignment());
+            List<ConsumerRecord<String, String>> records = poll(consumer, 60);
+            for (int p = 0; p < 3; p++) {
+                int partition = p;
+                List<String> found = records.stream().filter(r -> r.partition() == partition)
+                    .map(ConsumerRecord::value).collect(Collectors.toList());
+                same(IntStream.range(0, 30).filter(n -> n % 3 != 1).mapToObj(n -> n + "-" + partition)
+                    .collect(Collectors.toList()), found);
+            }
+            check(consumer.poll(Duration.ofMillis(300)).isEmpty(), "nothing that was aborted");
+        }
+    }
+
+    private static void transactionsAtOnce(String topic) throws Exception {
+        create(topic, 1, Map.of());
+        List<Producer<String, String>> producers = new ArrayList<>();
+        for (int n = 0; n < 5; n++) {
+            producers.add(transactional(topic + "-" + n));
+            producers.get(n).beginTransaction();
+        }
+        for (int round = 0; round < 20; round++) {
+            for (int n = 0; n < 5; n++) {
+                get(producers.get(n).send(new ProducerRecord<>(topic, 0, null, n + "-" + round)));
+            }
+        }
+        for (int n = 0; n < 5; n++) {
+            if (n % 2 == 0) {
+                producers.get(n).commitTransaction();
+            } else {
+                producers.get(n).abortTransaction();
+            }
+            producers.get(n).close();
+        }
+        try (Consumer<String, String> consumer = consumer(Map.of("isolation.level", "read_committed"))) {
+            consumer.assign(List.of(new TopicPartition(topic, 0)));
+            consumer.seekToBeginning(consumer.assignment());
+            List<String> wanted = new ArrayList<>();
+            for (int round = 0; round < 20; round++) {
+                wanted.addAll(List.of("0-" + round, "2-" + round, "4-" + round));
+            }
+            same(wanted, values(poll(consumer, 60)));
+        }
+    }
+
+    private static void transactionalOffsets(String topic) throws Exception {
+        create(topic, 1, Map.of());
+        TopicPartition partition = new TopicPartition(topic, 0);
+        try (Producer<String, String> producer = transactional(topic);
+             Consumer<String, String> consumer = consumer(Map.of("group.id", topic))) {
+            for (long offset : new long[] {5, 9}) {
+                producer.beginTransaction();
+                get(producer.send(new ProducerRecord<>(topic, "until " + offset)));
+                producer.sendOffsetsToTransaction(
+                    Map.of(partition, new OffsetAndMetadata(offset)), new ConsumerGroupMetadata(topic));
+                if (offset == 5) {
+                    producer.commitTransaction();
+                } else {
+                    producer.abortTransaction();
+                }
+            }
+            eventually(() -> consumer.committed(Set.of(partition)).get(partition) != null);
+            same(5L, consumer.committed(Set.of(partition)).get(partition).offset());
+        }
+    }
+
+    private static void zombies(String topic) throws Exception {
+        create(topic, 1, Map.of());
+        Producer<String, String> zombie = transactional(topic);
+        zombie.beginTransaction();
+        get(zombie.send(new ProducerRecord<>(topic, "zombie")));
+        try (Producer<String, String> successor = transactional(topic)) {
+            successor.beginTransaction();
+            get(successor.send(new ProducerRecord<>(topic, "alive")));
+            successor.commitTransaction();
+        }
+        zombie.send(new ProducerRecord<>(topic, "more"));
+        fails(KafkaException.class, () -> {
+            zombie.commitTransaction();
+            return null;
+        });
+        zombie.close(Duration.ZERO);
+        try (Consumer<String, String> consumer = consumer(Map.of("isolation.level", "read_committed"))) {
+            consumer.assign(List.of(new TopicPartition(topic, 0)));
+            consumer.seekToBeginning(consumer.assignment());
+            same(List.of("alive"), values(poll(consumer, 1)));
+        }
+    }
+
+    private static void describedTransactions(String topic) throws Exception {
+        create(topic, 1, Map.of());
+        try (Producer<String, String> producer = transactional(topic)) {
+            producer.beginTransaction();
+            get(producer.send(new ProducerRecord<>(topic, "open")));
+            TransactionDescription found = get(admin.describeTransactions(List.of(topic)).description(topic));
+            same(TransactionState.ONGOING, found.state());
+            same(Set.of(new TopicPartition(topic, 0)), found.topicPartitions());
+            check(get(admin.listTransactions().all()).stream().anyMatch(each -> each.transactionalId().equals(topic)), "it is listed");
+            get(admin.fenceProducers(List.of(topic)).all());
+            fails(KafkaException.class, () -> {
+                producer.commitTransaction();
+                return null;
+            });
+        }
+    }
+
+    private static Producer<String, String> transactional(String id) {
+        Producer<String, String> producer = producer(Map.of("transactional.id", id));
+        producer.initTransactions();
+        return producer;
     }
 
     // Topics.

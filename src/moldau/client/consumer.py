@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -79,7 +80,7 @@ class Consumer(ConsumerCommits, ConsumerPositions, Generic[K, V]):
         self._subscription: list[str] = []
         self._woken = threading.Event()
         #: Met behind records that were given out first.
-        self._pending_error: KafkaError | None = None
+        self._pending_errors: deque[KafkaError] = deque()
         super().__init__(config, interceptors)
 
     # Which partitions.
@@ -136,9 +137,8 @@ class Consumer(ConsumerCommits, ConsumerPositions, Generic[K, V]):
         self._check_open()
         self._store_positions()
         self._delivered.clear()
-        if self._pending_error is not None:
-            error, self._pending_error = self._pending_error, None
-            raise error
+        if self._pending_errors:
+            raise self._pending_errors.popleft()
         deadline = time.monotonic() + timeout
         while True:
             if self._woken.is_set():
@@ -171,10 +171,15 @@ class Consumer(ConsumerCommits, ConsumerPositions, Generic[K, V]):
         records: list[ConsumerRecord[Any, Any]] = []
         size = 0
         for number, message in enumerate(messages):
+            if message.error() is not None:
+                self._note(message.error())
+                continue
             try:
                 record = self._record(message)
-            except KafkaError as error:
-                self._stop_before(messages[number:], error, given=bool(records))
+            except RecordDeserializationError:
+                self._read_again(messages[number:])
+                if not records:
+                    raise
                 break
             records.append(record)
             size += len(message.key() or b"") + len(message.value() or b"")
@@ -182,11 +187,11 @@ class Consumer(ConsumerCommits, ConsumerPositions, Generic[K, V]):
                 record.offset + 1, "", record.leader_epoch
             )
         self._metrics.polled(len(records), size)
+        if not records and self._pending_errors:
+            raise self._pending_errors.popleft()
         return passed_through([each.on_consume for each in self._interceptors], records)
 
     def _record(self, message: Any) -> ConsumerRecord[Any, Any]:
-        if message.error() is not None:
-            raise client_error(message.error())
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         headers = list(message.headers() or ())
         try:
@@ -200,18 +205,21 @@ class Consumer(ConsumerCommits, ConsumerPositions, Generic[K, V]):
             topic, partition, offset, key, value, timestamp, timestamp_type, headers, message.leader_epoch()
         )
 
-    def _stop_before(self, messages: Sequence[Any], error: KafkaError, *, given: bool) -> None:
-        """Raise the error, in the next poll if this one has records; what comes behind it is read again."""
+    def _note(self, error: Any) -> None:
+        """Raised by the next poll that has nothing to give; that a partition has an end is no error."""
+        if error.code() != confluent_kafka.KafkaError._PARTITION_EOF:
+            self._pending_errors.append(client_error(error))
+
+    def _read_again(self, messages: Sequence[Any]) -> None:
+        """From the first of these on, in every partition."""
         first: dict[TopicPartition, int] = {}
         for message in messages:
             if message.error() is None:
                 first.setdefault(TopicPartition(message.topic(), message.partition()), message.offset())
+            else:
+                self._note(message.error())
         for partition, offset in first.items():
             called(self._consumer.seek, confluent_kafka.TopicPartition(*partition, offset))
-        if not given:
-            raise error
-        if not isinstance(error, RecordDeserializationError):
-            self._pending_error = error
 
     # Closing.
 

@@ -13,7 +13,7 @@ from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.client_metrics import ConsumerMetrics
 from moldau.client.interceptors import ConsumerInterceptor, instances
-from moldau.client.librdkafka import called, create, translate
+from moldau.client.librdkafka import called, create, log_error, translate
 from moldau.client.records import OffsetAndMetadata
 from moldau.client.topic_partitions import from_librdkafka, to_librdkafka
 
@@ -52,7 +52,11 @@ class ConsumerBase:
             settings |= {"group.id": "moldau-no-group", "enable.auto.commit": False}
             beginnings = ("earliest", "smallest", "beginning")
             self._start = BEGINNING if settings["auto.offset.reset"] in beginnings else END
-        settings |= {"stats_cb": self._metrics.take_statistics, "on_commit": self._committed}
+        settings |= {
+            "stats_cb": self._metrics.take_statistics,
+            "on_commit": self._committed,
+            "error_cb": log_error,
+        }
         self._consumer = create(confluent_kafka.Consumer, settings, _ignored)
 
     def assignment(self) -> set[TopicPartition]:

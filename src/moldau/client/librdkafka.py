@@ -5,6 +5,7 @@ Most names are the same on both sides. The rest is translated here; what only ma
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -13,6 +14,8 @@ from confluent_kafka import KafkaError as LibrdkafkaError
 from confluent_kafka import KafkaException
 
 from moldau.base.errors import ErrorCode, KafkaError
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -109,6 +112,11 @@ def client_error(error: LibrdkafkaError) -> ClientError:
 
 
 _BROKER_CODES = frozenset(int(code) for code in ErrorCode)
+
+
+def log_error(error: LibrdkafkaError) -> None:
+    """What librdkafka tells beside the answers to calls: brokers that cannot be reached, a fatal state."""
+    log.warning("%s", client_error(error))
 
 
 def called(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:

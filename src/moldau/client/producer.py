@@ -28,7 +28,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.client_metrics import ProducerMetrics
 from moldau.client.interceptors import ProducerInterceptor, instances, passed_through, told
-from moldau.client.librdkafka import ClientError, called, client_error, create
+from moldau.client.librdkafka import ClientError, called, client_error, create, log_error
 from moldau.client.partitioners import ANY_PARTITION, Partitioner, choose_partitioner
 from moldau.client.producer_settings import producer_settings
 from moldau.client.records import Headers, OffsetAndMetadata, PartitionInfo, ProducerRecord, RecordMetadata
@@ -68,7 +68,8 @@ class Producer(Generic[K, V]):
         )
         self._max_block = int(config.get("max.block.ms", 60_000)) / 1000
         self._metrics = ProducerMetrics()
-        settings = {**producer_settings(config), "stats_cb": self._metrics.take_statistics}
+        settings = producer_settings(config)
+        settings |= {"stats_cb": self._metrics.take_statistics, "error_cb": log_error}
         self._producer = create(confluent_kafka.Producer, settings, _ignored)
         self._partition_counts: dict[str, tuple[int, float]] = {}
         self._room = threading.Condition()
@@ -108,7 +109,7 @@ class Producer(Generic[K, V]):
         self._produce(record, key_bytes, value_bytes, self._choose(record, key_bytes, value_bytes), report)
         self._sends += 1
         if self._sends % _SENDS_PER_POLL == 0:
-            self._producer.poll(0)
+            self._take_reports(0)
         return future
 
     def _choose(
@@ -199,15 +200,23 @@ class Producer(Generic[K, V]):
         seen = 0
         while not self._closed:
             if seen == self._sends // _SENDS_PER_POLL:
-                self._producer.poll(_POLL_SECONDS)
+                self._take_reports(_POLL_SECONDS)
             else:
                 # For every report librdkafka asks for Python's lock; two threads would fight for it.
                 seen = self._sends // _SENDS_PER_POLL
                 time.sleep(_BUSY_SECONDS)
 
+    def _take_reports(self, timeout: float) -> None:
+        try:
+            self._producer.poll(timeout)
+        except confluent_kafka.KafkaException as error:
+            # A fatal state, such as being fenced: every call that matters raises it too.
+            log.debug("%s", error)
+            time.sleep(timeout)
+
     def flush(self, timeout: float | None = None) -> int:
         """Wait until everything sent so far is acknowledged or has failed; how many records are left."""
-        return self._producer.flush(-1 if timeout is None else timeout)
+        return called(self._producer.flush, -1 if timeout is None else timeout)
 
     # Looking.
 
@@ -270,10 +279,13 @@ class Producer(Generic[K, V]):
         """Wait for what was sent (at most `timeout` seconds), then give up the rest: its futures fail."""
         if self._closed:
             return
-        left = self.flush(timeout)
+        try:
+            left = self.flush(timeout)
+        except ClientError:
+            left = len(self._producer)
         if left:
             self._producer.purge()
-            self._producer.flush(1.0)
+            self._take_reports(0)
         self._closed = True
         if threading.current_thread() is not self._poller:
             self._poller.join(5.0)

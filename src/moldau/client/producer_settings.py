@@ -16,10 +16,16 @@ _DEFAULTS: Mapping[str, Any] = {
     "partitioner": "murmur2_random",
     "statistics.interval.ms": 1000,
 }
+_TRANSACTION_TIMEOUT_MS = 60_000
 
 
 def producer_settings(config: Mapping[str, Any]) -> dict[str, Any]:
-    settings = translate({**_DEFAULTS, **config})
+    defaults = dict(_DEFAULTS)
+    if config.get("transactional.id"):
+        # librdkafka refuses a record that could outlive its transaction.
+        limit = int(config.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
+        defaults["delivery.timeout.ms"] = min(limit, defaults["delivery.timeout.ms"])
+    settings = translate({**defaults, **config})
     if "enable.idempotence" not in config and _can_be_idempotent(config):
         settings["enable.idempotence"] = True
     return settings

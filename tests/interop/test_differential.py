@@ -25,6 +25,7 @@ from tests.interop.differential import (
     admin_scenes,
     cluster_scenes,
     commit_scenes,
+    consumer_group_scenes,
     controller_scenes,
     fetch_scenes,
     group_scenes,
@@ -34,6 +35,7 @@ from tests.interop.differential import (
     offset_scenes,
     produce_scenes,
     topic_scenes,
+    transaction_scenes,
 )
 from tests.interop.differential.broker import Asked, Broker
 from tests.interop.differential.normal import differences
@@ -47,12 +49,14 @@ SCENES = {
     **metadata_scenes.SCENES,
     **admin_scenes.SCENES,
     **topic_scenes.SCENES,
+    **transaction_scenes.SCENES,
     **cluster_scenes.SCENES,
     **controller_scenes.SCENES,
     **line_scenes.SCENES,
     **line_admin_scenes.SCENES,
     **group_scenes.SCENES,
     **commit_scenes.SCENES,
+    **consumer_group_scenes.SCENES,
 }
 RUN = uuid.uuid4().hex[:6]
 #: What nobody can be brought to answer: API, version (None: any), good or bad, and why.
@@ -69,6 +73,7 @@ NEVER = (
     (46, None, False, "ListPartitionReassignments: what is not there is left out"),
     (60, 0, None, "DescribeCluster: brokers are listed at brokers only, and that is all one can ask"),
     (64, None, True, "UnregisterBroker: there is one, and it is needed"),
+    (66, 0, False, "ListTransactions: nothing is asked that could be wrong"),
     (74, 0, False, "ListConfigResources: nothing is asked that could be wrong"),
 )
 
@@ -84,7 +89,7 @@ class Known(NamedTuple):
 
 KNOWN_DIFFERENCES = (
     Known(
-        "produce, .*|several connections, (idempotence|settings)",
+        "(produce|transactions), .*|several connections, (idempotence|settings)",
         ".*",
         r".*error_message: Apache None, Moldau 'a text'",
         "Apache Kafka gives a reason only with record errors; we always say why a batch was refused.",

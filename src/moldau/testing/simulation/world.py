@@ -72,7 +72,7 @@ class SimulatedNode:
         #: What the node is given instead of the disk itself, for those who want to break its rules.
         self.wrap_disk: Callable[[Disk], Disk] = lambda disk: disk
         self._simulation = simulation
-        self._randomness = simulation.random(f"{self.host}/ids")
+        self.randomness = simulation.random(f"{self.host}/ids")
         self._losses = simulation.random(f"{self.host}/losses")
         self._process: Process | None = None
         self._disk: SimulatedDisk | None = None
@@ -86,7 +86,7 @@ class SimulatedNode:
         return self.node
 
     def format(self) -> None:
-        format_storage(SimulatedDisk(self.drive), self.clock, self._randomness, self.config)
+        format_storage(SimulatedDisk(self.drive), self.clock, self.randomness, self.config)
 
     async def boot(self) -> Node:
         """Start the node on whatever is on the drive; raises what `Node.start` does, or `PowerLost`."""
@@ -98,7 +98,7 @@ class SimulatedNode:
         self.node = Node(
             self.config,
             clock=self.clock,
-            randomness=self._randomness,
+            randomness=self.randomness,
             disk=self.wrap_disk(disk),
             pool=pool,
             cleaner=InlineRunner(disk, pool),

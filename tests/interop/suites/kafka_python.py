@@ -90,6 +90,7 @@ SUITE = Suite(
     tests=_tests,
     command=_command,
     verdict=_verdict,
+    at_once=1,  # Some share a transactional id, and would fence each other.
     config={"node.id": "0", "num.partitions": "4", "group.min.session.timeout.ms": "3000"},
     apache_config=AUTHORIZER,
 )

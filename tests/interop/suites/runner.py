@@ -26,7 +26,6 @@ from tests.interop import jars
 from tests.interop.suites import listing
 from tests.interop.suites.suite import CACHE, Outcome, Ran, Suite
 
-_AT_ONCE = 4
 #: For tests that are known not to pass.
 _HOPELESS_SECONDS = 12.0
 #: If more failed than this, it is not for the company they had.
@@ -120,7 +119,7 @@ def run(
         full = limit or suite.timeout_seconds
         runs = ((hopeful, full), (hopeless, limit or _HOPELESS_SECONDS))
         for group, patience in runs:
-            _run_into(report, group, addresses, _AT_ONCE, patience, say)
+            _run_into(report, group, addresses, suite.at_once, patience, say)
         again = [test for test in hopeful if report.found[test].result == "fail"]
         if len(again) <= _SECOND_TRIES:
             _run_into(report, again, addresses, 1, full, say)

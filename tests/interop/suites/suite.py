@@ -69,5 +69,7 @@ class Suite:
     #: Settings that a test wants beside those; tests that want the same share a broker.
     test_config: Callable[[str], Mapping[str, str]] = lambda _: {}
     timeout_seconds: float = 60.0
+    #: How many run at the same time; most of their time they wait.
+    at_once: int = 4
     #: Where the broker must listen, if a test has the port written in.
     port: int = 0

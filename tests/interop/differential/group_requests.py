@@ -137,6 +137,18 @@ class Member:
             setattr(request, name, value)
         return self._line.ask(f"{self._name} {label}", request, version)
 
+    def quiet_heartbeat(self) -> Any:
+        request = HeartbeatRequest(
+            group_id=self.group_id, generation_id=self.generation, member_id=self.member_id
+        )
+        return self._line.call(request, _HEARTBEAT_NEWEST)
+
+    def quiet_join(self) -> None:
+        """Join again and fetch the assignment, without a word about it."""
+        answer = self._line.call(join_request(self.group_id, self.member_id, **self._fields), self.version)
+        self.generation = answer.generation_id
+        self._line.call(self.sync_request(), self.sync_version)
+
     def leave(self, label: str = "leaves") -> Any:
         version = min(self.version, _LEAVE_NEWEST)
         request = LeaveGroupRequest(group_id=self.group_id)

@@ -20,6 +20,7 @@ from moldau.client import (
     Producer,
     TopicPartition,
 )
+from tests.harness.waiting import eventually
 
 PARTITIONS = 2
 NewProducer = Callable[..., Producer[Any, Any]]
@@ -128,8 +129,9 @@ def test_offsets_are_part_of_it(bootstrap: str, topic: str, new: NewProducer) ->
         with producer.transaction():
             producer.send(topic, b"out again", partition=1)
             producer.send_offsets_to_transaction({zero: 10}, consumer.group_metadata(), 20)
-        committed = consumer.committed([zero])[zero]
-        assert committed is not None and committed.offset == 10
+        # The answer to a commit does not wait for the markers.
+        committed = eventually(lambda: consumer.committed([zero])[zero])
+        assert committed.offset == 10
     assert read(bootstrap, topic, "read_committed", 11)[-1] == b"out again"
 
 

@@ -18,6 +18,8 @@ from moldau.protocol.schema import Struct
 
 _TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
 _SIZES = frozenset({"partition_size", "total_bytes", "usable_bytes"})
+#: Where answers say that something went wrong.
+_ERRORS = frozenset({"error_code", "partition_error_code"})
 _METADATA_OFFSETS = frozenset({"finalized_features_epoch"})
 _KEYS = (
     "api_key",
@@ -102,7 +104,7 @@ def has_error(answer: Any) -> bool:
     if not isinstance(answer, Struct):
         return False
     return any(
-        value != 0 if field.name == "error_code" else has_error(value)
+        value != 0 if field.name in _ERRORS else has_error(value)
         for field in answer.FIELDS
         for value in [getattr(answer, field.name)]
     )

@@ -115,6 +115,22 @@ def test_records_end_the_wait_when_there_are_enough(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_records_that_come_in_the_same_moment_are_not_missed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node, connected(node) as one, connected(node) as other:
+            topic_id = await create(one)
+            for offset in range(100):
+                request = fetch(topic_id)
+                request.topics[0].partitions[0].fetch_offset = offset
+                both = asyncio.gather(
+                    one.call(request, 13), other.call(produce_request("t", batch([(b"k", b"v")])), 12)
+                )
+                answer, _ = await asyncio.wait_for(both, 5)
+                assert answer.responses[0].partitions[0].records
+
+    asyncio.run(scenario())
+
+
 def test_reading_from_the_disk_does_not_make_the_wait_longer(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = FlakyDisk()

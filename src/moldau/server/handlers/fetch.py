@@ -107,6 +107,8 @@ class _Fetch:
         self.size = 0
         self.urgent = False
         self._partitions: list[Partition] = []
+        #: How far each log could be read when it was looked at.
+        self._seen: list[tuple[Log, int, int]] = []
         self._deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
 
     # Reading.
@@ -134,6 +136,7 @@ class _Fetch:
     def _reset(self) -> None:
         self.answers = {}
         self._partitions = []
+        self._seen = []
         self.size = 0
         self.urgent = False
 
@@ -168,10 +171,12 @@ class _Fetch:
         log = partition.leader_log(asked.current_leader_epoch)
         if self.follower >= 0:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.follower} has no replica")
+        high_watermark, stable = log.high_watermark, log.last_stable_offset
+        self._seen.append((log, high_watermark, stable))
         answer = PartitionData(
             partition_index=asked.partition,
-            high_watermark=log.high_watermark,
-            last_stable_offset=log.last_stable_offset,
+            high_watermark=high_watermark,
+            last_stable_offset=stable,
             log_start_offset=log.log_start_offset,
             records=b"",
             aborted_transactions=None,
@@ -225,10 +230,18 @@ class _Fetch:
     async def wait(self) -> FetchResponse:
         loop = asyncio.get_running_loop()
         while not self.satisfied() and loop.time() < self._deadline:
-            await self._more(loop)
+            # The loop may have turned between looking and here: what came meanwhile wakes nobody any more.
+            if not self._outdated():
+                await self._more(loop)
             if not self.attempt():
                 return await self.read_cold()
         return self.response()
+
+    def _outdated(self) -> bool:
+        return any(
+            log.high_watermark != high_watermark or log.last_stable_offset != stable
+            for log, high_watermark, stable in self._seen
+        )
 
     async def _more(self, loop: asyncio.AbstractEventLoop) -> None:
         """Until enough bytes arrived in the partitions at hand, or time is up."""

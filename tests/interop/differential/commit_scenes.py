@@ -58,7 +58,7 @@ def fetch_request(
 
 def without_members(broker: Broker) -> None:
     """Commits of clients that belong to no group, and what comes back."""
-    topic = broker.topic("committed", 3)
+    topic = broker.topic("committed-without-members", 3)
     topic_id = broker.topic_ids[topic]
     for version in COMMIT_VERSIONS:
         group_id = broker.name(f"simple-{version}")

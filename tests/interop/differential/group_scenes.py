@@ -9,6 +9,7 @@ from moldau.protocol.messages.heartbeat import HeartbeatRequest
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from moldau.protocol.messages.list_groups import ListGroupsRequest
 from moldau.protocol.messages.sync_group import SyncGroupRequest
+from tests.harness.waiting import eventually
 from tests.interop.differential.broker import Broker
 from tests.interop.differential.group_requests import Member, join_request, ready, stable
 
@@ -240,6 +241,9 @@ def describing(broker: Broker) -> None:
     pending = broker.name("described-pending")
     ready(broker, pending)
     broker.call(join_request(pending), 9)
+    described = DescribeGroupsRequest(groups=[pending])
+    # Apache Kafka answers before the group is committed, and shows it only then.
+    eventually(lambda: broker.call(described, 0).groups[0].group_state == "Empty", what="the group is there")
     nobody = broker.name("described-nobody")
     for version in DESCRIBE_VERSIONS:
         for operations in (False, True):

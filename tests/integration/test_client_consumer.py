@@ -174,7 +174,9 @@ def test_auto_commit_counts_what_was_handled(bootstrap: str, new: New, topic: st
 
 
 def test_seek_everywhere(bootstrap: str, new: New, topic: str) -> None:
-    fill(bootstrap, topic, 40, timestamp=1_000_000)
+    # Not so long ago that retention takes them away.
+    began = int(time.time() * 1000) - 3_600_000
+    fill(bootstrap, topic, 40, timestamp=began)
     partition = TopicPartition(topic, 1)
     consumer = new({"group.id": None})
     consumer.assign([partition])
@@ -184,7 +186,7 @@ def test_seek_everywhere(bootstrap: str, new: New, topic: str) -> None:
     assert numbers(take(consumer, 3)) == [29, 33, 37]
     consumer.seek_to_beginning()
     assert take(consumer, 1)[0].offset == 0
-    consumer.seek_to_timestamp(1_000_000 + 30_000)
+    consumer.seek_to_timestamp(began + 30_000)
     assert int(take(consumer, 1)[0].value) == 33
     consumer.seek_to_end([partition])
     # The end is looked up in a poll, as in Java: what comes before that is passed over.
@@ -195,7 +197,7 @@ def test_seek_everywhere(bootstrap: str, new: New, topic: str) -> None:
     assert numbers(records)[0] > 100
     assert consumer.beginning_offsets([partition]) == {partition: 0}
     assert consumer.end_offsets([partition]) == {partition: 10 + sent // 4}
-    found = consumer.offsets_for_times({partition: 1_000_000 + 5_000})[partition]
+    found = consumer.offsets_for_times({partition: began + 5_000})[partition]
     assert found is not None and found.offset == 1
     assert consumer.offsets_for_times({partition: 2**60})[partition] is None
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.arguments import ToolParser, UsageError, given, key_values, require_one
 from moldau.cli.console import ReportOnce, check_reachable, ends_on_sigterm
-from moldau.cli.console_reading import ReadPlan, read
+from moldau.cli.console_reading import Handled, ReadPlan, read
 from moldau.cli.formatters import ConsoleRecord, Formatter, find_formatter
 from moldau.cli.librdkafka import open_consumer
 from moldau.cli.tool import ToolError, add_bootstrap_options, bootstrap_servers, load_config, run_tool, warn
@@ -82,7 +82,8 @@ def _execute(options: argparse.Namespace) -> None:
     try:
         with ends_on_sigterm():
             records = read(consumer, plan, report, options.timeout_ms)
-            printed.run(records, -1 if options.max_messages is None else options.max_messages)
+            limit = -1 if options.max_messages is None else options.max_messages
+            printed.run(records, limit, Handled(consumer, plan))
     finally:
         consumer.close()
         warn(f"Processed a total of {printed.count} messages")
@@ -108,8 +109,12 @@ def _plan(options: argparse.Namespace) -> ReadPlan:
     if options.isolation_level is not None:
         properties["isolation.level"] = options.isolation_level
     if group is None:
+        # Nobody will come back to this group, so its offsets are not kept unless somebody asks for it.
         properties["group.id"] = f"console-consumer-{random.randrange(100_000)}"
-        properties["enable.auto.commit"] = "false"
+        properties.setdefault("enable.auto.commit", "false")
+        group = properties["group.id"] if options.partition is None else None
+    # librdkafka's own name: what counts as read is what was printed, not what was fetched.
+    properties["enable.auto.offset.store"] = "false"
     offset = _offset(options.offset or reset)
     return ReadPlan(options.topic, options.include, options.partition, offset, group, properties)
 
@@ -167,24 +172,31 @@ class _Printer:
         self._format = formatter.format
         self._skip_errors = skip_errors
 
-    def run(self, batches: Iterator[Sequence[Message]], limit: int) -> None:
-        """Print until the batches end or `limit` records are out (-1: no limit)."""
+    def run(
+        self,
+        batches: Iterator[Sequence[Message]],
+        limit: int,
+        handled: Callable[[Sequence[Message]], None],
+    ) -> None:
+        """Print until the batches end or `limit` records are out (-1: no limit), and tell what is out."""
         output = sys.stdout.buffer
         if limit == 0:
             return
         for batch in batches:
-            for message in batch:
+            wanted = batch if limit < 0 else batch[: limit - self.count]
+            for number, message in enumerate(wanted):
                 self.count += 1
                 try:
                     output.write(self._format(_record(message)))
                 except ToolError as error:
                     if not self._skip_errors:
+                        handled(wanted[:number])
                         raise
                     warn(f"Error processing message, skipping this message: {error}")
-                if self.count == limit:
-                    output.flush()
-                    return
             output.flush()
+            handled(wanted)
+            if self.count == limit:
+                return
 
 
 def _record(message: Any) -> ConsoleRecord:

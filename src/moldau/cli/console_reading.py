@@ -1,17 +1,20 @@
 """Reading topics with librdkafka: as a member of a group, or every partition by ourselves.
 
 Without a group no coordinator is needed: all partitions are assigned by hand, and those that are added while
-we read are noticed and read from their beginning.
+we read are noticed and read from their beginning. In a group, a pattern is matched here, as Java's consumer
+does it, and the group is told the names: what librdkafka understands as a pattern depends on its platform.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from moldau.base.ids import INTERNAL_TOPICS
 from moldau.cli.arguments import UsageError
 from moldau.cli.console import ReportOnce
 from moldau.cli.librdkafka import describe_error
@@ -42,16 +45,13 @@ def read(
     consumer: Consumer, plan: ReadPlan, report: ReportOnce, timeout_ms: int | None
 ) -> Iterator[Sequence[Message]]:
     """Batches of records; ends when none came for `timeout_ms`."""
-    assignment = None if plan.group is not None else Assignment(consumer, plan, report)
-    if assignment is None:
-        consumer.subscribe([plan.topic if plan.topic is not None else f"^({plan.pattern})$"])
+    partitions = (Assignment if plan.group is None else Subscription)(consumer, plan, report)
     patience = float("inf") if timeout_ms is None or timeout_ms < 0 else timeout_ms / 1000
     last = time.monotonic()
     while True:
-        if assignment is not None:
-            assignment.discover()
+        partitions.discover()
         left = last + patience - time.monotonic()
-        records = _take(consumer, max(0.0, min(POLL_SECONDS, left)))
+        records = take(consumer, max(0.0, min(POLL_SECONDS, left)))
         if records:
             yield records
             last = time.monotonic()
@@ -59,12 +59,13 @@ def read(
             return
 
 
-def _take(consumer: Consumer, timeout: float) -> list[Message]:
+def take(consumer: Consumer, timeout: float, limit: int = BATCH) -> list[Message]:
     """Wait for one record, then take what else is there."""
     first = consumer.poll(timeout)
     if first is None:
         return []
-    return [message for message in (first, *consumer.consume(BATCH, timeout=0)) if not failed(message)]
+    more = consumer.consume(limit - 1, timeout=0) if limit > 1 else []
+    return [message for message in (first, *more) if not failed(message)]
 
 
 def failed(message: Any) -> bool:
@@ -79,6 +80,70 @@ def failed(message: Any) -> bool:
     raise ToolError(f"Error when reading {message.topic()}-{message.partition()}: {describe_error(error)}")
 
 
+class Handled:
+    """Remembers what was handled, so that a group goes on behind it and not behind what was only fetched."""
+
+    def __init__(self, consumer: Consumer, plan: ReadPlan) -> None:
+        self._consumer = consumer
+        self._stored = plan.group is not None
+
+    def __call__(self, messages: Sequence[Message]) -> None:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        if not self._stored:
+            return
+        last = {(each.topic(), each.partition()): each.offset() for each in messages}
+        for (topic, partition), offset in last.items():
+            # A partition that meanwhile went to another member is that member's to commit.
+            with suppress(KafkaException):
+                place = TopicPartition(topic or "", partition or 0, (offset or 0) + 1)
+                self._consumer.store_offsets(offsets=[place])
+
+
+class Subscription:
+    """The topics of the plan, shared with a group; those that fit a pattern and appear later are added."""
+
+    def __init__(
+        self, consumer: Consumer, plan: ReadPlan, report: ReportOnce, **callbacks: Callable[..., None]
+    ) -> None:
+        self._consumer = consumer
+        self._report = report
+        self._callbacks: Any = callbacks
+        self._pattern = None if plan.pattern is None else Pattern(plan)
+        self._topics: list[str] = []
+        self._next_look = 0.0
+        if plan.topic is not None:
+            consumer.subscribe([plan.topic], **self._callbacks)
+
+    def discover(self) -> None:
+        now = time.monotonic()
+        if self._pattern is None or now < self._next_look:
+            return
+        self._next_look = now + (DISCOVERY_SECONDS if self._topics else FIRST_DISCOVERY_SECONDS)
+        metadata = _metadata(self._consumer.list_topics, self._report)
+        found = sorted(name for name in metadata if self._pattern.admits(name))
+        if found and found != self._topics:
+            self._topics = found
+            self._consumer.subscribe(found, **self._callbacks)
+
+
+class Pattern:
+    """A regular expression over whole names of topics; internal ones only if they are asked for."""
+
+    def __init__(self, plan: ReadPlan) -> None:
+        text = plan.pattern or ""
+        self._internal = plan.properties.get("exclude.internal.topics", "true").lower() == "false"
+        try:
+            self._pattern = re.compile(text)
+        except re.error as error:
+            raise UsageError(f"{text} is an invalid regex: {error}") from error
+
+    def admits(self, topic: str) -> bool:
+        if topic in INTERNAL_TOPICS and not self._internal:
+            return False
+        return self._pattern.fullmatch(topic) is not None
+
+
 class Assignment:
     """All partitions of what the plan names; those that appear later are read from their beginning."""
 
@@ -88,7 +153,7 @@ class Assignment:
         self._plan = plan
         self._known: set[tuple[str, int]] = set()
         self._next_look = 0.0
-        self._pattern = None if plan.pattern is None else _compiled(plan.pattern)
+        self._pattern = None if plan.pattern is None else Pattern(plan)
         ask = consumer.list_topics
         self._ask_metadata: Any = ask if plan.topic is None else partial(ask, plan.topic)
         self._first = True
@@ -117,23 +182,21 @@ class Assignment:
         plan = self._plan
         if plan.partition is not None:
             return [(plan.topic or "", plan.partition)]
-        from confluent_kafka import KafkaException
-
-        try:
-            metadata = self._ask_metadata(timeout=10)
-        except KafkaException as error:
-            self._report(error.args[0])
-            return []
         return [
             (name, partition)
-            for name, topic in metadata.topics.items()
-            if self._pattern is None or self._pattern.fullmatch(name)
+            for name, topic in _metadata(self._ask_metadata, self._report).items()
+            if self._pattern is None or self._pattern.admits(name)
             for partition in topic.partitions
         ]
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _metadata(ask: Callable[..., Any], report: ReportOnce) -> dict[str, Any]:
+    """The topics by name; none while the cluster cannot be asked."""
+    from confluent_kafka import KafkaException
+
     try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"{pattern} is an invalid regex: {error}") from error
+        topics: dict[str, Any] = ask(timeout=10).topics
+    except KafkaException as error:
+        report(error.args[0])
+        return {}
+    return topics

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.cli.arguments import ToolParser, UsageError, key_values, require_one
 from moldau.cli.console import ReportOnce, check_reachable, ends_on_sigterm
-from moldau.cli.console_reading import Assignment, ReadPlan, failed
+from moldau.cli.console_reading import Assignment, ReadPlan, Subscription, failed
 from moldau.cli.librdkafka import open_consumer
 from moldau.cli.perf import MEGABYTE, ProgressLine, Statistics, format_date
 from moldau.cli.tool import add_bootstrap_options, bootstrap_servers, load_config, run_tool
@@ -122,8 +122,7 @@ class _Run:
         last_ms = reported_ms = _now_ms()
         reported = (0, 0, 0)
         while self._records < self._wanted and _now_ms() - last_ms <= self._timeout_ms:
-            if assignment is not None:
-                assignment.discover()
+            assignment.discover()
             found = self._take()
             now = _now_ms()
             if found:
@@ -157,15 +156,14 @@ class _Run:
             f"{_per_second(self._records, fetch_ms)}"
         )
 
-    def _start(self) -> Assignment | None:
+    def _start(self) -> Assignment | Subscription:
         options = self._options
-        if options.group is not None:
-            topics = [options.topic if options.topic is not None else f"^({options.include})$"]
-            self._consumer.subscribe(topics, on_assign=self._assigned, on_revoke=self._revoked)
-            return None
         offset = "latest" if options.from_latest else "earliest"
-        plan = ReadPlan(options.topic, options.include, None, offset, None, self._properties)
-        return Assignment(self._consumer, plan, ReportOnce())
+        plan = ReadPlan(options.topic, options.include, None, offset, options.group, self._properties)
+        if options.group is None:
+            return Assignment(self._consumer, plan, ReportOnce())
+        listener = {"on_assign": self._assigned, "on_revoke": self._revoked}
+        return Subscription(self._consumer, plan, ReportOnce(), **listener)
 
     def _take(self) -> bool:
         """Count what has come; False when nothing has."""

@@ -9,11 +9,11 @@ import pytest
 
 from moldau.cli.formatters import ConsoleRecord, find_formatter
 from moldau.cli.java import java_double, java_float
-from moldau.client.librdkafka import translate
 from moldau.cli.line_reader import LineReader, LineRecord
 from moldau.cli.perf import format_date
 from moldau.cli.perf_stats import LatencyStats
 from moldau.cli.tool import ToolError
+from moldau.client.librdkafka import translate
 from moldau.protocol.stored.classic_groups import OffsetCommitKey, OffsetCommitValue
 from moldau.protocol.stored.coordinator import encode_key, encode_value
 

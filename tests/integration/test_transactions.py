@@ -17,11 +17,16 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from tests.harness.requests import create_and_wait
+from moldau.base.errors import ErrorCode
+from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
+from tests.harness.batches import batch
+from tests.harness.requests import create_and_wait, produce_request
 from tests.harness.waiting import eventually
+from tests.harness.wire import Wire
 from tests.integration.conftest import StartNode
 
 SECONDS = 30
+TRANSACTIONAL = 0x10
 
 
 def producer(bootstrap: str, transactional_id: str, **settings: Any) -> Producer:
@@ -200,3 +205,28 @@ def test_kill_9_in_the_middle(start_node: StartNode, topic: str) -> None:
         node.kill()
         node.restart()
     eventually(lambda: sorted(read(bootstrap, topic, 2)) == sorted(wanted), what="all or nothing")
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_writes_outside_of_a_transaction(start_node: StartNode, topic: str, enabled: bool) -> None:
+    """A partition that nobody added is refused, unless the operator has switched the question off."""
+    node = start_node(config={"transaction.partition.verification.enable": enabled})
+    bootstrap = node.bootstrap_servers
+    create_and_wait(bootstrap, topic)
+    producer(bootstrap, topic)
+    with Wire(bootstrap) as wire:
+        known = wire.call(InitProducerIdRequest(transactional_id=topic, transaction_timeout_ms=60_000), 4)
+        data = batch(
+            attributes=TRANSACTIONAL,
+            producer_id=known.producer_id,
+            producer_epoch=known.producer_epoch,
+            sequence=0,
+        )
+        request = produce_request(topic, data)
+        request.transactional_id = topic
+        codes = []
+        for version in (10, 11):
+            answer = wire.call(request, version).responses[0].partition_responses[0]
+            codes.append(ErrorCode(answer.error_code))
+    refused = [ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE]
+    assert codes == (refused if enabled else [ErrorCode.NONE, ErrorCode.NONE])

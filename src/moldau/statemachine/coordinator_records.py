@@ -68,7 +68,11 @@ def encode_entries(entries: Sequence[Entry], now_ms: int, codec: int = 0) -> byt
     first = entries[0]
     if isinstance(first, EndTransaction):
         return _encode_end(first, now_ms)
-    records = [_encode_record(each, now_ms) for each in entries if isinstance(each, CoordinatorRecord)]
+    records = [
+        _encode_record(each, number, now_ms)
+        for number, each in enumerate(entries)
+        if isinstance(each, CoordinatorRecord)
+    ]
     producer = first.producer
     if producer is None:
         return build_batch(records, codec=codec)
@@ -77,9 +81,9 @@ def encode_entries(entries: Sequence[Entry], now_ms: int, codec: int = 0) -> byt
     )
 
 
-def _encode_record(record: CoordinatorRecord, now_ms: int) -> Record:
+def _encode_record(record: CoordinatorRecord, number: int, now_ms: int) -> Record:
     value = None if record.value is None else encode_value(record.value, record.version)
-    return Record(0, now_ms, encode_key(record.key), value, [])
+    return Record(number, now_ms, encode_key(record.key), value, [])
 
 
 def _encode_end(end: EndTransaction, now_ms: int) -> bytearray:

@@ -31,7 +31,7 @@ def compare_partition(name: str, before: dict[str, Any], now: dict[str, Any], ki
         changing |= {"bytes", "sha256", "newest", "end", "producers"}
     if name.startswith("compacted"):
         changing |= {"bytes", "sha256", "newest"}
-    if killed and (before["start"] or name.startswith("compacted")):
+    if killed and "producers" in before and (before["start"] or name.startswith("compacted")):
         # Recovery knows those producers whose batches are still there.
         assert all(producer in before["producers"] for producer in now["producers"]), name
         assert before["producers"][-1:] == now["producers"][-1:], name

@@ -26,6 +26,10 @@ NAMES = sorted(path.stem for path in DATA.glob("*.json"))
 OFFSET_FETCH = 9
 
 
+#: The folders get older, and nothing in them may expire.
+AGELESS: dict[str, str | int | bool] = {"log.retention.ms": -1, "offsets.retention.minutes": 2**31 - 1}
+
+
 class Kept:
     """A node on a copy of a kept folder."""
 
@@ -34,7 +38,8 @@ class Kept:
         self.expected: Inventory = unpack(name, folder)
         self.directories = [folder / each for each in LOG_DIRECTORIES]
         self.cluster = Cluster(
-            data_dir=folder, config={**CONFIG, "log.dirs": ",".join(map(str, self.directories)), **config}
+            data_dir=folder,
+            config={**CONFIG, **AGELESS, "log.dirs": ",".join(map(str, self.directories)), **config},
         )
 
     @property
@@ -66,12 +71,15 @@ def test_everything_is_there(kept: Kept) -> None:
     expected = dict(kept.expected)
     lasting = expected.pop("last_values", None)
     expected.pop("groups", None)
+    for topic in expected["topics"].values():
+        for partition in topic["partitions"].values():
+            # Forgotten when they have written nothing for a day.
+            del partition["producers"]
     compare(expected, take_inventory(kept.bootstrap), killed=kept.name.endswith("-killed"))
     if lasting is not None:
         assert last_values(kept.bootstrap, "compacted") == lasting
-    topic = next(name for name in expected["topics"] if not name.startswith("__"))
     if not kept.name.endswith("-groups"):
-        assert_serves(kept.bootstrap, topic)
+        assert_serves(kept.bootstrap, "codec-none")
     before = take_inventory(kept.bootstrap)
     kept.cluster.stop()
     kept.cluster.start()

@@ -29,6 +29,12 @@ NOT_YET = {
 }
 
 
+@pytest.fixture
+def kafka_cluster_config() -> dict[str, str | int | bool]:
+    """Whatever the time is now, records have the time of the recording."""
+    return {"log.message.timestamp.after.max.ms": 2**63 - 1, "log.retention.ms": -1}
+
+
 def test_the_clients_that_matter_are_there() -> None:
     clients = " ".join(Session.read(path).about["client"] for path in PATHS)
     for name in ("kcat", "Java", "franz-go"):

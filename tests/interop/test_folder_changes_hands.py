@@ -6,6 +6,7 @@ a clean stop or with `kill -9`, in every combination of who leaves the folder ho
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,43 @@ def check_ledger(bootstrap: str, ledger: Ledger, inventory: Inventory) -> None:
     ledger.check(bootstrap, starts, ends)
 
 
+def check_files(shared: SharedFolder, inventory: Inventory, killed: bool) -> None:
+    """What a broker that has ended leaves beside the logs."""
+    for folder in shared.dirs:
+        mark = folder / ".kafka_cleanshutdown"
+        assert mark.exists() != killed
+        assert killed or json.loads(mark.read_text()).keys() == {"version", "brokerEpoch"}
+    ends = set()
+    for name, topic in inventory["topics"].items():
+        for index, partition in topic["partitions"].items():
+            (folder,) = (each for each in shared.dirs if (each / f"{name}-{index}").is_dir())
+            identity = (folder / f"{name}-{index}" / "partition.metadata").read_text()
+            assert identity.splitlines() == ["version: 0", f"topic_id: {topic['id']}"]
+            ends.add(f"{name} {index} {partition['end']}")
+    if killed:
+        return  # The files are written from time to time; a short life may leave none.
+    for checkpoint in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        versions, lines = set(), set()
+        for folder in shared.dirs:
+            version, _, *entries = (folder / checkpoint).read_text().splitlines()
+            versions.add(version)
+            lines |= set(entries)
+        assert versions == {"0"}
+        assert lines == ends, checkpoint
+
+
+def quorum_epoch(shared: SharedFolder) -> int:
+    state = json.loads((shared.metadata / "quorum-state").read_text())
+    assert state.keys() == {"leaderId", "leaderEpoch", "votedId", "votedDirectoryId", "data_version"}
+    return int(state["leaderEpoch"])
+
+
+def recovered(shared: SharedFolder) -> bool:
+    """Whether the broker has looked through logs because the one before it was killed."""
+    said = shared.said()
+    return "no clean shutdown file was found" in said or "not shut down cleanly: recovering" in said
+
+
 CLEAN, KILL = "clean", "kill"
 TURNS = {
     "formatted by Apache": [
@@ -69,10 +107,12 @@ def test_they_take_turns(turns: list[tuple[str, str]], tmp_path: Path, libs: Pat
     ledger = Ledger()
     before: Inventory = {}
     killed = False
+    epochs: list[int] = []
     with SharedFolder(tmp_path, libs, CONFIG) as shared:
         shared.format(turns[0][0])
         for turn, (broker, ending) in enumerate(turns):
             bootstrap = shared.start(broker)
+            assert recovered(shared) == killed
             now = take_inventory(bootstrap)
             assert now["cluster_id"] == CLUSTER_ID
             if not before:
@@ -87,3 +127,6 @@ def test_they_take_turns(turns: list[tuple[str, str]], tmp_path: Path, libs: Pat
                 shared.kill()
             else:
                 shared.stop()
+            check_files(shared, before, killed)
+            epochs.append(quorum_epoch(shared))
+    assert epochs == sorted(set(epochs))

@@ -229,6 +229,8 @@ class GrowingLog(LogFiles):
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self.topic_partition}: {error}") from error
         if sum(header.size_in_bytes for _, header in batches) != len(records) or not batches:
             raise KafkaError(ErrorCode.INVALID_RECORD, f"{self.topic_partition}: not whole record batches")
+        if any(header.records_count != header.last_offset_delta + 1 for _, header in batches):
+            raise KafkaError(ErrorCode.INVALID_RECORD, f"{self.topic_partition}: records without offsets")
         return batches
 
     def _check_producers(

@@ -119,7 +119,7 @@ def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
         before = stored(log)
         cleaning = asyncio.ensure_future(manager.cleaner.clean_due())
         pid = await started(runner)
-        await asyncio.sleep(0.2)
+        await at_work(log)
         os.kill(pid, 9)
         assert await cleaning == 0
         assert not manager.cleaner.is_busy(ORDERS)
@@ -132,6 +132,13 @@ def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+async def at_work(log: Log) -> None:
+    """Until the process has begun to write."""
+    async with asyncio.timeout(30):
+        while not any(name.endswith(".cleaned") for name in names(log.directory)):
+            await asyncio.sleep(0.01)
+
+
 def test_pausing_stops_the_process(tmp_path: Path) -> None:
     async def scenario() -> None:
         runner = ProcessRunner()
@@ -139,9 +146,8 @@ def test_pausing_stops_the_process(tmp_path: Path) -> None:
         fill(log, size=1000)
         cleaning = asyncio.ensure_future(manager.cleaner.clean_due())
         pid = await started(runner)
+        await at_work(log)
         began = time.monotonic()
-        await asyncio.sleep(0.3)
-        assert any(name.endswith(".cleaned") for name in names(log.directory))
         await manager.truncate_to(ORDERS, 15)
         assert not any(name.endswith(".cleaned") for name in names(log.directory))
         assert time.monotonic() - began < 5

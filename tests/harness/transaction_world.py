@@ -29,6 +29,7 @@ from moldau.statemachine.runtime import Runtime
 from moldau.storage.disk import PosixDisk
 from moldau.storage.log import Log, Origin
 from moldau.storage.log_config import LogConfig
+from moldau.storage.verification import Guard
 from moldau.transactions.context import MarkersToWrite, TransactionContext
 from moldau.transactions.settings import TransactionSettings
 from moldau.transactions.shard import TransactionShard
@@ -46,6 +47,8 @@ class TransactionWorld:
         self.logs: dict[TopicPartition, Log] = {}
         self.holds = False
         self.held: list[MarkersToWrite] = []
+        #: All that were ever asked for: one may come late.
+        self.asked: list[MarkersToWrite] = []
         self._folder = folder
         self._last_producer_id = 0
         self._leader_epoch = -1
@@ -92,6 +95,7 @@ class TransactionWorld:
 
     def _markers_asked(self, markers: MarkersToWrite) -> None:
         self.held.append(markers)
+        self.asked.append(markers)
         if not self.holds:
             self.deliver()
 
@@ -147,12 +151,34 @@ class TransactionWorld:
         implicit: bool,
     ) -> None:
         """A batch of one record as the leader of the partition takes it."""
-        state = self.log(topic_partition).producer_state
-        guard = state.begin_verification(
+        guard = self.ask(transactional_id, producer, topic_partition, sequence, implicit=implicit)
+        self.write(producer, topic_partition, sequence, value, guard)
+
+    def ask(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        topic_partition: TopicPartition,
+        sequence: int,
+        *,
+        implicit: bool,
+    ) -> Guard | None:
+        """What the leader of a partition does before a first batch; the answer may get old."""
+        guard = self.log(topic_partition).producer_state.begin_verification(
             producer.id, producer.epoch, sequence, epoch_per_transaction=implicit, now_ms=self.clock.time_ms()
         )
         if guard is not None:
             self._ask(transactional_id, producer, topic_partition, implicit=implicit)
+        return guard
+
+    def write(
+        self,
+        producer: Producer,
+        topic_partition: TopicPartition,
+        sequence: int,
+        value: bytes,
+        guard: Guard | None,
+    ) -> None:
         data = build_batch(
             [Record(0, self.clock.time_ms(), None, value)],
             producer_id=producer.id,

@@ -10,6 +10,7 @@
     epoch P N                      makes N the epoch of P's id, as if it had begun that often
     hold, deliver                  markers wait, and are written
     partly PARTITION               of the markers that wait, only this partition's is written
+    late                           the first markers of all are written once more
     pass MS                        time passes, and transactions run out of theirs
     expire                         ids that are too old are forgotten
     crash                          another coordinator takes over what is stored; partitions are read again
@@ -150,6 +151,10 @@ class TransactionCommands:
     def _partly(self, partition: str) -> None:
         for markers in self._world.held:
             self._world.write_markers(markers, [_partition(partition)])
+
+    def _late(self) -> None:
+        markers = self._world.asked[0]
+        self._world.write_markers(markers, sorted(markers.partitions))
 
     def _pass(self, milliseconds: str) -> None:
         self._world.pass_time(int(milliseconds))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
@@ -17,6 +17,7 @@ from hypothesis.strategies import booleans, integers, sampled_from
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.statemachine.coordinator_records import Producer
+from moldau.storage.verification import Guard
 from moldau.transactions.end_txn import EndTxn
 from moldau.transactions.init_producer_id import InitProducerId
 from tests.harness.transaction_world import TransactionWorld
@@ -32,6 +33,7 @@ EXPECTED = {
     ErrorCode.INVALID_TXN_STATE,
     ErrorCode.TRANSACTION_ABORTABLE,
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
 }
 
 
@@ -41,10 +43,22 @@ class Sender:
         self.producer = producer
         self.sent: list[tuple[TopicPartition, bytes]] = []
         self.sequences: dict[TopicPartition, int] = {}
+        self.ends = 0
+
+
+class Question(NamedTuple):
+    sender: Sender
+    producer: Producer
+    partition: TopicPartition
+    sequence: int
+    guard: Guard | None
+    #: How many transactions its sender had ended by then.
+    ends: int
 
 
 class Atomicity(RuleBasedStateMachine):
     senders = Bundle("senders")
+    questions = Bundle("questions")
     level = 2
 
     def __init__(self) -> None:
@@ -86,6 +100,37 @@ class Atomicity(RuleBasedStateMachine):
             sender.sequences[partition] = sequence + 1
             sender.sent.append((partition, value))
 
+    @rule(target=questions, sender=senders, partition=sampled_from(PARTITIONS))
+    def ask(self, sender: Sender, partition: TopicPartition) -> Question:
+        """The leader of the partition hears from the coordinator, and writes later."""
+        sequence = sender.sequences.get(partition, 0)
+
+        def asked() -> Question:
+            guard = self.world.ask(
+                sender.transactional_id, sender.producer, partition, sequence, implicit=self.level >= 2
+            )
+            return Question(sender, sender.producer, partition, sequence, guard, sender.ends)
+
+        return self._try(asked) or Question(sender, sender.producer, partition, sequence, None, sender.ends)
+
+    @rule(question=consumes(questions))
+    def write_what_was_asked(self, question: Question) -> None:
+        sender, producer, partition, sequence, guard, ends = question
+        if ends != sender.ends and self.world.held:
+            # A producer ends a transaction when all its batches are answered; a late one is later than that.
+            return
+        self.count += 1
+        value = b"%d" % self.count
+
+        def write() -> bool:
+            self.world.write(producer, partition, sequence, value, guard)
+            return True
+
+        known = sender.sequences.get(partition, 0)
+        if self._try(write) and (producer, sequence) == (sender.producer, known):
+            sender.sequences[partition] = sequence + 1
+            sender.sent.append((partition, value))
+
     @rule(sender=senders, committed=booleans())
     def end(self, sender: Sender, committed: bool) -> None:
         request = EndTxn(sender.transactional_id, sender.producer, committed, 2 if self.level >= 2 else 0)
@@ -96,6 +141,7 @@ class Atomicity(RuleBasedStateMachine):
             for partition, value in sender.sent:
                 self.committed[partition].append(value)
         sender.sent = []
+        sender.ends += 1
         if self.level >= 2:
             sender.producer = Producer(answer.producer_id, answer.producer_epoch)
             sender.sequences = {}
@@ -118,6 +164,14 @@ class Atomicity(RuleBasedStateMachine):
         for markers in self.world.held:
             if partition in markers.partitions:
                 self.world.write_markers(markers, [partition])
+
+    @rule(back=integers(1, 3))
+    def a_marker_comes_late(self, back: int) -> None:
+        """Only with an epoch per transaction can a partition tell."""
+        if self.level >= 2 and len(self.world.asked) >= back:
+            markers = self.world.asked[-back]
+            for partition in markers.partitions:
+                self._try(lambda each=partition: self.world.write_markers(markers, [each]))
 
     @rule()
     def crash_of_the_coordinator(self) -> None:
@@ -164,5 +218,5 @@ class ClassicAtomicity(Atomicity):
 TestAtomicity = Atomicity.TestCase
 TestClassicAtomicity = ClassicAtomicity.TestCase
 TestAtomicity.settings = TestClassicAtomicity.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None
+    max_examples=120, stateful_step_count=50, deadline=None
 )

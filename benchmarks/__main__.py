@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.interop import jars
 
-from benchmarks import picture, report, scale
+from benchmarks import coordination, picture, report, scale
 from benchmarks.brokers import Software, apache, moldau
 from benchmarks.clients import FOLDER, JavaClient, Librdkafka
 from benchmarks.workloads import Figures, Round
@@ -36,9 +36,10 @@ def main() -> int:
         librdkafka = Librdkafka()
         brokers, java = _brokers()
         kept["machine"] = _machine()
-        if options.only != "scale":
-            kept["rounds"] = _rounds(options, librdkafka, brokers, java)
-        if options.only != "compare" and not options.quick:
+        if options.only in (None, "compare", "coordination"):
+            rounds = _rounds(options, librdkafka, brokers, java)
+            kept["rounds"] = _merged(kept["rounds"], rounds) if options.only == "coordination" else rounds
+        if options.only in (None, "scale") and not options.quick:
             kept["once"] = _scale(options, brokers)
         Path(options.json).write_text(json.dumps(kept, indent=2) + "\n")
     figures = report.compared(kept["rounds"]) if kept["rounds"] else {}
@@ -58,8 +59,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--only",
-        choices=["compare", "scale", "report"],
-        help="measure only one half, or nothing: the rest is taken from the JSON of an earlier run",
+        choices=["compare", "coordination", "scale", "report"],
+        help="measure only a part, or nothing: the rest is taken from the JSON of an earlier run",
     )
     parser.add_argument("--json", default="benchmarks.json", help="where all figures of all rounds go")
     parser.add_argument(
@@ -96,9 +97,23 @@ def _rounds(
         # Who comes first changes, so that neither always has the disk that the other has just filled.
         for software in brokers if number % 2 == 0 else reversed(brokers):
             begin = time.monotonic()
-            rounds[software.name].append(Round(librdkafka, java, share).measure(software))
+            figures: Figures = {}
+            if options.only != "coordination":
+                figures |= Round(librdkafka, java, share).measure(software)
+            rounds[software.name].append(figures | coordination.measure(software, share))
             _say(f"round {number + 1} of {count}: {software.name}, {time.monotonic() - begin:.0f} s")
     return rounds
+
+
+def _merged(before: report.Rounds, now: report.Rounds) -> report.Rounds:
+    """What was measured now, put into the rounds of an earlier run."""
+    return {
+        name: [
+            (before.get(name, [])[number] if number < len(before.get(name, [])) else {}) | figures
+            for number, figures in enumerate(rounds)
+        ]
+        for name, rounds in now.items()
+    }
 
 
 def _scale(options: argparse.Namespace, brokers: list[Software]) -> dict[str, Figures]:

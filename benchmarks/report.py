@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from benchmarks.coordination import COMMITS, FIGURES, PROCESSED, SETTLE, TRANSACTIONS
 from benchmarks.workloads import CPU, IDLE, LOADED, MEGABYTES, READY, RECORDS, REQUESTS, Figures, latency_name
 
 Rounds = dict[str, list[Figures]]
@@ -48,6 +49,10 @@ AIMS = (
     Aim(READY, 0.1, False),
     Aim(IDLE, 0.1, False),
     Aim(LOADED, 0.1, False),
+    Aim(SETTLE, 1.0, False),
+    Aim(COMMITS, 1.0, True),
+    Aim(TRANSACTIONS, 1.0, True),
+    Aim(PROCESSED, 1.0, True),
 )
 
 
@@ -85,11 +90,14 @@ def markdown(figures: dict[str, Compared], once: dict[str, Figures]) -> str:
     loads = [name.removesuffix(f": {CPU}") for name in figures if name.endswith(f": {CPU}")]
     bulk = [load for load in loads if f"{load}: {RECORDS}" in figures]
     eager = [load for load in loads if f"{load}: {REQUESTS}" in figures]
-    single = [name for name in figures if ": " not in name or name.startswith("end to end")]
+    coordination = [name for name in figures if name in FIGURES]
+    plain = [name for name in figures if ": " not in name or name.startswith("end to end")]
+    single = [name for name in plain if name not in FIGURES]
     sections = [
         ("### Throughput, and what it costs the broker", _loads(figures, bulk, RECORDS)),
         ("### Many small requests (`linger.ms=0`)", _loads(figures, eager, REQUESTS)),
         ("### Latency, start, memory", _plain(figures[name] for name in single)),
+        ("### Groups and transactions", _plain(figures[name] for name in coordination)),
         ("### Scale (measured once)", _plain(_once(once))),
         ("### Aims", _aims(figures)),
     ]

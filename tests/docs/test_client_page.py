@@ -1,0 +1,22 @@
+"""docs/CLIENT.md does what it says: its Python is run block by block, in one namespace, as a reader would."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.testing import Cluster
+from tests.docs.markdown import ROOT, blocks
+
+ADDRESS = "localhost:9092"
+
+
+def test_the_client_page() -> None:
+    page = blocks((ROOT / "docs" / "CLIENT.md").read_text())
+    code = [text for language, text in page if language == "python"]
+    assert len(code) == 7
+    namespace: dict[str, Any] = {}
+    with Cluster() as node:
+        for block in code:
+            exec(compile(block.replace(ADDRESS, node.bootstrap_servers), "CLIENT.md", "exec"), namespace)
+    assert namespace["counting"].arrived == 1
+    assert sorted(record.key for record in namespace["seen"]) == ["ELBE", "MOLD", "MOLD", "ODER"]

@@ -198,7 +198,11 @@ def test_groups_survive_a_crash_of_the_broker(start_node: StartNode, topic: str,
     node.kill()
     node.start()
     fill(node.bootstrap_servers, topic, range(8, 12), 4)
-    assert read(first, 4) == [8, 9, 10, 11]
+    # Records may come twice around a crash, but none is left out.
+    found = set(read(first, 4))
+    while found < {8, 9, 10, 11}:
+        found.update(read(first, 1))
+    assert found == {8, 9, 10, 11}
     assert stable(node.bootstrap_servers, topic).members[0].member_id == first.memberid()
 
 

@@ -14,6 +14,11 @@ from moldau.protocol.messages.consumer_group_heartbeat import (
 )
 from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
 from moldau.protocol.messages.describe_groups import DescribeGroupsRequest
+from moldau.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from moldau.protocol.messages.list_groups import ListGroupsRequest
 from moldau.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -277,7 +282,26 @@ def _follow(member: Member) -> None:
         member.quiet_join()
 
 
+def settings_of_a_group(broker: Broker) -> None:
+    group_id, topic = begin(broker, "consumers-settings")
+    member = Consumer(broker, "A", group_id, [topic])
+    member.beat("joins")
+    for name, value in (
+        ("consumer.heartbeat.interval.ms", "7000"),
+        ("consumer.heartbeat.interval.ms", "1"),
+        ("consumer.session.timeout.ms", "50000"),
+        ("consumer.session.timeout.ms", "nonsense"),
+        ("consumer.nonsense", "1"),
+    ):
+        config = AlterableConfig(name=name, config_operation=0, value=value)
+        resource = AlterConfigsResource(resource_type=32, resource_name=group_id, configs=[config])
+        broker.ask(f"{name}={value}", IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    eventually(lambda: member.quietly().heartbeat_interval_ms == 7000, timeout=10)
+    member.beat("lives with an interval of its own")
+
+
 SCENES = {
+    "consumer groups, settings of one": settings_of_a_group,
     "consumer groups, from the first member to the last": life,
     "consumer groups, wrong requests": wrongly,
     "consumer groups, static members": static_members,

@@ -21,6 +21,7 @@ import pytest
 
 from moldau.testing import Cluster
 from tests.harness.apache import ApacheCluster
+from tests.harness.tools import Tools
 
 Node = Cluster | ApacheCluster
 StartNode = Callable[..., Node]
@@ -45,6 +46,11 @@ def bootstrap() -> Iterator[str]:
         yield node.bootstrap_servers
         # Clients that nobody closed go before their node does, or they complain about it for ever.
         gc.collect()
+
+
+@pytest.fixture
+def tools(bootstrap: str) -> Tools:
+    return Tools(bootstrap)
 
 
 @pytest.fixture

@@ -12,48 +12,11 @@ from pathlib import Path
 import pytest
 
 from moldau.cli.main import TOOLS
-from tests.harness.tools import ToolRun, run_tool, tool_command
+from tests.harness.tools import Tools, run_tool, tool_command
 from tests.harness.waiting import eventually
 from tests.integration.conftest import StartNode
 
 START_SECONDS = 0.3
-
-
-@pytest.fixture
-def tools(bootstrap: str) -> Tools:
-    return Tools(bootstrap)
-
-
-class Tools:
-    """Runs tools with the address of the node."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self.bootstrap = bootstrap
-
-    def run(self, name: str, *argv: str, stdin: str = "") -> ToolRun:
-        return run_tool(name, "--bootstrap-server", self.bootstrap, *argv, stdin=stdin)
-
-    def good(self, name: str, *argv: str, stdin: str = "") -> list[str]:
-        """Run a tool that must succeed; its lines."""
-        done = self.run(name, *argv, stdin=stdin)
-        assert done.code == 0, done
-        return done.lines
-
-    def create(self, topic: str, partitions: int = 1, *configs: str) -> None:
-        more = [word for config in configs for word in ("--config", config)]
-        self.good("kafka-topics", "--create", "--topic", topic, "--partitions", str(partitions), *more)
-
-    def produce(self, topic: str, text: str, *argv: str) -> None:
-        self.good("kafka-console-producer", "--topic", topic, *argv, stdin=text)
-
-    def consume(self, topic: str, count: int, *argv: str) -> list[str]:
-        limit = ("--max-messages", str(count), "--timeout-ms", "20000")
-        lines = self.good("kafka-console-consumer", "--topic", topic, *limit, *argv)
-        assert len(lines) == count
-        return lines
-
-    def offsets(self, topic: str, *argv: str) -> list[str]:
-        return self.good("kafka-get-offsets", "--topic", re.escape(topic), *argv)
 
 
 def test_the_life_of_a_topic(tools: Tools, topic: str) -> None:

@@ -88,16 +88,14 @@ class Handled:
         self._stored = plan.group is not None
 
     def __call__(self, messages: Sequence[Message]) -> None:
-        from confluent_kafka import KafkaException, TopicPartition
+        from confluent_kafka import KafkaException
 
         if not self._stored:
             return
-        last = {(each.topic(), each.partition()): each.offset() for each in messages}
-        for (topic, partition), offset in last.items():
+        for message in {(each.topic(), each.partition()): each for each in messages}.values():
             # A partition that meanwhile went to another member is that member's to commit.
             with suppress(KafkaException):
-                place = TopicPartition(topic or "", partition or 0, (offset or 0) + 1)
-                self._consumer.store_offsets(offsets=[place])
+                self._consumer.store_offsets(message=message)
 
 
 class Subscription:

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from moldau.base.ids import TopicId, format_uuid, random_uuid
-from moldau.groups.assignors import ASSIGNORS
+from moldau.groups.assignors import ASSIGNORS, simple
 from moldau.groups.assignors.java_order import strings_in_hash_order
 from moldau.groups.assignors.spec import Assignment, GroupSpec, MemberSpec
 from tests.interop.java_oracle import ask_java
@@ -17,12 +17,26 @@ from tests.interop.java_oracle import ask_java
 GROUPS = 300
 
 
-@pytest.mark.parametrize("assignor", sorted(ASSIGNORS))
+def _simple(spec: GroupSpec) -> dict[str, Assignment]:
+    return simple.assign(spec, {topic_id: range(count) for topic_id, count in spec.partition_counts.items()})
+
+
+def _partly(spec: GroupSpec) -> dict[str, Assignment]:
+    counts = spec.partition_counts
+    return simple.assign(
+        spec, {topic_id: [n for n in range(counts[topic_id]) if n % 5 != 4] for topic_id in counts}
+    )
+
+
+OURS = {**ASSIGNORS, "simple": _simple, "partly": _partly}
+
+
+@pytest.mark.parametrize("assignor", sorted(OURS))
 def test_same_as_kafka(assignor: str) -> None:
     specs = [_random_group(random.Random(seed), rounds=seed % 3, assignor=assignor) for seed in range(GROUPS)]
     said = [fields[1] for fields in ask_java("Assignments", [_line(assignor, spec) for spec in specs])]
     for seed, (spec, java) in enumerate(zip(specs, said, strict=True)):
-        assert _text(ASSIGNORS[assignor](spec)) == java, f"seed {seed}"
+        assert _text(OURS[assignor](spec)) == java, f"seed {seed}"
 
 
 def _random_group(chance: random.Random, rounds: int, assignor: str) -> GroupSpec:
@@ -44,7 +58,7 @@ def _random_group(chance: random.Random, rounds: int, assignor: str) -> GroupSpe
             )
         spec = _spec(chance, members, topics, homogeneous)
         if round_number < rounds:
-            given = ASSIGNORS[assignor](spec)
+            given = OURS[assignor](spec)
             members = {
                 name: member._replace(assignment=given.get(name, {})) for name, member in spec.members.items()
             }

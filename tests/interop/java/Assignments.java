@@ -11,11 +11,14 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
+import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.SimpleAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 import org.apache.kafka.coordinator.group.modern.Assignment;
 import org.apache.kafka.coordinator.group.modern.GroupSpecImpl;
@@ -24,7 +27,7 @@ import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignment
 /**
  * Reads groups, one on each line, and prints what Kafka's assignor makes of them.
  *
- * A line: assignor, "homogeneous" or "heterogeneous", topics (id=partitions), then each member (id, instance id or
+ * A line: assignor ("partly" is the simple one, which may not give every fifth partition), "homogeneous" or "heterogeneous", topics (id=partitions), then each member (id, instance id or
  * "-", topic ids, assignment as id=partition+partition), with spaces between them and ";" inside a member.
  */
 public class Assignments {
@@ -36,7 +39,11 @@ public class Assignments {
     }
 
     static String answer(String[] words) {
-        ConsumerGroupPartitionAssignor assignor = words[0].equals("range") ? new RangeAssignor() : new UniformAssignor();
+        PartitionAssignor assignor = switch (words[0]) {
+            case "range" -> new RangeAssignor();
+            case "uniform" -> new UniformAssignor();
+            default -> new SimpleAssignor();
+        };
         var type = SubscriptionType.valueOf(words[1].toUpperCase());
         Map<Uuid, Integer> counts = new HashMap<>();
         for (String topic : parts(words[2], ",")) {
@@ -52,7 +59,7 @@ public class Assignments {
             for (String topic : parts(fields[3], ",")) {
                 Uuid id = Uuid.fromString(topic.split("=")[0]);
                 List<Integer> partitions = new ArrayList<>();
-                parts(topic.split("=")[1], "\\+").forEach(partition -> partitions.add(Integer.parseInt(partition)));
+                parts(topic.split("=", -1)[1], "\\+").forEach(partition -> partitions.add(Integer.parseInt(partition)));
                 assignment.put(id, new HashSet<>(partitions));
                 for (int partition : partitions) {
                     inverted.computeIfAbsent(id, __ -> new HashMap<>()).put(partition, fields[0]);
@@ -62,7 +69,11 @@ public class Assignments {
             members.put(fields[0], new MemberSubscriptionAndAssignmentImpl(
                 Optional.empty(), instance, subscribed, new Assignment(assignment)));
         }
-        var spec = new GroupSpecImpl(Collections.unmodifiableMap(members), type, inverted);
+        Map<Uuid, Set<Integer>> open = new HashMap<>();
+        counts.forEach((id, count) -> open.put(id, IntStream.range(0, count).filter(partition -> partition % 5 != 4)
+            .boxed().collect(Collectors.toSet())));
+        var spec = new GroupSpecImpl(Collections.unmodifiableMap(members), type, inverted,
+            words[0].equals("partly") ? Optional.of(open) : Optional.empty());
         var text = new StringBuilder();
         new TreeMap<>(assignor.assign(spec, new Describer(counts)).members()).forEach((member, assignment) -> {
             text.append(member).append(';');

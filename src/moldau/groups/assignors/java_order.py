@@ -20,11 +20,21 @@ _SMALLEST_TABLE = 16
 
 def in_hash_order(elements: Collection[T], hash_of: Callable[[T], int], copied: bool = False) -> list[T]:
     """The elements of a hash table that was filled in the given order, one by one or `copied` at once."""
-    mask = _table_size(len(elements), copied) - 1
+    return _by_bucket(elements, hash_of, _table_size(len(elements), copied))
 
+
+def presized_in_hash_order(elements: Collection[T], hash_of: Callable[[T], int], expected: int) -> list[T]:
+    """The same for a table that was made for a number of elements, and may have got more."""
+    size = 1
+    while size < (expected + 1) * 4 // 3 + 1 or len(elements) * 4 > size * 3:
+        size *= 2
+    return _by_bucket(elements, hash_of, size)
+
+
+def _by_bucket(elements: Collection[T], hash_of: Callable[[T], int], size: int) -> list[T]:
     def bucket(element: T) -> int:
         value = hash_of(element)
-        return (value ^ (value & 0xFFFF_FFFF) >> 16) & mask
+        return (value ^ (value & 0xFFFF_FFFF) >> 16) & (size - 1)
 
     return sorted(elements, key=bucket)
 
@@ -34,7 +44,7 @@ def strings_in_hash_order(strings: Collection[str]) -> list[str]:
 
 
 def topics_in_hash_order(topic_ids: Collection[TopicId], copied: bool = False) -> list[TopicId]:
-    return in_hash_order(topic_ids, _uuid_hash, copied)
+    return in_hash_order(topic_ids, uuid_hash, copied)
 
 
 def partitions_in_hash_order(partitions: Iterable[int]) -> list[int]:
@@ -63,6 +73,6 @@ def _table_size(elements: int, copied: bool) -> int:
     return size
 
 
-def _uuid_hash(topic_id: TopicId) -> int:
+def uuid_hash(topic_id: TopicId) -> int:
     folded = int.from_bytes(topic_id[:8], "big") ^ int.from_bytes(topic_id[8:], "big")
     return (folded >> 32) ^ (folded & 0xFFFF_FFFF)

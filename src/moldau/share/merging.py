@@ -1,0 +1,82 @@
+"""Putting stored runs of records together: what is newer wins, neighbours in the same state become one.
+
+How often a record was delivered tells what is newer, and then how far its state has come, so the order in
+which runs arrive does not matter.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+
+from moldau.share.deliveries import StateBatch
+
+UNKNOWN_START = -1
+
+
+def merged(
+    known: Sequence[StateBatch], new: Iterable[StateBatch], start_offset: int
+) -> tuple[StateBatch, ...]:
+    """Both as one sorted sequence without overlaps; what is before `start_offset` is left out."""
+    together = [batch for each in (*known, *new) if (batch := _cut(each, start_offset)) is not None]
+    if len(together) < 2:
+        return tuple(together)
+    waiting = [_key(batch) for batch in set(together)]
+    heapq.heapify(waiting)
+    result: list[StateBatch] = []
+    previous = _batch(heapq.heappop(waiting))
+    while waiting:
+        candidate = _batch(heapq.heappop(waiting))
+        touches = candidate.first_offset == previous.last_offset + 1 and _age(candidate) == _age(previous)
+        if candidate.first_offset > previous.last_offset and not touches:
+            result.append(previous)
+            previous = candidate
+            continue
+        for each in _resolved(previous, candidate):
+            heapq.heappush(waiting, _key(each))
+        previous = _batch(heapq.heappop(waiting))
+        # What came out may touch what was put aside before.
+        while result and _meets(result[-1], previous):
+            heapq.heappush(waiting, _key(previous))
+            previous = result.pop()
+    return (*result, previous)
+
+
+def _cut(batch: StateBatch, start_offset: int) -> StateBatch | None:
+    if start_offset == UNKNOWN_START or batch.first_offset >= start_offset:
+        return batch
+    return batch._replace(first_offset=start_offset) if batch.last_offset >= start_offset else None
+
+
+def _meets(before: StateBatch, after: StateBatch) -> bool:
+    if after.first_offset <= before.last_offset:
+        return True
+    return after.first_offset == before.last_offset + 1 and _age(after) == _age(before)
+
+
+def _resolved(previous: StateBatch, candidate: StateBatch) -> list[StateBatch]:
+    """Two runs that overlap or touch, the first beginning no later, as runs that do not."""
+    if _age(previous) == _age(candidate):
+        return [previous._replace(last_offset=max(previous.last_offset, candidate.last_offset))]
+    if _age(candidate) < _age(previous):
+        if candidate.last_offset <= previous.last_offset:
+            return [previous]
+        return [previous, candidate._replace(first_offset=previous.last_offset + 1)]
+    pieces = [candidate]
+    if previous.first_offset < candidate.first_offset:
+        pieces.append(previous._replace(last_offset=candidate.first_offset - 1))
+    if previous.last_offset > candidate.last_offset:
+        pieces.append(previous._replace(first_offset=candidate.last_offset + 1))
+    return pieces
+
+
+def _age(batch: StateBatch) -> tuple[int, int]:
+    return batch.delivery_count, batch.state
+
+
+def _key(batch: StateBatch) -> tuple[int, int, int, int]:
+    return batch.first_offset, batch.last_offset, batch.delivery_count, batch.state
+
+
+def _batch(key: tuple[int, int, int, int]) -> StateBatch:
+    return StateBatch(key[0], key[1], key[3], key[2])

@@ -1,0 +1,105 @@
+"""The state of a share partition as the share coordinator keeps it, and the records it is stored as.
+
+A snapshot holds all of it; updates hold what changed since. A tombstone of the snapshot's key removes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from moldau.protocol.stored.share_state import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+)
+from moldau.protocol.stored.share_state import StateBatch as StoredBatch
+from moldau.share.deliveries import StateBatch
+from moldau.share.keys import ShareKey
+from moldau.share.merging import UNKNOWN_START, merged
+from moldau.statemachine.coordinator_records import CoordinatorRecord
+
+UNKNOWN_COUNT = -1
+
+
+class ShareState(NamedTuple):
+    snapshot_epoch: int = 0
+    state_epoch: int = 0
+    leader_epoch: int = 0
+    start_offset: int = UNKNOWN_START
+    #: How many records from the start on are done with; -1 when nobody knows.
+    complete_count: int = UNKNOWN_COUNT
+    batches: tuple[StateBatch, ...] = ()
+    created_ms: int = 0
+    written_ms: int = 0
+
+    @classmethod
+    def from_snapshot(cls, value: ShareSnapshotValue) -> ShareState:
+        return cls(
+            value.snapshot_epoch,
+            value.state_epoch,
+            value.leader_epoch,
+            value.start_offset,
+            value.delivery_complete_count,
+            read_batches(value.state_batches),
+            value.create_timestamp,
+            value.write_timestamp,
+        )
+
+    def updated(self, value: ShareUpdateValue) -> ShareState:
+        start = self.start_offset if value.start_offset == UNKNOWN_START else value.start_offset
+        return self._replace(
+            start_offset=start,
+            complete_count=value.delivery_complete_count,
+            leader_epoch=self.leader_epoch if value.leader_epoch == -1 else value.leader_epoch,
+            batches=merged(self.batches, read_batches(value.state_batches), start),
+        )
+
+
+def snapshot_record(key: ShareKey, state: ShareState) -> CoordinatorRecord:
+    value = ShareSnapshotValue(
+        snapshot_epoch=state.snapshot_epoch,
+        state_epoch=state.state_epoch,
+        leader_epoch=state.leader_epoch,
+        start_offset=state.start_offset,
+        delivery_complete_count=state.complete_count,
+        create_timestamp=state.created_ms,
+        write_timestamp=state.written_ms,
+        state_batches=_stored(state.batches),
+    )
+    return CoordinatorRecord(ShareSnapshotKey(**key._asdict()), value)
+
+
+def update_record(key: ShareKey, state: ShareState) -> CoordinatorRecord:
+    value = ShareUpdateValue(
+        snapshot_epoch=state.snapshot_epoch,
+        leader_epoch=state.leader_epoch,
+        start_offset=state.start_offset,
+        delivery_complete_count=state.complete_count,
+        state_batches=_stored(state.batches),
+    )
+    return CoordinatorRecord(ShareUpdateKey(**key._asdict()), value)
+
+
+def tombstone(key: ShareKey) -> CoordinatorRecord:
+    return CoordinatorRecord(ShareSnapshotKey(**key._asdict()), None)
+
+
+def read_batches(stored: Iterable[StoredBatch]) -> tuple[StateBatch, ...]:
+    return tuple(
+        StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
+        for each in stored
+    )
+
+
+def _stored(batches: Iterable[StateBatch]) -> list[StoredBatch]:
+    return [
+        StoredBatch(
+            first_offset=each.first_offset,
+            last_offset=each.last_offset,
+            delivery_state=each.state,
+            delivery_count=each.delivery_count,
+        )
+        for each in batches
+    ]

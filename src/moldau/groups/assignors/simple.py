@@ -135,7 +135,9 @@ class _Sharing:
     def _give(self) -> None:
         unfilled = [each for each in self._who if len(self._given.get(each, ())) < self._wanted[each]]
         turn = _Turn(unfilled)
-        for place in presized_in_hash_order(self._members, self._hash_of, len(self._places)):
+        # Java's table has been filled by a method that puts what is new at the front of its bucket.
+        filled = list(reversed(self._members))
+        for place in presized_in_hash_order(filled, self._hash_of, len(self._places)):
             members = self._members[place]
             missing = self._sharing - len(members)
             while missing > 0:

@@ -17,6 +17,7 @@ from moldau.server.coordinators import coordinator
 from moldau.server.coordinators.timers import LoopTimers
 from moldau.server.node import Node
 from moldau.statemachine.decision import Decision
+from moldau.storage.log import Log
 from tests.harness.classic_clients import commit_request, fetched, subscription
 from tests.harness.node import running_node
 
@@ -141,6 +142,36 @@ def test_clients_hear_that_a_shard_is_loading(tmp_path: Path, monkeypatch: pytes
             held.set()
             await until(lambda: len(list(node.coordinators.groups.active_shards())) == 4)
             assert await committed(node, "g") == {("orders", 0): 5}
+
+    asyncio.run(main())
+
+
+def test_a_partition_that_cannot_be_loaded_takes_only_its_own_groups_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with running_node(tmp_path, ONE_REPLICA) as node:
+            await make_topic(node)
+            for number in range(20):
+                await commit(node, f"g{number}", number)
+            lost = {f"g{number}" for number in range(20)}
+            lost = {name for name in lost if node.coordinators.groups.partition_of(name) == 1}
+        replay = coordinator.replay_partition
+
+        async def damaged(log: Log, *arguments: Any) -> None:
+            if log.topic_partition.partition == 1:
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "on purpose")
+            await replay(log, *arguments)
+
+        monkeypatch.setattr(coordinator, "replay_partition", damaged)
+        async with running_node(tmp_path, ONE_REPLICA) as node:
+            await until(lambda: len(list(node.coordinators.groups.active_shards())) == 3)
+            listed = await node.coordinators.groups.read_all(lambda shard: shard.list_groups([], []))
+            names = {group.group_id for groups in listed for group in groups}
+            assert names == {f"g{number}" for number in range(20)} - lost and lost
+            with pytest.raises(KafkaError) as refused:
+                await committed(node, min(lost))
+            assert refused.value.code == ErrorCode.NOT_COORDINATOR
 
     asyncio.run(main())
 

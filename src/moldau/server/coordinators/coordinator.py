@@ -116,7 +116,8 @@ class Coordinator(Generic[S]):
 
     async def read_all(self, look: Callable[[S], R]) -> list[R]:
         """What every shard that is led here has to say; COORDINATOR_LOAD_IN_PROGRESS while one is loading."""
-        active = [self._active(index) for index in sorted(self._led)]
+        # One that could not be loaded has nothing to say, and the others are not to suffer for it.
+        active = [self._active(index) for index in sorted(self._led) if self._led[index].failure is None]
         return [await runtime.read(lambda shard=shard: look(shard)) for shard, runtime in active]  # type: ignore[misc]
 
     def leads(self, index: int) -> bool:

@@ -103,6 +103,11 @@ def test_the_five_minute_tour(tour: Tour) -> None:
     assert consumed.index("book") < consumed.index("chair")
     assert offsets == tour.block("text")
 
+    consumed, described = tour.lines()
+    assert len(consumed.splitlines()) == 2
+    rows = [line.split() for line in described.splitlines() if line.startswith("shop ")]
+    assert sum(int(row[3]) for row in rows if row[3] != "-") == 2
+
     altered, described = tour.lines()
     assert altered == "Completed updating config for topic orders.\n"
     assert "cleanup.policy=compact" in described

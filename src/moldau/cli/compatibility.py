@@ -257,6 +257,32 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "The sentence is what one is looking for.",
         ),
         Difference(
+            "`kafka-consumer-groups` ends with 1 when no broker can be reached, or when a number is asked "
+            "for and something else is given. Apache Kafka's tells the error and ends with 0, as both do "
+            "about groups that do not exist or are at work.",
+            "Scripts must notice that nothing was done.",
+        ),
+        Difference(
+            "The formatters of internal topics print a line for each record. Apache Kafka's put all records "
+            "into one line.",
+            "Lines can be read, searched and counted.",
+        ),
+        Difference(
+            "`kafka-console-consumer --include` notices new topics within ten seconds, also in a group. "
+            "Apache Kafka's asks every five minutes (`metadata.max.age.ms`).",
+            "Who watches a terminal does not wait that long.",
+        ),
+        Difference(
+            "`kafka-consumer-perf-test` without `--group` reads the partitions directly. Apache Kafka's "
+            "makes up a group.",
+            "Reading is what is measured.",
+        ),
+        Difference(
+            "`kafka-e2e-latency` lets a fetch wait for the record. Apache Kafka's asks again and again "
+            "(`fetch.max.wait.ms=0`).",
+            "Consumers wait, and asking all the time would slow down what is measured.",
+        ),
+        Difference(
             "`kafka-server-start -daemon` ends when the node is ready, and with 1 and the reason when it "
             "is not.",
             "Scripts need not wait and look themselves.",

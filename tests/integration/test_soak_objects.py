@@ -34,12 +34,8 @@ from tests.integration.test_passing_days import configure, create
 def ours() -> Counter[str]:
     """Living objects of our own classes, and tasks."""
     gc.collect()
-    names = (type(each) for each in gc.get_objects())
-    return Counter(
-        f"{kind.__module__}.{kind.__qualname__}"
-        for kind in names
-        if kind.__module__.startswith("moldau.") or kind.__module__ == "_asyncio"
-    )
+    names = (f"{type(each).__module__}.{type(each).__qualname__}" for each in gc.get_objects())
+    return Counter(name for name in names if name.startswith(("moldau.", "_asyncio.")))
 
 
 def timers() -> int:

@@ -14,6 +14,8 @@ from moldau.groups.assignors.java_order import strings_in_hash_order
 from moldau.groups.assignors.spec import Assignment, GroupSpec, MemberSpec
 from tests.interop.java_oracle import ask_java
 
+pytestmark = pytest.mark.interop
+
 GROUPS = 300
 
 

@@ -9,6 +9,8 @@ from moldau.groups.regex import ResolveRegexes, check_regex
 from moldau.metadata.image import MetadataImage, TopicImage, TopicsImage
 from tests.interop.java_oracle import ask_java
 
+pytestmark = pytest.mark.interop
+
 VALID = [
     *(
         "orders.*",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from moldau.base.ids import ZERO_UUID, format_uuid, random_uuid
 from moldau.groups.subscription_hash import SubscriptionHashes
 from moldau.metadata.image import (
@@ -15,6 +17,8 @@ from moldau.metadata.image import (
     TopicsImage,
 )
 from tests.interop.java_oracle import ask_java
+
+pytestmark = pytest.mark.interop
 
 RACKS = (None, "a", "rack-b", "zürich")
 

@@ -189,10 +189,14 @@ def make_durable_dirs(disk: Disk, path: str) -> None:
     missing = path
     while not disk.exists(missing):
         made.append(missing)
-        missing = posixpath.dirname(missing)
+        missing = _parent(missing)
     disk.makedirs(path)
     for each in made:
-        disk.sync_dir(posixpath.dirname(each))
+        disk.sync_dir(_parent(each))
+
+
+def _parent(path: str) -> str:
+    return posixpath.dirname(path) or "."
 
 
 class PosixDisk:
@@ -271,7 +275,7 @@ class PosixDisk:
         except OSError:
             self.remove(temporary)
             raise
-        self.sync_dir(os.path.dirname(path) or ".")
+        self.sync_dir(_parent(path))
 
     def lock(self, path: str) -> Lock:
         return _PosixLock(path)

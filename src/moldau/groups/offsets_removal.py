@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from moldau.base.errors import ErrorCode
 from moldau.base.ids import ZERO_UUID, TopicId, TopicPartition
 from moldau.groups.context import GroupContext
-from moldau.groups.group import BaseTimestamp, CommittedOffset, Group
+from moldau.groups.group import SHARE, BaseTimestamp, CommittedOffset, Group
 from moldau.groups.offsets_store import OffsetStore, offset_tombstone
 from moldau.groups.registry import GroupRegistry
 from moldau.metadata.image import TopicImage
@@ -123,6 +123,8 @@ class OffsetRemoval:
 
     def _expired(self, group: Group) -> tuple[list[TopicPartition], bool]:
         """The offsets that are old, and whether that leaves the group without any."""
+        if group.type == SHARE:
+            return [], False
         offsets = self._store.of_group(group.group_id)
         has_pending = self._store.has_open_transactions(group.group_id)
         if not offsets:

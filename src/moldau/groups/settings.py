@@ -72,6 +72,18 @@ class GroupSettings:
     def consumer_regex_refresh_interval_ms(self) -> int:
         return self.config.integer("group.consumer.regex.refresh.interval.ms")
 
+    # Share groups.
+
+    @property
+    def share_max_size(self) -> int:
+        return self.config.integer("group.share.max.size")
+
+    @property
+    def share_initialize_retry_ms(self) -> int:
+        return self.config.integer("group.share.initialize.retry.interval.ms")
+
+    # Single groups.
+
     def of_group(self, image: MetadataImage, group_id: str, name: str) -> int:
         """A group's own setting, or the broker's that stands in for it."""
         own: Mapping[str, str] = image.configs.get(ConfigResource(ResourceType.GROUP, group_id), {})

@@ -26,6 +26,7 @@ from moldau.groups.offsets_removal import OffsetRemoval
 from moldau.groups.offsets_store import OffsetStore
 from moldau.groups.regex import ResolvedRegex
 from moldau.groups.registry import GroupRegistry
+from moldau.groups.share_groups import ShareGroups
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
@@ -57,6 +58,7 @@ class GroupShard:
         self._store = OffsetStore()
         self._classic = ClassicGroups(context, self.registry)
         self._consumer = ConsumerGroups(context, self.registry, self._classic.rebalances)
+        self.share = ShareGroups(context, self.registry)
         self._commits = OffsetCommits(context, self.registry, self._store, self._classic.rebalances)
         self._fetches = OffsetFetches(self.registry, self._store)
         self._removal = OffsetRemoval(context, self.registry, self._store)
@@ -64,6 +66,7 @@ class GroupShard:
         self._replays: Replays = {
             **self._classic.replays,
             **self._consumer.replays,
+            **self.share.replays,
             **self._commits.replays,
         }
 
@@ -84,11 +87,13 @@ class GroupShard:
         self._context.image = image
         self._classic.activate()
         self._consumer.activate(image)
+        self.share.activate()
         self._removal.schedule_expiration()
 
     def image_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._context.image = image
         self._consumer.image_changed(delta, image)
+        self.share.image_changed(delta, image)
         if delta.topics_deleted:
             self._removal.topics_deleted(delta.topics_deleted)
 

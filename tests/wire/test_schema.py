@@ -38,6 +38,7 @@ from moldau.protocol.schema import (
     struct,
     uuid,
 )
+from moldau.protocol.stored.consumer_groups import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
 from moldau.protocol.stored.quorum_state import QuorumStateData
 from moldau.protocol.writer import smallest_type_size
 from tests.wire.catalog import every_version
@@ -55,6 +56,18 @@ class Shape(Message, versions="0-2", flexible="1+"):
     owner: str = string("2+", ignorable=True)
     origin: Point = struct(Point, "1+", tagged="1+", tag=0)
     ids: list[Uuid] = array(uuid, "2+", tagged="2+", tag=5)
+
+
+def test_a_struct_that_is_null_has_its_own_sign_in_a_tagged_field() -> None:
+    value = ConsumerGroupMemberMetadataValue(classic_member_metadata=None)
+    data = encode_bytes(value, 0)
+    # As Apache Kafka 4.3 stores a member that speaks the consumer protocol: one tag, number 0, one byte, 0.
+    assert data.endswith(b"\x01\x00\x01\x00")
+    assert decode(ConsumerGroupMemberMetadataValue, data, 0).classic_member_metadata is None
+    value.classic_member_metadata = ClassicMemberMetadata(session_timeout_ms=7)
+    data = encode_bytes(value, 0)
+    assert data.endswith(b"\x01\x00\x07\x01\x00\x00\x00\x07\x01\x00")
+    assert decode(ConsumerGroupMemberMetadataValue, data, 0) == value
 
 
 def test_defaults_are_fresh_and_keywords_only() -> None:

@@ -77,7 +77,8 @@ class Decoder(Writer):
         if field.is_array:
             self.array(target, field, path)
         elif isinstance(field.type, StructType):
-            self.nested(target, field.type, self.is_nullable(field))
+            tagged = field.tagged.has(self.version)
+            self.nested(target, field.type, self.is_nullable(field), tagged=tagged)
         else:
             self.scalar(target, field.type, self.is_nullable(field), path)
 
@@ -87,7 +88,7 @@ class Decoder(Writer):
         else:
             self.run.append((target, kind.format))
 
-    def nested(self, target: str, struct_type: StructType, nullable: bool) -> None:
+    def nested(self, target: str, struct_type: StructType, nullable: bool, *, tagged: bool) -> None:
         inner = self.name("o")
         if not nullable:
             self.struct_into(inner, struct_type)
@@ -96,7 +97,7 @@ class Decoder(Writer):
         marker = self.name("n")
         self.run.append((marker, "b"))
         self.flush()
-        with self.block(f"if {marker} < 0:"):
+        with self.block(f"if {marker} {'<=' if tagged else '<'} 0:"):
             self.line(f"{target} = None")
         with self.block("else:"):
             self.struct_into(inner, struct_type)

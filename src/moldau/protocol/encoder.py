@@ -87,7 +87,7 @@ class Encoder(Writer):
         if field.is_array:
             self.array(source, field, nullable)
         elif isinstance(field.type, StructType):
-            self.nested(source, field.type, nullable)
+            self.nested(source, field.type, nullable, tagged=field.tagged.has(self.version))
         elif field.type.format is not None:
             self.run.append((source, field.type.format))
         elif field.type.__name__ == "string":
@@ -95,15 +95,17 @@ class Encoder(Writer):
         else:
             self.payload(source, nullable)
 
-    def nested(self, source: str, struct_type: StructType, nullable: bool) -> None:
+    def nested(self, source: str, struct_type: StructType, nullable: bool, *, tagged: bool) -> None:
+        """A struct; in front of one that may be null a 1, or for null -1, which in a tagged field is a 0."""
         inner = self.name("o")
         self.line(f"{inner} = {source}")
         if not nullable:
             self.struct(inner, struct_type)
             return
         self.flush()
+        null = b"\0" if tagged else b"\xff"
         with self.block(f"if {inner} is None:"):
-            self.line(f"{self.out}.append(b'\\xff')")
+            self.line(f"{self.out}.append({null!r})")
         with self.block("else:"):
             self.run.append(("1", "b"))
             self.struct(inner, struct_type)

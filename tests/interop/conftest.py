@@ -17,6 +17,7 @@ import pytest
 
 from moldau.testing import Cluster
 from tests.harness.apache import ApacheCluster, java_command
+from tests.harness.tool_pairs import Tools
 from tests.interop import jars
 from tests.interop.suites import runner
 
@@ -35,6 +36,14 @@ def libs() -> Path:
         pytest.skip(str(missing))
     os.environ["KAFKA_LIBS"] = str(folder)
     return folder
+
+
+@pytest.fixture(scope="module", params=["apache", "moldau"])
+def tools(
+    request: pytest.FixtureRequest, libs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Tools]:
+    with ApacheCluster(libs=libs) if request.param == "apache" else Cluster() as node:
+        yield Tools(node, libs, tmp_path_factory.mktemp("tools"))
 
 
 @pytest.fixture(scope="session")

@@ -1,122 +1,21 @@
-"""Our tools and Apache Kafka's Java tools, given the same command lines against the same broker.
-
-Output and exit codes must be the same once names, ids and times are made alike. Intended differences: help
-and usage (ours is shorter), stack traces (ours has none), and sentences that ours improves; where a command
-fails, the first sentence of ours must be somewhere in what Java says.
-"""
+"""Our tools and Apache Kafka's Java tools side by side; `harness/tool_pairs.py` says what is compared."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from moldau.cli.main import TOOLS
-from moldau.testing import Cluster
-from tests.harness.apache import ApacheCluster, java_command
-from tests.harness.tools import ToolRun, run_tool
+from tests.harness.apache import java_command
+from tests.harness.tool_pairs import JAVA_TOOLS, Tools
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
-
-JAVA_TOOLS = {
-    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
-    "kafka-configs": "kafka.admin.ConfigCommand",
-    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
-    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
-    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
-    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
-    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
-    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
-    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
-    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
-}
-LOGGING = """\
-rootLogger.level = ERROR
-rootLogger.appenderRef.err.ref = err
-appender.err.type = Console
-appender.err.name = err
-appender.err.target = SYSTEM_ERR
-appender.err.layout.type = PatternLayout
-appender.err.layout.pattern = %m%n
-"""
-Node = Cluster | ApacheCluster
-
-
-class Both(NamedTuple):
-    ours: ToolRun
-    java: ToolRun
-
-
-class Tools:
-    """Runs a command line with both tools; `{topic}` is a topic of each tool's own."""
-
-    def __init__(self, node: Node, libs: Path, folder: Path) -> None:
-        self.node = node
-        self._libs = libs
-        self._logging = folder / "log4j2.properties"
-        self._logging.write_text(LOGGING)
-
-    def run(
-        self, name: str, *argv: str, topic: str = "shared", stdin: str = "", bootstrap: bool = True
-    ) -> Both:
-        address = ["--bootstrap-server", self.node.bootstrap_servers] if bootstrap else []
-        if name == "kafka-cluster":
-            argv, address = (argv[0], *address, *argv[1:]), []
-        command = [*address, *argv]
-        ours = [word.format(topic=f"{topic}-ours") if "{topic}" in word else word for word in command]
-        java = [word.format(topic=f"{topic}-java") if "{topic}" in word else word for word in command]
-        return Both(
-            self._alike(run_tool(name, *ours, stdin=stdin)), self._alike(self._java(name, java, stdin))
-        )
-
-    def _java(self, name: str, argv: list[str], stdin: str) -> ToolRun:
-        command = java_command(self._libs, JAVA_TOOLS[name], *argv)
-        command.insert(1, f"-Dlog4j2.configurationFile={self._logging}")
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120, check=False)
-        return ToolRun(done.returncode, done.stdout, done.stderr)
-
-    def _alike(self, run: ToolRun) -> ToolRun:
-        return ToolRun(run.code, alike(run.out), alike(run.err))
-
-    def same(
-        self, name: str, *argv: str, topic: str = "shared", stdin: str = "", bootstrap: bool = True
-    ) -> str:
-        """Both succeed with the same output, which is returned."""
-        both = self.run(name, *argv, topic=topic, stdin=stdin, bootstrap=bootstrap)
-        assert (both.ours.code, both.java.code) == (0, 0), both
-        assert both.ours.out == both.java.out
-        return both.ours.out
-
-    def same_failure(self, name: str, *argv: str, topic: str = "shared", bootstrap: bool = True) -> None:
-        """Both fail, and what ours says first Java says as well."""
-        both = self.run(name, *argv, topic=topic, bootstrap=bootstrap)
-        assert both.ours.code == both.java.code != 0, both
-        sentence = (both.ours.out + both.ours.err).strip().splitlines()[0]
-        assert sentence in both.java.out + both.java.err
-
-
-def alike(text: str) -> str:
-    text = re.sub(r"-(ours|java)\b", "-x", text)
-    text = re.sub(r"TopicId: \S+", "TopicId: ID", text)
-    return re.sub(r"(CreateTime|LogAppendTime):\d+", r"\1:TIME", text)
-
-
-@pytest.fixture(scope="module", params=["apache", "moldau"])
-def tools(
-    request: pytest.FixtureRequest, libs: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Tools]:
-    with ApacheCluster(libs=libs) if request.param == "apache" else Cluster() as node:
-        yield Tools(node, libs, tmp_path_factory.mktemp("tools"))
-
-
-def create(tools: Tools, topic: str, partitions: int = 1) -> None:
-    tools.same("kafka-topics", "--create", "--topic", "{topic}", "--partitions", str(partitions), topic=topic)
 
 
 def test_topics(tools: Tools) -> None:
@@ -165,7 +64,7 @@ def test_topics_failures(tools: Tools, argv: list[str]) -> None:
 
 
 def test_configs(tools: Tools) -> None:
-    create(tools, "configs")
+    tools.create("configs")
 
     def configs(*argv: str) -> str:
         return tools.same("kafka-configs", *argv, topic="configs")
@@ -227,7 +126,7 @@ def test_configs_failures(tools: Tools, argv: list[str]) -> None:
 
 
 def test_console(tools: Tools) -> None:
-    create(tools, "console")
+    tools.create("console")
     text = "a:1,b:2\tk1\tv1\nc:3\tk2\tv2\n\tk\t\n"
     keyed = ("--reader-property", "parse.key=true", "--reader-property", "parse.headers=true")
     ignoring = ("--reader-property", "ignore.error=true", "--reader-property", "null.marker=NIL")
@@ -262,7 +161,7 @@ def test_console_consumer_failures(tools: Tools, argv: list[str]) -> None:
 
 
 def test_offsets(tools: Tools) -> None:
-    create(tools, "offsets", 3)
+    tools.create("offsets", 3)
     lines = "".join(f"{number}\tvalue\n" for number in range(30))
     keyed = ("--topic", "{topic}", "--reader-property", "parse.key=true")
     tools.same("kafka-console-producer", *keyed, topic="offsets", stdin=lines)
@@ -285,7 +184,7 @@ def test_offsets(tools: Tools) -> None:
 
 
 def test_delete_records(tools: Tools, tmp_path: Path) -> None:
-    create(tools, "delete")
+    tools.create("delete")
     tools.same("kafka-console-producer", "--topic", "{topic}", topic="delete", stdin="a\nb\nc\n")
     for name in ("delete-ours", "delete-java"):
         partitions = [{"topic": name, "partition": 0, "offset": 2}]
@@ -320,7 +219,7 @@ def sorted_json(text: str) -> object:
 
 
 def test_dump_log(tools: Tools) -> None:
-    create(tools, "dump")
+    tools.create("dump")
     for codec in ("none", "gzip", "lz4", "zstd", "snappy"):
         argv = ("--topic", "{topic}", "--compression-codec", codec, "--timeout", "100")
         tools.same("kafka-console-producer", *argv, topic="dump", stdin="line of text\n" * 300)
@@ -358,13 +257,35 @@ PARSERS = {
 }
 
 
+COMMANDS = {
+    "kafka-cluster": ("cluster-id", "unregister", "list-endpoints"),
+    "kafka-transactions": (
+        "list",
+        "describe",
+        "describe-producers",
+        "find-hanging",
+        "abort",
+        "forceTerminateTransaction",
+    ),
+}
+
+
 @pytest.mark.parametrize("name", PARSERS)
 def test_every_flag_of_java_is_known(name: str, libs: Path) -> None:
-    commands = ("cluster-id", "unregister", "list-endpoints") if name == "kafka-cluster" else ("",)
-    for word in commands:
-        command = java_command(libs, PARSERS[name], *([word] if word else []), "--help")
+    for word in COMMANDS.get(name, ("",)):
+        before = ["--bootstrap-server", "b:1"] if name in ("kafka-transactions", "kafka-e2e-latency") else []
+        command = java_command(libs, PARSERS[name], *before, *([word] if word else []), "--help")
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         flags = set(re.findall(r"^ *(--[a-z][\w.-]*[\w])(?= |$)", done.stdout + done.stderr, re.MULTILINE))
         assert flags
         parser = import_module(f"moldau.cli.{TOOLS[name][0]}")._parser()
-        assert flags <= set(parser._option_string_actions)
+        assert flags <= known_flags(parser, word)
+
+
+def known_flags(parser: argparse.ArgumentParser, command: str) -> set[str]:
+    """The flags of a tool, and of one of its commands if it has commands of their own."""
+    flags = set(parser._option_string_actions)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            flags |= set(action.choices[command]._option_string_actions)
+    return flags

@@ -7,11 +7,12 @@ with 1 when the command line makes no sense or the cluster cannot be reached.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import KafkaError
 from moldau.cli.arguments import ToolParser, UsageError, given, refuse_together
+from moldau.cli.consumer_groups_list import ANY, consumer_groups, list_groups
 from moldau.cli.java import java_error
 from moldau.cli.tool import (
     ToolError,
@@ -25,7 +26,6 @@ from moldau.cli.tool import (
 
 if TYPE_CHECKING:
     from moldau.client.admin import AdminClient
-    from moldau.client.group_types import GroupListing
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
 SCENARIOS = (
@@ -38,20 +38,6 @@ SCENARIOS = (
     "to-current",
     "from-file",
 )
-STATES = (
-    "PreparingRebalance",
-    "CompletingRebalance",
-    "Stable",
-    "Dead",
-    "Empty",
-    "Assigning",
-    "Reconciling",
-)
-TYPES = ("Classic", "Consumer")
-#: What consumer groups say they are; a group of which only offsets are known says nothing.
-PROTOCOLS = ("", "consumer")
-#: --state and --type without a value.
-ANY = ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,9 +50,7 @@ def _parser() -> ToolParser:
     parser.flag("--list", "List the consumer groups.")
     parser.flag("--describe", "Show what groups have read and how much they lag behind.")
     parser.flag("--delete", "Delete groups, with their offsets.")
-    parser.flag(
-        "--reset-offsets", "Set the offsets of groups without members (see below: scenarios, scopes)."
-    )
+    parser.flag("--reset-offsets", "Set the offsets of groups without members, for --topic or --all-topics.")
     parser.flag("--delete-offsets", "Forget the offsets of a group for topics that it does not read.")
     parser.option("--validate-regex", "REGEX", "Tell whether RE2, which brokers use, understands REGEX.")
     parser.option("--group", "GROUP", "The group; may be given several times.", action="append")
@@ -139,7 +123,7 @@ def _execute(options: argparse.Namespace) -> None:
 
 def _act(admin: AdminClient, options: argparse.Namespace) -> None:
     if options.list:
-        _list(admin, options)
+        list_groups(admin, options)
         return
     groups = options.group or [group.group_id for group in consumer_groups(admin)]
     if options.describe:
@@ -219,40 +203,6 @@ def _validate_regex(regex: str) -> None:
     problem = regex_problem(regex)
     verdict = "valid" if problem is None else f"invalid: {problem}"
     print(f"The regular expression `{regex}` is {verdict}.")
-
-
-def consumer_groups(
-    admin: AdminClient, *, types: Iterable[str] = TYPES, states: Iterable[str] = ()
-) -> list[GroupListing]:
-    listed = admin.list_groups(types=types, states=states)
-    return [group for group in listed if group.protocol_type in PROTOCOLS]
-
-
-def _list(admin: AdminClient, options: argparse.Namespace) -> None:
-    types = parse_names(options.type, TYPES, "types")
-    states = parse_names(options.state, STATES, "state")
-    listed = consumer_groups(admin, types=types, states=states)
-    if options.type is None and options.state is None:
-        print("".join(f"{group.group_id}\n" for group in listed), end="")
-        return
-    width = max([15, *(len(group.group_id) for group in listed)]) + 10
-    rows = [("GROUP", "TYPE", "STATE")]
-    rows += [(group.group_id, group.type or "Unknown", group.state or "Unknown") for group in listed]
-    for group_id, kind, state in rows:
-        line = f"{group_id:<{width}}"
-        line += f" {kind:<20}" if options.type is not None else ""
-        print(line + (f" {state:<20}" if options.state is not None else ""))
-
-
-def parse_names(text: str | None, known: Sequence[str], what: str) -> list[str]:
-    """Names separated by commas, in any case; none when there is no text."""
-    if not text:
-        return []
-    by_lower = {name.lower(): name for name in known}
-    found = [by_lower.get(name.strip().lower()) for name in text.split(",")]
-    if None in found:
-        raise UsageError(f"Invalid {what} list '{text}'. Valid {what.rstrip('s')}s are: {', '.join(known)}")
-    return [name for name in found if name is not None]
 
 
 def print_error(sentence: str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
-from moldau.cli.consumer_groups import PROTOCOLS, print_error
+from moldau.cli.consumer_groups import print_error
+from moldau.cli.consumer_groups_list import PROTOCOLS
 from moldau.cli.tool import ToolError, warn
 
 if TYPE_CHECKING:
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
     from moldau.client.group_types import GroupDescription, MemberDescription
     from moldau.client.records import OffsetAndMetadata
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 MISSING = "-"
+ABSENT = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
 
 
@@ -103,27 +108,30 @@ def _offset_rows(admin: AdminClient, group: GroupDescription) -> list[list[str]]
 
 
 def _ends(admin: AdminClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """Where the partitions end; one that has no leader has no entry."""
-    from moldau.client.admin import checked
+    """Where the partitions end; one that has no leader, or is gone, has no entry."""
     from moldau.client.offsets import OffsetSpec
 
-    wanted = list(partitions)
-    if not wanted:
-        return {}
-    leading = [
+    wanted = set(partitions)
+    described = admin.describe_topics({partition.topic for partition in wanted}) if wanted else {}
+    led = {
         TopicPartition(topic.name, partition.partition)
-        for topic in checked(admin.describe_topics({partition.topic for partition in wanted})).values()
+        for topic in _present(described).values()
         for partition in topic.partitions
         if partition.leader >= 0
-    ]
-    led = set(leading).intersection(wanted)
-    found = admin.list_offsets(dict.fromkeys(led, int(OffsetSpec.LATEST)))
-    for result in found.values():
-        if isinstance(result, KafkaError) and result.code is not ErrorCode.LEADER_NOT_AVAILABLE:
-            raise result
-    return {
-        partition: result.offset for partition, result in found.items() if not isinstance(result, KafkaError)
     }
+    found = _present(admin.list_offsets(dict.fromkeys(led & wanted, int(OffsetSpec.LATEST))))
+    return {partition: listed.offset for partition, listed in found.items()}
+
+
+def _present(results: Mapping[K, V | KafkaError]) -> dict[K, V]:
+    """What is there; an error that says something else than that it is not is raised."""
+    present: dict[K, V] = {}
+    for key, result in results.items():
+        if not isinstance(result, KafkaError):
+            present[key] = result
+        elif result.code not in ABSENT:
+            raise result
+    return present
 
 
 def _offset_row(

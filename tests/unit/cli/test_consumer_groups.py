@@ -10,6 +10,7 @@ import pytest
 from moldau.base.ids import TopicPartition
 from moldau.cli import consumer_groups
 from moldau.cli.arguments import UsageError
+from moldau.cli.consumer_groups_list import STATES, parse_names
 from moldau.cli.consumer_groups_plan import csv_line, parse_datetime, parse_duration, parse_plan
 from moldau.cli.consumer_groups_report import assignment_text
 from moldau.cli.consumer_groups_reset import print_plans
@@ -23,11 +24,29 @@ from moldau.protocol.messages.consumer_group_describe import (
     TopicPartitions,
 )
 from moldau.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
+from moldau.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
 from moldau.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from moldau.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
+from moldau.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from moldau.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+from moldau.protocol.messages.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
 from moldau.protocol.schema import Message
-from tests.harness.fake_broker import FakeBroker
+from tests.harness.fake_broker import METADATA, FakeBroker
 
+LIST_OFFSETS, OFFSET_FETCH, TOPIC_PARTITIONS = 2, 9, 75
 LIST_GROUPS, FIND_COORDINATOR, CONSUMER_GROUP_DESCRIBE, DELETE_GROUPS = 16, 10, 69, 42
 
 
@@ -81,6 +100,47 @@ def described(request: Any) -> Message:
     return ConsumerGroupDescribeResponse(groups=[group])
 
 
+def committed(request: Any) -> Message:
+    def at(index: int, offset: int) -> OffsetFetchResponsePartitions:
+        return OffsetFetchResponsePartitions(
+            partition_index=index, committed_offset=offset, committed_leader_epoch=3, metadata=""
+        )
+
+    topics = [
+        OffsetFetchResponseTopics(name="orders", partitions=[at(2, 7), at(1, 5)]),
+        OffsetFetchResponseTopics(name="deleted", partitions=[at(0, 1)]),
+    ]
+    return OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id="shop", topics=topics)])
+
+
+def partitions(request: Any) -> Message:
+    """`orders` has no leader for partition 1; there is no other topic."""
+    found = [
+        DescribeTopicPartitionsResponsePartition(partition_index=index, leader_id=leader)
+        for index, leader in enumerate([1, -1, 1])
+    ]
+    topics = [
+        DescribeTopicPartitionsResponseTopic(name="orders", partitions=found)
+        if asked.name == "orders"
+        else DescribeTopicPartitionsResponseTopic(name=asked.name, error_code=3)
+        for asked in request.topics
+    ]
+    return DescribeTopicPartitionsResponse(topics=topics)
+
+
+def leaders(broker: FakeBroker) -> Message:
+    found = [MetadataResponsePartition(partition_index=index, leader_id=1) for index in range(3)]
+    return broker.metadata(topics=[MetadataResponseTopic(name="orders", partitions=found)])
+
+
+def ends(request: Any) -> Message:
+    found = [
+        ListOffsetsPartitionResponse(partition_index=each.partition_index, offset=10)
+        for each in request.topics[0].partitions
+    ]
+    return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="orders", partitions=found)])
+
+
 def deleted(request: Any) -> Message:
     code = {"busy": 68, "gone": 69}
     results = [
@@ -107,6 +167,10 @@ def groups(capsys: pytest.CaptureFixture[str]) -> Any:
             LIST_GROUPS: listed,
             CONSUMER_GROUP_DESCRIBE: described,
             DELETE_GROUPS: deleted,
+            OFFSET_FETCH: committed,
+            TOPIC_PARTITIONS: partitions,
+            LIST_OFFSETS: ends,
+            METADATA: lambda request: leaders(broker),
             FIND_COORDINATOR: lambda request: FindCoordinatorResponse(
                 coordinators=[
                     Coordinator(key=key, node_id=1, host="127.0.0.1", port=broker.port, error_message=None)
@@ -202,6 +266,20 @@ def test_members_of_a_group_that_moves_to_the_new_protocol(groups: Groups) -> No
         ["shop", "one", "i-1", "/10.0.0.1", "app", "2", "4", "orders:0,2", "5", "orders:0", "true"],
         ["shop", "two", "/10.0.0.2", "old", "0", "3", "-", "5", "orders:2", "false"],
     ]
+
+
+def test_offsets_also_where_a_partition_has_no_leader_or_is_gone(groups: Groups) -> None:
+    code, out, _ = groups.run("--describe", "--group", "shop", "--verbose")
+    table = [line.split() for line in out.splitlines()]
+    assert (code, table[2:]) == (
+        0,
+        [
+            ["shop", "orders", "0", "-", "-", "10", "-", "one", "/10.0.0.1", "app"],
+            ["shop", "orders", "2", "3", "7", "10", "3", "one", "/10.0.0.1", "app"],
+            ["shop", "deleted", "0", "3", "1", "-", "-", "-", "-", "-"],
+            ["shop", "orders", "1", "3", "5", "-", "-", "-", "-", "-"],
+        ],
+    )
 
 
 def test_deleting_some_of_the_groups(groups: Groups) -> None:
@@ -311,8 +389,8 @@ def test_the_table_of_a_reset(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_names_in_a_list() -> None:
-    assert consumer_groups.parse_names("stable,Dead", consumer_groups.STATES, "state") == ["Stable", "Dead"]
-    assert consumer_groups.parse_names(None, consumer_groups.STATES, "state") == []
+    assert parse_names("stable,Dead", STATES, "state") == ["Stable", "Dead"]
+    assert parse_names(None, STATES, "state") == []
 
 
 def test_every_option_can_be_asked_for() -> None:

@@ -102,6 +102,9 @@ class Runtime(Generic[T]):
     def failed(self, error: KafkaError) -> None:
         """What was appended after the last commit is lost; the state has been put back accordingly."""
         self._appended = self._log.end_offset - 1
+        self._disappoint(error)
+
+    def _disappoint(self, error: KafkaError) -> None:
         waiting, self._waiting = self._waiting, deque()
         for _, promise in waiting:
             promise.fail(error)
@@ -114,9 +117,9 @@ class Runtime(Generic[T]):
         self._closed = error
 
     def close(self, error: KafkaError) -> None:
-        """Decide nothing from now on, and what is under way is lost."""
+        """Decide nothing from now on, and what is under way is lost. The log may be gone by then."""
         self.refuse(error)
-        self.failed(error)
+        self._disappoint(error)
 
     def _check_open(self) -> None:
         if self._closed is not None:

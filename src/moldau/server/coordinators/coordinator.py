@@ -48,6 +48,11 @@ class Led(Generic[S]):
         self.runtime: Runtime[Entry] | None = None
         self.timers = LoopTimers(self._take)
 
+    @property
+    def is_lost(self) -> bool:
+        """It could not be loaded, and the partition has had a new leader epoch since: worth another try."""
+        return self.failure is not None and self.leader_epoch != self.partition.leader_epoch
+
     def _take(self, decide: Callable[[], Decision[Entry, Any]]) -> None:
         if self.runtime is not None:
             self.runtime.take(decide)
@@ -167,7 +172,7 @@ class Coordinator(Generic[S]):
     def _follow(self, partition: Partition | None, index: int) -> None:
         led = self._led.get(index)
         leads = partition is not None and partition.is_leader
-        if led is not None and (not leads or led.partition is not partition):
+        if led is not None and (not leads or led.partition is not partition or led.is_lost):
             self._resign(index)
             led = None
         if partition is None or not leads:
@@ -192,13 +197,18 @@ class Coordinator(Generic[S]):
             await replay_partition(led.partition.leader_log(), self._table, self._pool, shard.replay)
             self._begin(led, shard)
         except KafkaError as error:
+            self._replicas.storage_failed(error)
             log.error("%s-%d cannot be loaded: %s", self.topic, index, error)
             led.failure = KafkaError(ErrorCode.NOT_COORDINATOR, error.message)
+            return
+        except Exception:
+            log.exception("%s-%d holds what cannot be replayed", self.topic, index)
+            led.failure = KafkaError(ErrorCode.NOT_COORDINATOR)
             return
         log.info("loaded %s-%d in %.3f s", self.topic, index, self._clock.monotonic() - started)
 
     def _begin(self, led: Led[S], shard: S) -> None:
-        partition_log = PartitionLog(led.partition, self._clock, self._codec)
+        partition_log = PartitionLog(led.partition, self._clock, self._codec, self._replicas.storage_failed)
         committed = led.partition.usable_log().high_watermark - 1
         led.shard = shard
         led.runtime = Runtime(partition_log, shard.replay, self._on_effect, committed)

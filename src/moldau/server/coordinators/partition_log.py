@@ -30,14 +30,25 @@ _REFUSED = {
 
 
 class PartitionLog:
-    def __init__(self, partition: Partition, clock: Clock, codec: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        clock: Clock,
+        codec: Callable[[], int],
+        on_failure: Callable[[KafkaError], None],
+    ) -> None:
+        """`on_failure` hears of what the log refused, in the log's own words."""
         self._partition = partition
         self._clock = clock
         self._codec = codec
+        self._on_failure = on_failure
 
     @property
     def end_offset(self) -> int:
-        return self._partition.usable_log().log_end_offset
+        try:
+            return self._partition.usable_log().log_end_offset
+        except KafkaError as error:
+            raise _refused(error) from error
 
     def append(self, entries: Sequence[Entry]) -> int:
         batch = encode_entries(entries, self._clock.time_ms(), self._codec())
@@ -48,7 +59,12 @@ class PartitionLog:
             info = self._partition.append(batch, origin=Origin.COORDINATOR, transaction_version=version)
             return info.last_offset
         except KafkaError as error:
-            raise KafkaError(_REFUSED.get(error.code, error.code), error.message) from error
+            self._on_failure(error)
+            raise _refused(error) from error
+
+
+def _refused(error: KafkaError) -> KafkaError:
+    return KafkaError(_REFUSED.get(error.code, error.code), error.message)
 
 
 async def replay_partition(

@@ -1,7 +1,7 @@
 """Apache Kafka's jars: the versions we test with, and getting them with Maven into `.interop/`.
 
-`KAFKA_LIBS` (and `KAFKA_CLIENTS_OLD_LIBS` for the older client) name folders that are there already; then
-nothing is downloaded. What Maven brought once stays in `.interop/`.
+`KAFKA_LIBS` (and `KAFKA_CLIENTS_OLD_LIBS` for the older client, `KAFKA_STREAMS_LIBS` for Kafka Streams) name
+folders that are there already; then nothing is downloaded. What Maven brought once stays in `.interop/`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ _OLD_CLIENT_ARTIFACTS = (
     f"org.apache.kafka:kafka-clients:{OLD_CLIENT}",
     f"org.slf4j:slf4j-nop:{SLF4J}",
 )
+_STREAMS_ARTIFACTS = (
+    f"org.apache.kafka:kafka-streams:{KAFKA}",
+    f"org.slf4j:slf4j-nop:{SLF4J}",
+)
 
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -53,6 +57,10 @@ def old_client_libs() -> Path:
     return _existing("KAFKA_CLIENTS_OLD_LIBS") or _with_maven(
         f"kafka-clients-{OLD_CLIENT}", _OLD_CLIENT_ARTIFACTS
     )
+
+
+def streams_libs() -> Path:
+    return _existing("KAFKA_STREAMS_LIBS") or _with_maven(f"kafka-streams-{KAFKA}", _STREAMS_ARTIFACTS)
 
 
 def compiled(source: Path, libs: Path, version: str) -> Path:

@@ -128,6 +128,11 @@ class Coordinator(Generic[S]):
     def leads(self, index: int) -> bool:
         return index in self._led
 
+    def is_active(self, index: int) -> bool:
+        """Led here, and loaded."""
+        led = self._led.get(index)
+        return led is not None and led.runtime is not None
+
     def active_shards(self) -> Iterator[tuple[int, S]]:
         for index, led in self._led.items():
             if led.shard is not None and led.runtime is not None:

@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.1
 _REPLACED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
-_GONE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 
 
 class MarkerSender:
@@ -95,11 +94,12 @@ class MarkerSender:
     def _coordinates(self, markers: MarkersToWrite) -> bool:
         coordinator = self._node.coordinators.transactions
         try:
-            return coordinator.leads(coordinator.partition_of(markers.transactional_id))
+            return coordinator.is_active(coordinator.partition_of(markers.transactional_id))
         except KafkaError:
             return False
 
     async def _complete(self, markers: MarkersToWrite) -> None:
+        told = False
         while True:
             try:
                 await self._node.coordinators.transactions.write(
@@ -107,7 +107,10 @@ class MarkerSender:
                 )
                 return
             except KafkaError as error:
-                if error.code in _GONE:
+                # NOT_COORDINATOR is also what a full disk turns into: then it is tried again.
+                if not self._coordinates(markers):
                     return
-                log.info("the end of %s is recorded later: %s", markers.transactional_id, error)
+                if not told:
+                    log.info("the end of %s is recorded later: %s", markers.transactional_id, error)
+                    told = True
             await asyncio.sleep(_RETRY_SECONDS)

@@ -3,13 +3,13 @@
 An offset is old when `offsets.retention.minutes` have passed: since its group lost its last member, or since
 the commit for a group that never had members or whose members no longer subscribe to the topic. A group that
 has lost its last member and its last offset goes as well. What would be too much for one batch is done in
-several.
+several, and so is looking at very many groups.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from moldau.base.errors import ErrorCode
 from moldau.base.ids import ZERO_UUID, TopicId, TopicPartition
@@ -32,6 +32,35 @@ log = logging.getLogger(__name__)
 
 _EXPIRATION_KEY = "expire-offsets"
 _RECORDS_AT_ONCE = 1000
+#: Of names in one batch, which has to be smaller than `max.message.bytes`. A character may take four bytes.
+_CHARACTERS_AT_ONCE = 200_000
+_OFFSETS_LOOKED_AT = 20_000
+
+
+class _Batch:
+    """Tombstones that may still be written together."""
+
+    def __init__(self) -> None:
+        self.records: list[CoordinatorRecord] = []
+        self._characters = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.records) >= _RECORDS_AT_ONCE or self._characters >= _CHARACTERS_AT_ONCE
+
+    def remove_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether there was room for all."""
+        for partition in partitions:
+            if self.is_full:
+                return False
+            self.records.append(offset_tombstone(group_id, partition))
+            self._characters += len(group_id) + len(partition.topic)
+        return True
+
+    def remove_group(self, group: Group) -> None:
+        tombstones = group.tombstones()
+        self.records += tombstones
+        self._characters += len(tombstones) * len(group.group_id)
 
 
 class OffsetRemoval:
@@ -40,6 +69,8 @@ class OffsetRemoval:
         self._registry = registry
         self._store = store
         self._topics_deleted = 0
+        #: Ids of groups that are still to be looked at, the last first.
+        self._unchecked: list[str] = []
 
     # On request.
 
@@ -85,10 +116,10 @@ class OffsetRemoval:
             for group_id, partition, offset in self._store.all_offsets()
             if partition.topic in ids and offset.topic_id in (ZERO_UUID, ids[partition.topic])
         }
-        records = [offset_tombstone(group_id, partition) for group_id, partition in found]
-        if len(records) <= _RECORDS_AT_ONCE:
-            return Decision(records, None)
-        return Decision(records[:_RECORDS_AT_ONCE], None, then=lambda: self._schedule_removal(key, ids))
+        batch = _Batch()
+        if all(batch.remove_offsets(group_id, [partition]) for group_id, partition in found):
+            return Decision(batch.records, None)
+        return Decision(batch.records, None, then=lambda: self._schedule_removal(key, ids))
 
     # When they are old.
 
@@ -99,27 +130,34 @@ class OffsetRemoval:
         self._context.timers.schedule(_EXPIRATION_KEY, delay_ms, self.expire)
 
     def expire(self) -> Decision[Entry, None]:
-        records: list[CoordinatorRecord] = []
-        emptied: list[Group] = []
-        for group in self._registry:
-            expired, all_gone = self._expired(group)
-            room = _RECORDS_AT_ONCE - len(records)
-            records.extend(offset_tombstone(group.group_id, each) for each in expired[:room])
-            if all_gone and group.is_empty and len(expired) <= room:
-                records.extend(group.tombstones())
-                emptied.append(group)
-            if len(records) >= _RECORDS_AT_ONCE:
+        """Look at the next groups; when all have been looked at, all are again after the interval."""
+        if not self._unchecked:
+            self._unchecked = [group.group_id for group in self._registry]
+        batch, emptied, checked = _Batch(), [], 0
+        looked_at = 0
+        for group_id in reversed(self._unchecked):
+            if batch.is_full or looked_at >= _OFFSETS_LOOKED_AT:
                 break
-        more = len(records) >= _RECORDS_AT_ONCE
+            group = self._registry.find(group_id)
+            looked_at += 1 + len(self._store.of_group(group_id))
+            if group is not None:
+                expired, all_gone = self._expired(group)
+                if not batch.remove_offsets(group_id, expired):
+                    break
+                if all_gone and group.is_empty:
+                    batch.remove_group(group)
+                    emptied.append(group)
+            checked += 1
 
         def then() -> None:
-            if records:
-                log.info("%d records of old offsets and empty groups are removed", len(records))
+            if batch.records:
+                log.info("%d records of old offsets and empty groups are removed", len(batch.records))
             for group in emptied:
                 group.cancel_timers(self._context.timers)
-            self.schedule_expiration(0 if more else None)
+            del self._unchecked[len(self._unchecked) - checked :]
+            self.schedule_expiration(0 if self._unchecked else None)
 
-        return Decision(records, None, then=then)
+        return Decision(batch.records, None, then=then)
 
     def _expired(self, group: Group) -> tuple[list[TopicPartition], bool]:
         """The offsets that are old, and whether that leaves the group without any."""
@@ -132,17 +170,18 @@ class OffsetRemoval:
         base = group.offset_expiration()
         if base is None:
             return [], False
+        now_ms, retention_ms = self._context.clock.time_ms(), self._context.settings().offsets_retention_ms
         expired = [
             partition
             for partition, offset in offsets.items()
             if not group.is_subscribed_to(partition.topic)
-            and self._is_old(offset, base)
+            and _is_old(offset, base, now_ms, retention_ms)
             and not self._store.is_unstable(group.group_id, partition)
         ]
         return expired, len(expired) == len(offsets) and not has_pending
 
-    def _is_old(self, offset: CommittedOffset, base: BaseTimestamp) -> bool:
-        now_ms = self._context.clock.time_ms()
-        if offset.expire_timestamp_ms is not None:
-            return now_ms >= offset.expire_timestamp_ms
-        return now_ms - base(offset) >= self._context.settings().offsets_retention_ms
+
+def _is_old(offset: CommittedOffset, base: BaseTimestamp, now_ms: int, retention_ms: int) -> bool:
+    if offset.expire_timestamp_ms is not None:
+        return now_ms >= offset.expire_timestamp_ms
+    return now_ms - base(offset) >= retention_ms

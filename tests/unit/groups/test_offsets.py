@@ -22,9 +22,11 @@ from moldau.protocol.messages.txn_offset_commit import (
 from moldau.protocol.stored.classic_groups import (
     LegacyOffsetCommitKey,
     LegacyOffsetCommitValue,
+    OffsetCommitKey,
     OffsetCommitValue,
 )
 from moldau.statemachine.coordinator_records import CoordinatorRecord, EndTransaction, Producer
+from moldau.storage.log_config import LogConfig
 from tests.harness.classic_clients import ClassicClient, commit_request, fetch_request, fetched
 from tests.harness.coordination import Coordination, topic_id_of
 
@@ -319,7 +321,38 @@ def _sizes(coordination: Coordination) -> list[int]:
     return [last - first for first, last in zip(starts, ends, strict=True)]
 
 
+def test_what_is_removed_together_fits_into_a_batch_however_long_the_names_are(
+    coordination: Coordination,
+) -> None:
+    names = [f"{number}-{'n' * 30_000}" for number in range(80)]
+    for name in names:
+        commit(coordination, name, "orders")
+        commit(coordination, name, "prices")
+    coordination.delete_topic("orders")
+    coordination.pass_ms(1)
+    assert all(offsets(coordination, name) == {("prices", 0): 1} for name in names)
+    coordination.pass_ms(11 * MINUTE)
+    assert not list(coordination.shard.registry)
+    assert max(len(data) for _, data in coordination.log.batches) < LogConfig().max_message_bytes
+
+
 # Growing old.
+
+
+def test_very_many_groups_are_looked_at_in_turns(coordination: Coordination) -> None:
+    for number in range(21_000):
+        record = offset_record(f"g{number}", coordination.clock.time_ms())
+        coordination.shard.replay((record,), number)
+    coordination.take(coordination.shard._removal.expire)
+    now = coordination.clock.time_ms()
+    assert coordination.timers.deadlines["expire-offsets"][0] == now, "the others are next"
+    coordination.pass_ms(0)
+    assert coordination.timers.deadlines["expire-offsets"][0] == now + MINUTE, "all have been looked at"
+
+
+def offset_record(group_id: str, now_ms: int) -> CoordinatorRecord:
+    key = OffsetCommitKey(group=group_id, topic="orders", partition=0)
+    return CoordinatorRecord(key, OffsetCommitValue(offset=1, commit_timestamp=now_ms), 4)
 
 
 def test_offsets_without_members_grow_old_from_their_commit(coordination: Coordination) -> None:

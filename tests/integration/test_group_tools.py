@@ -86,6 +86,25 @@ def test_one_to_five_consumers_share_four_partitions(
         eventually(lambda: shares(tools, topic) == [1, 1, 1, 1], what="the fifth to be gone", timeout=30)
 
 
+def test_who_is_killed_is_replaced(tools: Tools, topic: str) -> None:
+    fill(tools, topic, 4)
+    argv = ("--topic", topic, "--group", topic, "--command-property", "session.timeout.ms=6000")
+    with ExitStack() as stack:
+        one, _ = (stack.enter_context(running(tools, "kafka-console-consumer", *argv)) for _ in range(2))
+        eventually(partial(share, tools, topic, [2, 2]), what="two that share", timeout=30)
+        one.kill()
+        eventually(partial(share, tools, topic, [4]), what="one that reads all", timeout=30)
+        tools.produce(
+            topic, "".join(f"{number}\tnew\n" for number in range(8)), "--property", "parse.key=true"
+        )
+        eventually(partial(all_read, tools, topic), what="everything to be read")
+
+
+def all_read(tools: Tools, group: str) -> bool:
+    rows = groups(tools, "--describe", "--group", group)
+    return {row[5] for row in rows} == {"0"}
+
+
 def test_lag_is_what_was_not_read(tools: Tools, topic: str) -> None:
     fill(tools, topic, 1, 10)
     argv = ("--group", topic, "--from-beginning")
@@ -289,9 +308,7 @@ def test_a_hanging_transaction_is_found_and_aborted(start_node: StartNode, topic
 def test_nobody_there() -> None:
     for name, argv in (
         ("kafka-consumer-groups", ["--list"]),
-        ("kafka-groups", ["--list"]),
         ("kafka-transactions", ["list"]),
-        ("kafka-verifiable-producer", ["--topic", "t"]),
         ("kafka-verifiable-consumer", ["--topic", "t", "--group-id", "g"]),
     ):
         done = run_tool(name, "--bootstrap-server", "127.0.0.1:1", *argv)

@@ -70,7 +70,11 @@ class ConsumerGroups:
         if group is None:
             return Decision([], None)
         change = GroupChange(self._parts, group)
-        take_resolved(self._parts, change, resolved)
+        if resolved:
+            take_resolved(self._parts, change, resolved)
+        else:
+            # Nothing is written, so that this cannot fail as well: the group could never ask again.
+            change.regexes_resolved()
         return Decision(change.records, None, change.then)
 
     # Following the metadata.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -12,6 +12,7 @@ from moldau.cli.tool import ToolError
 
 if TYPE_CHECKING:
     from moldau.client.admin import AdminClient
+    from moldau.client.topic_types import TopicDescription
 
 
 def parse_partitions(text: str) -> list[TopicPartition]:
@@ -29,14 +30,11 @@ def parse_partitions(text: str) -> list[TopicPartition]:
 
 def partitions_of(admin: AdminClient, topics: Sequence[str]) -> list[TopicPartition]:
     """The partitions that `--topic` arguments name."""
-    from moldau.client.admin import checked
-
     partitions = [partition for topic in topics if ":" in topic for partition in parse_partitions(topic)]
-    whole = [topic for topic in topics if ":" not in topic]
-    described = checked(admin.describe_topics(whole)) if whole else {}
+    described = _described(admin, [topic for topic in topics if ":" not in topic])
     partitions += [
-        TopicPartition(name, partition.partition)
-        for name, topic in described.items()
+        TopicPartition(topic.name, partition.partition)
+        for topic in described
         for partition in topic.partitions
     ]
     return list(dict.fromkeys(partitions))
@@ -44,12 +42,9 @@ def partitions_of(admin: AdminClient, topics: Sequence[str]) -> list[TopicPartit
 
 def check_usable(admin: AdminClient, partitions: Sequence[TopicPartition]) -> None:
     """Raise unless all of them exist and have a leader."""
-    from moldau.client.admin import checked
-
-    topics = checked(admin.describe_topics({partition.topic for partition in partitions}))
     leaders = {
-        TopicPartition(name, partition.partition): partition.leader
-        for name, topic in topics.items()
+        TopicPartition(topic.name, partition.partition): partition.leader
+        for topic in _described(admin, dict.fromkeys(partition.topic for partition in partitions))
         for partition in topic.partitions
     }
     unknown = [partition for partition in partitions if partition not in leaders]
@@ -60,3 +55,17 @@ def check_usable(admin: AdminClient, partitions: Sequence[TopicPartition]) -> No
         raise KafkaError(
             ErrorCode.LEADER_NOT_AVAILABLE, f'The partitions "{",".join(map(str, without))}" have no leader'
         )
+
+
+def _described(admin: AdminClient, names: Iterable[str]) -> list[TopicDescription]:
+    """The topics; the error for one that does not exist says which."""
+    found: list[TopicDescription] = []
+    wanted = list(names)
+    for name, result in (admin.describe_topics(wanted) if wanted else {}).items():
+        if not isinstance(result, KafkaError):
+            found.append(result)
+        elif result.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise KafkaError(result.code, f"Topic {name} does not exist.")
+        else:
+            raise result
+    return found

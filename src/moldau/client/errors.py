@@ -38,6 +38,7 @@ _SENTENCES = {
     ErrorCode.TOPIC_DELETION_DISABLED: "Topics cannot be deleted: delete.topic.enable is false.",
     ErrorCode.THROTTLING_QUOTA_EXCEEDED: "The quota of changes is used up; try again later.",
     ErrorCode.RESOURCE_NOT_FOUND: "There is no such resource.",
+    ErrorCode.INVALID_REGULAR_EXPRESSION: "The broker, which speaks RE2, does not understand this.",
     ErrorCode.UNKNOWN_TOPIC_ID: "The broker does not have a topic of this id.",
     ErrorCode.BROKER_ID_NOT_REGISTERED: "No broker of this id is registered.",
     ErrorCode.MISMATCHED_ENDPOINT_TYPE: "This is not for controllers, or only for them.",

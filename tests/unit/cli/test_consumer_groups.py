@@ -90,7 +90,7 @@ def described(request: Any) -> Message:
     ]
     group = DescribedGroup(
         group_id=request.group_ids[0],
-        group_state="Reconciling",
+        group_state="Empty" if request.group_ids == ["idle"] else "Reconciling",
         group_epoch=5,
         assignment_epoch=5,
         assignor_name="range",
@@ -280,6 +280,18 @@ def test_offsets_also_where_a_partition_has_no_leader_or_is_gone(groups: Groups)
             ["shop", "orders", "1", "3", "5", "-", "-", "-", "-", "-"],
         ],
     )
+
+
+def test_a_topic_that_is_not_there_is_named(groups: Groups) -> None:
+    reset = ("--reset-offsets", "--group", "idle", "--to-latest", "--dry-run")
+    missing = "UnknownTopicOrPartitionException: Topic deleted does not exist."
+    for topic in ("deleted", "deleted:0"):
+        code, out, _ = groups.run(*reset, "--topic", topic)
+        assert (code, missing in out) == (0, True), out
+    _, out, _ = groups.run(*reset, "--topic", "orders:9")
+    assert 'failed due to The partitions "orders-9" do not exist' in out
+    _, out, _ = groups.run(*reset, "--topic", "orders:1")
+    assert 'The partitions "orders-1" have no leader' in out
 
 
 def test_deleting_some_of_the_groups(groups: Groups) -> None:

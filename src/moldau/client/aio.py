@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -97,7 +97,17 @@ class AsyncConsumer(Generic[K, V]):
         self.consumer.assign(partitions)
 
     async def poll(self, timeout: float = 0.0) -> list[ConsumerRecord[K, V]]:
-        return await self.call(self.consumer.poll, timeout)
+        """A poll that is cancelled loses nothing: the next one gives what it has found."""
+        work = self._thread.submit(self.consumer.poll, timeout)
+        try:
+            return await asyncio.wrap_future(work)
+        except asyncio.CancelledError:
+            self._thread.submit(self._give_back, work)
+            raise
+
+    def _give_back(self, work: Future[list[ConsumerRecord[K, V]]]) -> None:
+        if not work.cancelled() and work.exception() is None:
+            self.consumer.give_back(work.result())
 
     async def commit(self, offsets: Offsets | None = None) -> dict[TopicPartition, OffsetAndMetadata]:
         return await self.call(self.consumer.commit_sync, offsets)
@@ -112,7 +122,8 @@ class AsyncConsumer(Generic[K, V]):
 
     async def _each(self) -> AsyncIterator[ConsumerRecord[K, V]]:
         while True:
-            for record in await self.poll(1.0):
+            self.consumer.give_back(await self.poll(1.0))
+            while (record := self.consumer.next_given_back()) is not None:
                 yield record
 
     async def close(self) -> None:

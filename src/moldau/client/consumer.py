@@ -9,7 +9,8 @@
 
 `poll` gives what is there, at most `max.poll.records`, and waits only when there is nothing. With
 `enable.auto.commit` a record counts as handled when the next `poll` is called, as in Java: what was in hand
-in a crash is read again. A consumer belongs to one thread; only `wakeup` may be called from another.
+in a crash is read again. In a loop over the consumer it is each record whose turn has come. A consumer
+belongs to one thread; only `wakeup` may be called from another.
 """
 
 from __future__ import annotations
@@ -59,8 +60,9 @@ class WakeupError(Exception):
 class RecordDeserializationError(SerializationError):
     """A record that cannot be read. The consumer stays in front of it: `seek` behind it to go on."""
 
-    def __init__(self, partition: TopicPartition, offset: int, reason: SerializationError) -> None:
-        super().__init__(f"{partition} at offset {offset}: {reason.message}")
+    def __init__(self, partition: TopicPartition, offset: int, reason: Exception) -> None:
+        text = reason.message if isinstance(reason, SerializationError) else repr(reason)
+        super().__init__(f"{partition} at offset {offset}: {text}")
         self.topic_partition = partition
         self.offset = offset
 
@@ -81,6 +83,8 @@ class Consumer(ConsumerCommits, ConsumerPositions, Generic[K, V]):
         self._woken = threading.Event()
         #: Met behind records that were given out first.
         self._pending_errors: deque[KafkaError] = deque()
+        #: What the listener of a rebalance has raised.
+        self._failures: deque[Exception] = deque()
         super().__init__(config, interceptors)
 
     # Which partitions.
@@ -103,7 +107,7 @@ class Consumer(ConsumerCommits, ConsumerPositions, Generic[K, V]):
             self.unsubscribe()
             return
         self._subscription = wanted
-        called(self._consumer.subscribe, wanted, **callbacks(listener, self._forget))
+        called(self._consumer.subscribe, wanted, **callbacks(listener, self._forget, self._failures.append))
 
     def subscription(self) -> list[str]:
         return list(self._subscription)
@@ -136,6 +140,10 @@ class Consumer(ConsumerCommits, ConsumerPositions, Generic[K, V]):
         """What is there, at most `max.poll.records`; waits up to `timeout` seconds for the first."""
         self._check_open()
         self._store_positions()
+        if self._ahead:
+            rest = list(self._ahead)
+            self._ahead.clear()
+            return rest
         self._delivered.clear()
         if self._pending_errors:
             raise self._pending_errors.popleft()
@@ -146,18 +154,35 @@ class Consumer(ConsumerCommits, ConsumerPositions, Generic[K, V]):
                 raise WakeupError
             left = max(deadline - time.monotonic(), 0.0)
             first = called(self._consumer.poll, min(left, _SLICE_SECONDS))
-            if first is not None:
-                return self._records([first, *self._more(self._max_poll_records - 1)])
+            messages = [] if first is None else [first, *self._more(self._max_poll_records - 1)]
+            if self._failures:
+                self._read_again(messages)
+                raise self._failures.popleft()
+            if messages:
+                return self._records(messages)
             if left <= 0:
                 return []
 
     def _more(self, limit: int) -> list[Any]:
-        return called(self._consumer.consume, limit, 0.0) if limit > 0 else []
+        try:
+            return called(self._consumer.consume, limit, 0.0) if limit > 0 else []
+        except KafkaError as error:
+            self._pending_errors.append(error)
+            return []
 
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
-        """Record by record, for as long as the consumer is open."""
+        """Record by record, for as long as the consumer is open. After a `break`, the next loop goes on."""
         while not self._closed:
-            yield from self.poll(1.0)
+            self.give_back(self.poll(1.0))
+            while not self._closed and (record := self.next_given_back()) is not None:
+                yield record
+
+    def give_back(self, records: Iterable[ConsumerRecord[K, V]]) -> None:
+        """Records of the last poll that were not handled after all: the next poll gives them again."""
+        self._ahead.extend(records)
+
+    def next_given_back(self) -> ConsumerRecord[K, V] | None:
+        return self._ahead.popleft() if self._ahead else None
 
     def wakeup(self) -> None:
         """Make the poll that waits, or the next one, raise `WakeupError`; from any thread."""
@@ -197,7 +222,7 @@ class Consumer(ConsumerCommits, ConsumerPositions, Generic[K, V]):
         try:
             key = self._key_deserializer.deserialize(topic, message.key(), headers)
             value = self._value_deserializer.deserialize(topic, message.value(), headers)
-        except SerializationError as error:
+        except Exception as error:  # whatever the application's deserializer raises
             raise RecordDeserializationError(TopicPartition(topic, partition), offset, error) from error
         kind, timestamp = message.timestamp()
         timestamp_type = _TIMESTAMP_TYPES.get(kind, NO_TIMESTAMP_TYPE)
@@ -218,7 +243,10 @@ class Consumer(ConsumerCommits, ConsumerPositions, Generic[K, V]):
                 first.setdefault(TopicPartition(message.topic(), message.partition()), message.offset())
             else:
                 self._note(message.error())
+        assigned = self.assignment() if first else ()
         for partition, offset in first.items():
+            if partition not in assigned:
+                continue
             called(self._consumer.seek, confluent_kafka.TopicPartition(*partition, offset))
 
     # Closing.
@@ -233,6 +261,8 @@ class Consumer(ConsumerCommits, ConsumerPositions, Generic[K, V]):
             self._closed = True
             self._consumer.close()
             told([each.close for each in self._interceptors])
+        if self._failures:
+            raise self._failures.popleft()
 
     def __enter__(self) -> Consumer[K, V]:
         return self

@@ -14,7 +14,7 @@ from moldau.base.ids import TopicPartition
 from moldau.client.client_metrics import ConsumerMetrics
 from moldau.client.interceptors import ConsumerInterceptor, instances
 from moldau.client.librdkafka import called, create, log_error, translate
-from moldau.client.records import OffsetAndMetadata
+from moldau.client.records import ConsumerRecord, OffsetAndMetadata
 from moldau.client.topic_partitions import from_librdkafka, to_librdkafka
 
 log = logging.getLogger(__name__)
@@ -40,6 +40,8 @@ class ConsumerBase:
         self._metrics = ConsumerMetrics()
         #: The next offset of each partition that the last poll has given records of.
         self._delivered: dict[TopicPartition, OffsetAndMetadata] = {}
+        #: Polled and not handed out: by a loop over the consumer, or because nobody waited for them any more.
+        self._ahead: deque[ConsumerRecord[Any, Any]] = deque()
         self._commits: deque[OnCommit] = deque()
         self._paused: set[TopicPartition] = set()
         self._closed = False
@@ -68,15 +70,27 @@ class ConsumerBase:
         if not self._delivered or not self._has_group:
             return
         assigned = self.assignment()
-        positions = {each: at for each, at in self._delivered.items() if each in assigned}
+        positions = {each: at for each, at in self._handled().items() if each in assigned}
         if positions:
             called(self._consumer.store_offsets, offsets=to_librdkafka(positions))
+
+    def _handled(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The next offset of each partition that the application has not been given."""
+        handled = dict(self._delivered)
+        for record in reversed(list(self._ahead)):
+            handled[record.topic_partition] = OffsetAndMetadata(record.offset)
+        return handled
 
     def _forget(self, partitions: list[TopicPartition]) -> None:
         """These partitions are no longer ours."""
         for each in partitions:
-            self._delivered.pop(each, None)
+            self._unread(each)
             self._paused.discard(each)
+
+    def _unread(self, partition: TopicPartition) -> None:
+        """What was polled of it counts no more, in hand or not."""
+        self._delivered.pop(partition, None)
+        self._ahead = deque(each for each in self._ahead if each.topic_partition != partition)
 
     def _committed(self, error: Any, partitions: Any) -> None:
         raise NotImplementedError

@@ -18,14 +18,15 @@ _TIMEOUT = 60.0
 class ConsumerPositions(ConsumerBase):
     def position(self, partition: TopicPartition) -> int | None:
         """The next offset that will be read; None before the first record."""
-        if partition in self._delivered:
-            return self._delivered[partition].offset
+        handled = self._handled()
+        if partition in handled:
+            return handled[partition].offset
         offset = called(self._consumer.position, named([partition]))[0].offset
         return offset if offset >= 0 else None
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Read on from `offset`. The partition must be assigned."""
-        self._delivered.pop(partition, None)
+        self._unread(partition)
         called(self._consumer.seek, confluent_kafka.TopicPartition(*partition, offset))
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] = ()) -> None:

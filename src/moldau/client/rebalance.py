@@ -27,22 +27,34 @@ class RebalanceListener:
 
 
 def callbacks(
-    listener: RebalanceListener | None, gone: Callable[[list[TopicPartition]], None]
+    listener: RebalanceListener | None,
+    gone: Callable[[list[TopicPartition]], None],
+    failed: Callable[[Exception], None],
 ) -> dict[str, Callable[[Any, Any], None]]:
-    """The same for librdkafka; `gone` is told first of partitions the consumer no longer has."""
+    """The same for librdkafka; `gone` is told of partitions the consumer no longer has.
+
+    An exception of the listener goes to `failed`: librdkafka would throw away the records that the same call
+    has found.
+    """
     told = listener if listener is not None else RebalanceListener()
 
+    def tell(call: Callable[[list[TopicPartition]], None], names: list[TopicPartition]) -> None:
+        try:
+            call(names)
+        except Exception as error:  # noqa: BLE001 - it is raised by the poll
+            failed(error)
+
     def assigned(_: Any, partitions: Any) -> None:
-        told.on_partitions_assigned(from_librdkafka(partitions))
+        tell(told.on_partitions_assigned, from_librdkafka(partitions))
 
     def revoked(_: Any, partitions: Any) -> None:
         names = from_librdkafka(partitions)
-        told.on_partitions_revoked(names)
+        tell(told.on_partitions_revoked, names)
         gone(names)
 
     def lost(_: Any, partitions: Any) -> None:
         names = from_librdkafka(partitions)
         gone(names)
-        told.on_partitions_lost(names)
+        tell(told.on_partitions_lost, names)
 
     return {"on_assign": assigned, "on_revoke": revoked, "on_lost": lost}

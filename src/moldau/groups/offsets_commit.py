@@ -47,6 +47,8 @@ _VALUE_VERSION = 4
 #: The only version that can hold a time of expiry.
 _EXPIRING_VALUE_VERSION = 1
 _NO_RETENTION = -1
+#: The latest time that can be stored.
+_END_OF_TIME_MS = 2**63 - 1
 
 _Partition = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 
@@ -74,7 +76,7 @@ class OffsetCommits:
         check = self._check(requester, request)
         now_ms = self._context.clock.time_ms()
         retention_ms = request.retention_time_ms
-        expires_ms = -1 if retention_ms == _NO_RETENTION else now_ms + retention_ms
+        expires_ms = -1 if retention_ms == _NO_RETENTION else min(now_ms + retention_ms, _END_OF_TIME_MS)
         records: list[Entry] = []
         topics = []
         for topic in request.topics:

@@ -376,6 +376,12 @@ def test_an_old_client_may_ask_for_a_retention_of_its_own(coordination: Coordina
     assert offsets(coordination) == {}
 
 
+def test_a_retention_without_end_is_kept(coordination: Coordination) -> None:
+    assert commit(coordination, retention_time_ms=2**63 - 1) == ErrorCode.NONE
+    coordination.pass_ms(20 * MINUTE)
+    assert offsets(coordination) == {("orders", 0): 1}
+
+
 def test_offsets_of_a_group_grow_old_when_it_is_empty(coordination: Coordination) -> None:
     client = member(coordination, session=1_800_000)
     client.commit("orders", 0, 5)

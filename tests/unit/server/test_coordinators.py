@@ -202,6 +202,25 @@ def test_a_partition_that_is_given_up_answers_who_waits(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_partition_that_is_given_up_does_not_spoil_a_listing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running_node(tmp_path, ONE_REPLICA) as node:
+            await make_topic(node)
+            groups = node.coordinators.groups
+            for number in range(20):
+                await commit(node, f"g{number}", number)
+            runtime = groups._led[0].runtime
+            assert runtime is not None
+            runtime.committed(-1)
+            listing = asyncio.ensure_future(groups.read_all(lambda shard: shard.list_groups([], [])))
+            await asyncio.sleep(0)
+            groups._resign(0)
+            names = {group.group_id for found in await listing for group in found}
+            assert names == {f"g{number}" for number in range(20) if groups.partition_of(f"g{number}") != 0}
+
+    asyncio.run(main())
+
+
 def test_more_replicas_than_brokers_leave_no_coordinator(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

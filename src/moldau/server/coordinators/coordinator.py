@@ -123,7 +123,15 @@ class Coordinator(Generic[S]):
         """What every shard that is led here has to say; COORDINATOR_LOAD_IN_PROGRESS while one is loading."""
         # One that could not be loaded has nothing to say, and the others are not to suffer for it.
         active = [self._active(index) for index in sorted(self._led) if self._led[index].failure is None]
-        return [await runtime.read(lambda shard=shard: look(shard)) for shard, runtime in active]  # type: ignore[misc]
+        answers = []
+        for shard, runtime in active:
+            try:
+                answers.append(await runtime.read(lambda shard=shard: look(shard)))  # type: ignore[misc]
+            except KafkaError as error:
+                # One that was given up meanwhile has nothing to say either.
+                if error.code is not ErrorCode.NOT_COORDINATOR:
+                    raise
+        return answers
 
     def leads(self, index: int) -> bool:
         return index in self._led

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 from typing import Any
 
@@ -23,6 +25,7 @@ from moldau.client import (
     TopicPartition,
 )
 from moldau.client.partitioners import RoundRobinPartitioner, partition_for_key
+from tests.integration.conftest import StartNode
 
 
 @pytest.fixture
@@ -146,6 +149,24 @@ def test_a_full_buffer_blocks_for_max_block_ms_and_no_longer() -> None:
     producer.close(timeout=0.1)
     with pytest.raises(ClientError):
         last.result(5)
+
+
+def test_closing_gives_up_what_a_silent_broker_has(start_node: StartNode) -> None:
+    node = start_node()
+    producer = Producer[Any, Any]({"bootstrap.servers": node.bootstrap_servers})
+    producer.send("t", b"answered").result(20)
+    os.kill(node.pid, signal.SIGSTOP)
+    try:
+        futures = [producer.send("t", b"on the way")]
+        with pytest.raises(TimeoutError):
+            futures[0].result(0.5)
+        futures.append(producer.send("t", b"behind it"))
+        producer.close(timeout=0.1)
+        for future in futures:
+            with pytest.raises(ClientError):
+                future.result(5)
+    finally:
+        os.kill(node.pid, signal.SIGCONT)
 
 
 def test_a_setting_that_makes_no_sense_is_refused(bootstrap: str) -> None:

@@ -91,6 +91,16 @@ def test_a_block_that_raises_is_aborted(bootstrap: str, topic: str, new: NewProd
     assert read(bootstrap, topic, "read_uncommitted", 2) == [b"lost", b"kept"]
 
 
+def test_closing_aborts_what_is_open(bootstrap: str, topic: str, new: NewProducer) -> None:
+    producer = new()
+    producer.begin_transaction()
+    producer.send(topic, b"half", partition=0)
+    producer.close()
+    with Producer[Any, Any]({"bootstrap.servers": bootstrap}) as plain:
+        plain.send(topic, b"behind it", partition=0)
+    assert read(bootstrap, topic, "read_committed", 1) == [b"behind it"]
+
+
 def test_a_zombie_is_fenced(bootstrap: str, topic: str, new: NewProducer) -> None:
     zombie = new()
     zombie.begin_transaction()

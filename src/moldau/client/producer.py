@@ -46,6 +46,8 @@ _POLL_SECONDS = 0.1
 #: Threads that send take the delivery reports that are there after so many records.
 _SENDS_PER_POLL = 32
 _BUSY_SECONDS = 0.002
+#: How long closing waits for the reports of records that were given up.
+_PURGE_SECONDS = 5.0
 #: How long the number of a topic's partitions is believed, when a partitioner of our own needs it.
 _PARTITIONS_FOR_SECONDS = 60.0
 
@@ -76,6 +78,7 @@ class Producer(Generic[K, V]):
         self._wanting_room = 0
         self._sends = 0
         self._closed = False
+        self._in_transaction = False
         self._poller = threading.Thread(target=self._poll, name="moldau-producer", daemon=True)
         self._poller.start()
 
@@ -244,6 +247,7 @@ class Producer(Generic[K, V]):
 
     def begin_transaction(self) -> None:
         called(self._producer.begin_transaction)
+        self._in_transaction = True
 
     def send_offsets_to_transaction(
         self,
@@ -257,9 +261,11 @@ class Producer(Generic[K, V]):
 
     def commit_transaction(self, timeout: float | None = None) -> None:
         called(self._producer.commit_transaction, *_seconds(timeout))
+        self._in_transaction = False
 
     def abort_transaction(self, timeout: float | None = None) -> None:
         called(self._producer.abort_transaction, *_seconds(timeout))
+        self._in_transaction = False
 
     @contextmanager
     def transaction(self) -> Iterator[Producer[K, V]]:
@@ -276,20 +282,32 @@ class Producer(Generic[K, V]):
     # Closing.
 
     def close(self, timeout: float | None = None) -> None:
-        """Wait for what was sent (at most `timeout` seconds), then give up the rest: its futures fail."""
+        """Wait for what was sent (at most `timeout` seconds), then give up the rest: its futures fail.
+
+        A transaction that is still open is aborted, as in Java: nobody waits until it times out.
+        """
         if self._closed:
             return
+        deadline = time.monotonic() + (self._max_block if timeout is None else timeout)
         try:
             left = self.flush(timeout)
         except ClientError:
             left = len(self._producer)
+        if self._in_transaction:
+            self._abort_until(deadline)
         if left:
             self._producer.purge()
-            self._take_reports(0)
+            self._producer.flush(_PURGE_SECONDS)
         self._closed = True
         if threading.current_thread() is not self._poller:
             self._poller.join(5.0)
         told([each.close for each in self._interceptors])
+
+    def _abort_until(self, deadline: float) -> None:
+        try:
+            self.abort_transaction(max(deadline - time.monotonic(), 0.0))
+        except ClientError as error:
+            log.warning("the transaction that is open when the producer is closed times out: %s", error)
 
     def __enter__(self) -> Producer[K, V]:
         return self

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC, TopicPartition
+from moldau.base.loop_slice import LoopSlice
 from moldau.statemachine.coordinator_records import EndTransaction, encode_entries
 from moldau.storage.log import Origin
 
@@ -31,7 +32,9 @@ async def write_end(
 ) -> dict[TopicPartition, ErrorCode]:
     """How it went on each partition."""
     results = {}
+    work = LoopSlice(node.clock)
     for each in partitions:
+        await work.pause()
         try:
             if each.topic == CONSUMER_OFFSETS_TOPIC:
                 await _end_offsets(node, end, each)

@@ -1,4 +1,4 @@
-"""The end of a transaction while a disk is full: it is written once there is room."""
+"""The end of a transaction while a disk is full, and of one with very many partitions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import errno
 from pathlib import Path
 
 from moldau.base.ids import TRANSACTION_STATE_TOPIC, TopicPartition
+from moldau.server.coordinators.end_markers import write_end
 from moldau.server.node import Node
-from moldau.statemachine.coordinator_records import Producer
+from moldau.statemachine.coordinator_records import EndTransaction, Producer
 from moldau.transactions.end_txn import EndTxn
 from moldau.transactions.init_producer_id import InitProducerId
 from moldau.transactions.state import TransactionStatus
@@ -57,5 +58,26 @@ def test_an_end_that_cannot_be_recorded_on_a_full_disk_is_recorded_later(tmp_pat
             disk.broken = None
             await until(lambda: status(node) is TransactionStatus.COMPLETE_COMMIT)
             assert log.log_end_offset == 1, "the marker is written once"
+
+    asyncio.run(main())
+
+
+def test_others_get_their_turn_while_very_many_markers_are_written(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running_node(tmp_path, ONE_REPLICA) as node, connected(node) as connection:
+            await create(connection, "t")
+            turns = 0
+
+            async def other() -> None:
+                nonlocal turns
+                while True:
+                    await asyncio.sleep(0)
+                    turns += 1
+
+            task = asyncio.create_task(other())
+            end = EndTransaction(Producer(7, 1), True, 0)
+            await write_end(node, end, [TopicPartition("t", 0)] * 2000)
+            task.cancel()
+            assert turns > 3
 
     asyncio.run(main())

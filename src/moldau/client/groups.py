@@ -31,6 +31,14 @@ from moldau.protocol.messages.list_groups import ListGroupsRequest, ListGroupsRe
 #: The newest versions that tell topics by name.
 _FETCH_BY_NAME = 9
 _COMMIT_BY_NAME = 9
+#: Soon there is a coordinator that can answer.
+_NOT_NOW = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
 #: Not a group of that protocol, or a broker that does not know it.
 _NOT_THAT_KIND = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
 
@@ -139,7 +147,12 @@ class GroupAdmin:
         request = offset_commit.OffsetCommitRequest(group_id=group, topics=list(topics.values()))
 
         def read(answer: offset_commit.OffsetCommitResponse) -> dict[TopicPartition, KafkaError | None]:
-            return _results((topic.name, topic.partitions) for topic in answer.topics)
+            results = _results((topic.name, topic.partitions) for topic in answer.topics)
+            for error in results.values():
+                # The answer has no error of its own: what is wrong with the coordinator, all partitions say.
+                if error is not None and error.code in _NOT_NOW:
+                    raise error
+            return results
 
         return await ask_coordinator(self.cluster, GROUP, group, request, read, newest=_COMMIT_BY_NAME)
 

@@ -21,15 +21,22 @@ from moldau.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from moldau.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from moldau.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
 from moldau.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+from moldau.protocol.messages.offset_commit import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from moldau.protocol.schema import Message
 from tests.harness.fake_broker import FakeBroker
 
+OFFSET_COMMIT, FIND_COORDINATOR = 8, 10
 LIST_OFFSETS, METADATA, CREATE_TOPICS, DESCRIBE_CONFIGS, TOPIC_PARTITIONS = 2, 3, 19, 32, 75
 
 
@@ -59,6 +66,23 @@ def test_create_topics_is_sent_again_when_the_controller_moved() -> None:
 
     with FakeBroker({CREATE_TOPICS: create}) as broker, AdminClient(impatient(broker.bootstrap)) as admin:
         assert admin.create_topics([NewTopic("t", partitions=3)]) == {"t": None}
+    assert codes == []
+
+
+def test_offsets_are_set_again_when_the_coordinator_was_not_ready() -> None:
+    codes = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR, ErrorCode.NONE]
+
+    def find(request: Any) -> Message:
+        return FindCoordinatorResponse(coordinators=[Coordinator(key="g", node_id=1)])
+
+    def commit(request: Any) -> Message:
+        partition = OffsetCommitResponsePartition(partition_index=0, error_code=codes.pop(0))
+        return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="t", partitions=[partition])])
+
+    answers = {FIND_COORDINATOR: find, OFFSET_COMMIT: commit}
+    with FakeBroker(answers) as broker, AdminClient(impatient(broker.bootstrap)) as admin:
+        partition = TopicPartition("t", 0)
+        assert admin.alter_group_offsets("g", {partition: 7}) == {partition: None}
     assert codes == []
 
 

@@ -55,8 +55,8 @@ class Reason(NamedTuple):
 
 NOT_SERVED = (
     Reason(
-        "Groups of the share and the streams protocol are not there yet.",
-        (*range(76, 80), *range(83, 93)),
+        "Groups of the streams protocol are not there yet.",
+        (88, 89),
     ),
     Reason(
         "There is one node: replication, elections and the quorum's own traffic have no second party.",
@@ -148,8 +148,8 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "One request must not keep the node busy for minutes.",
         ),
         Difference(
-            "`kafka-storage format` leaves the features that are not served at level 0: group, share and "
-            "streams versions. Levels asked for with `--feature` are written as asked.",
+            "`kafka-storage format` leaves the features that are not served at level 0: the streams "
+            "version. Levels asked for with `--feature` are written as asked.",
             "Clients choose their protocols by these levels.",
         ),
         Difference(

@@ -66,6 +66,7 @@ class ApiDispatcher:
 
     def disconnected(self, connection: Connection) -> None:
         """Nothing outlives a connection but what the coordinators keep themselves."""
+        self._node.share.disconnected(connection)
 
     def _unserved(self, served: ServedApi | None, header: RequestHeader) -> Parts:
         """ApiVersions in a version we do not know gets an answer; anything else ends the connection."""

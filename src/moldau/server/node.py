@@ -38,6 +38,7 @@ from moldau.server.producer_ids import ProducerIds
 from moldau.server.publisher import Publisher
 from moldau.server.roles import BROKER, CONTROLLER
 from moldau.server.scheduler import Scheduler
+from moldau.server.share.share_partitions import SharePartitions
 from moldau.server.storage_folders import NodeFolders, read_folders
 from moldau.storage.cleaner_job import CleanerRunner
 from moldau.storage.disk import Disk
@@ -187,6 +188,7 @@ class Node:
         )
         self.replicas = ReplicaManager(self.id, self.logs, self.settings.log_config, self.clock)
         self.coordinators = Coordinators(self)
+        self.share = SharePartitions(self)
         await self.logs.claim()
         if self.config.metadata_log_dir not in folders.log_directories:
             metadata_folder = LogDirectory(self.disk, self.pool, self.config.metadata_log_dir)
@@ -248,6 +250,11 @@ class Node:
             config["transaction.remove.expired.transaction.cleanup.interval.ms"],
             self.coordinators.transactions.expire,
         )
+        every(config["share.coordinator.state.topic.prune.interval.ms"], self.coordinators.share.prune)
+        every(
+            config["share.coordinator.cold.partition.snapshot.interval.ms"],
+            self.coordinators.share.snapshot_cold,
+        )
         every(1000, upkeep.remove_deleted_files)
         every(1000, self.logs.moves.advance)
         every(1000, lambda: self._placements.found_by(self.replicas.open_again()))
@@ -265,6 +272,7 @@ class Node:
             self._follow_settings(image)
         await self._placements.found_by(self.replicas.apply(delta, image))
         self.coordinators.apply(delta, image)
+        self.share.apply(delta, image)
 
     def _follow_settings(self, image: MetadataImage) -> None:
         """Put dynamic broker settings into force."""
@@ -329,6 +337,7 @@ class Node:
         if hasattr(self, "metadata"):
             await self.metadata.close()
         if hasattr(self, "coordinators"):
+            await self.share.close()
             await self.coordinators.close()
             await self.logs.shutdown(self.lifecycle.epoch if self._started else -1)
         if self._metadata_folder is not None:

@@ -198,7 +198,7 @@ class TestFeatures:
             ),
             ("metadata.version", 29, UNSAFE, "Unsafe metadata downgrade is not supported in this version."),
             ("metadata.version", 31, UPGRADE, "Local controller 1 only supports versions 7-30"),
-            ("share.version", 1, UPGRADE, "Local controller 1 does not support this feature."),
+            ("streams.version", 1, UPGRADE, "Local controller 1 does not support this feature."),
             ("nonsense", 1, UPGRADE, "Local controller 1 does not support this feature."),
             ("eligible.leader.replicas.version", -1, UPGRADE, "A feature version cannot be less than 0."),
             ("eligible.leader.replicas.version", 0, 7, "does not support the given upgrade type."),
@@ -224,10 +224,10 @@ class TestFeatures:
         assert cluster.run(cluster.controller.update_features(request, 0)).error_code == ErrorCode.NONE
 
     def test_levels_found_in_a_folder_can_be_lowered(self) -> None:
-        cluster = Cluster(levels={"share.version": 1})
-        assert update(cluster, "share.version", 1).error_code == ErrorCode.NONE
-        assert update(cluster, "share.version", 0, SAFE).error_code == ErrorCode.NONE
-        assert "share.version" not in cluster.controller.image.features.levels
+        cluster = Cluster(levels={"streams.version": 1})
+        assert update(cluster, "streams.version", 1).error_code == ErrorCode.NONE
+        assert update(cluster, "streams.version", 0, SAFE).error_code == ErrorCode.NONE
+        assert "streams.version" not in cluster.controller.image.features.levels
 
     def test_brokers_are_asked_too(self) -> None:
         cluster = Cluster(levels={"metadata.version": 28})

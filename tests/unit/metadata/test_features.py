@@ -8,6 +8,7 @@ from moldau.metadata.features import (
     GROUP_VERSION,
     METADATA_VERSION,
     SHARE_VERSION,
+    STREAMS_VERSION,
     VersionRange,
     default_levels,
     metadata_version_name,
@@ -58,7 +59,8 @@ def test_format_writes_only_what_is_served() -> None:
     assert levels[METADATA_VERSION] == 30
     assert levels[ELR_VERSION] == 1
     assert levels[GROUP_VERSION] == 1
-    assert levels[SHARE_VERSION] == 0
+    assert levels[SHARE_VERSION] == 1
+    assert levels[STREAMS_VERSION] == 0
     assert features.KRAFT_VERSION not in levels
 
 
@@ -67,8 +69,8 @@ def test_format_with_an_older_release_leaves_later_features_off() -> None:
 
 
 def test_levels_found_in_a_folder_are_announced() -> None:
-    assert SHARE_VERSION not in supported_features({})
-    assert supported_features({SHARE_VERSION: 1})[SHARE_VERSION] == VersionRange(0, 1)
+    assert STREAMS_VERSION not in supported_features({})
+    assert supported_features({STREAMS_VERSION: 1})[STREAMS_VERSION] == VersionRange(0, 1)
     assert supported_features({})[METADATA_VERSION] == VersionRange(7, 30)
 
 

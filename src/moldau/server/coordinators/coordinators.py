@@ -15,7 +15,9 @@ from moldau.protocol.stored.coordinator import CONSUMER_OFFSETS
 from moldau.server.consumer_protocol import RegexResolution
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.internal_topics import InternalTopics
+from moldau.server.coordinators.share import ShareStates
 from moldau.server.coordinators.transactions import Transactions
+from moldau.server.share.initialization import StateInitialization
 from moldau.statemachine.timers import Timers
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ class Coordinators:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._regexes = RegexResolution(node)
+        self._share_state = StateInitialization(node)
         self.groups: Coordinator[GroupShard] = Coordinator(
             CONSUMER_OFFSETS_TOPIC,
             CONSUMER_OFFSETS,
@@ -34,10 +37,11 @@ class Coordinators:
             clock=node.clock,
             pool=node.pool,
             codec=lambda: node.config.integer("offsets.topic.compression.codec"),
-            on_effect=self._regexes.take,
+            on_effect=self._take,
         )
         self.transactions = Transactions(node)
-        self._all: list[Coordinator[Any]] = [self.groups, self.transactions]
+        self.share = ShareStates(node)
+        self._all: list[Coordinator[Any]] = [self.groups, self.transactions, self.share]
         self.internal_topics = InternalTopics(lambda: node.config, self._create)
         #: The topics whose coordinators are served.
         self.topics = frozenset(each.topic for each in self._all)
@@ -48,6 +52,11 @@ class Coordinators:
             GroupContext(timers, node.clock, node.randomness, lambda: GroupSettings.from_config(node.config))
         )
 
+    def _take(self, effect: Any) -> None:
+        """What a group's decision asks the node to do."""
+        self._regexes.take(effect)
+        self._share_state.take(effect)
+
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """The replicas are in place: take over what this node leads now, drop what it no longer leads."""
         for coordinator in self._all:
@@ -55,6 +64,7 @@ class Coordinators:
 
     async def close(self) -> None:
         await self._regexes.close()
+        await self._share_state.close()
         for coordinator in self._all:
             await coordinator.close()
 

@@ -11,6 +11,7 @@ from moldau.protocol.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 from moldau.server.context import RequestContext
+from moldau.server.share.persister import Persister
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -23,9 +24,20 @@ async def handle(node: Node, context: RequestContext, request: DeleteGroupsReque
 
 async def _delete(node: Node, group_id: str) -> DeletableGroupResult:
     try:
+        await _delete_share_state(node, group_id)
         results = await node.coordinators.groups.write(
             group_id, lambda shard: shard.delete_groups([group_id])
         )
         return results[0]
     except KafkaError as error:
         return DeletableGroupResult(group_id=group_id, error_code=error.code)
+
+
+async def _delete_share_state(node: Node, group_id: str) -> None:
+    """What the share coordinator keeps for a share group goes first."""
+    state = await node.coordinators.groups.write(
+        group_id, lambda shard: shard.share.offsets.delete_group(group_id)
+    )
+    failures = {} if state is None else await Persister(node).delete(state)
+    for failed in failures.values():
+        raise next(iter(failed.values()))

@@ -6,6 +6,7 @@ coordinator yet gets COORDINATOR_NOT_AVAILABLE with a sentence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 SHARE = 2
 _TOPICS = {0: CONSUMER_OFFSETS_TOPIC, 1: TRANSACTION_STATE_TOPIC, SHARE: SHARE_STATE_TOPIC}
+_SHARE_KEY = re.compile(r"(.+):([A-Za-z0-9_-]{22}):([+-]?[0-9]{1,10})", re.DOTALL)
 #: The version that first knew share groups.
 _SHARE_SINCE = 6
 #: The version since which several names can be asked for.
@@ -67,7 +69,7 @@ def _answer(
 def _find(node: Node, context: RequestContext, topic: str | None, key: str) -> Coordinator:
     if topic is None:
         return _none(key, ErrorCode.INVALID_REQUEST, "There is no coordinator of this type.")
-    if topic == SHARE_STATE_TOPIC and context.api_version < _SHARE_SINCE:
+    if topic == SHARE_STATE_TOPIC and (context.api_version < _SHARE_SINCE or not _is_share_key(key)):
         return _none(key, ErrorCode.INVALID_REQUEST)
     if topic not in node.coordinators.topics:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is not supported yet.")
@@ -77,6 +79,12 @@ def _find(node: Node, context: RequestContext, topic: str | None, key: str) -> C
     if endpoint is None:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port)
+
+
+def _is_share_key(key: str) -> bool:
+    """Whether it is group:topic id:partition."""
+    found = _SHARE_KEY.fullmatch(key)
+    return found is not None and bool(found[1].strip())
 
 
 def _leader(image: MetadataImage, topic: str, key: str) -> int:

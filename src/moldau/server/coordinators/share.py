@@ -1,0 +1,60 @@
+"""The share coordinator of a node: its shards, and what time brings to their logs."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import KafkaError
+from moldau.base.ids import SHARE_STATE_TOPIC
+from moldau.protocol.stored.coordinator import SHARE_GROUP_STATE
+from moldau.server.coordinators.coordinator import Coordinator
+from moldau.share.shard import ShareShard, StateSettings
+from moldau.statemachine.timers import Timers
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+log = logging.getLogger(__name__)
+
+
+class ShareStates(Coordinator[ShareShard]):
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        super().__init__(
+            SHARE_STATE_TOPIC,
+            SHARE_GROUP_STATE,
+            self._shard,
+            replicas=node.replicas,
+            clock=node.clock,
+            pool=node.pool,
+            codec=lambda: node.config.integer("share.coordinator.state.topic.compression.codec"),
+        )
+
+    def _shard(self, index: int, leader_epoch: int, timers: Timers) -> ShareShard:
+        return ShareShard(timers, self._node.clock, self._settings)
+
+    def _settings(self) -> StateSettings:
+        integer = self._node.config.integer
+        return StateSettings(
+            updates_per_snapshot=integer("share.coordinator.snapshot.update.records.per.snapshot"),
+            cold_snapshot_interval_ms=integer("share.coordinator.cold.partition.snapshot.interval.ms"),
+        )
+
+    async def snapshot_cold(self) -> None:
+        for index, _ in list(self.active_shards()):
+            with contextlib.suppress(KafkaError):
+                await self.write_at(index, lambda shard: shard.snapshot_cold())
+
+    async def prune(self) -> None:
+        """Delete what is redundant in the logs."""
+        for index, shard in list(self.active_shards()):
+            offset = shard.redundant_before()
+            if offset is None:
+                continue
+            with contextlib.suppress(KafkaError):
+                found = self._node.replicas.by_name(self.topic, index).leader_log()
+                if found.log_start_offset < offset <= found.high_watermark:
+                    found.delete_records_before(offset)
+                    log.info("%s-%d is pruned up to offset %d", self.topic, index, offset)

@@ -1,0 +1,51 @@
+"""AlterShareGroupOffsets (key 91), version 0: an empty share group begins anew at other offsets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+)
+from moldau.server.context import RequestContext
+from moldau.server.share.persister import Failures, Persister
+from moldau.server.share.settings import check_offered
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+async def handle(
+    node: Node, context: RequestContext, request: AlterShareGroupOffsetsRequest
+) -> AlterShareGroupOffsetsResponse:
+    try:
+        check_offered(node)
+        if not request.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        return await _alter(node, request)
+    except KafkaError as error:
+        return AlterShareGroupOffsetsResponse(error_code=error.code, error_message=str(error))
+
+
+async def _alter(node: Node, request: AlterShareGroupOffsetsRequest) -> AlterShareGroupOffsetsResponse:
+    groups, group_id = node.coordinators.groups, request.group_id
+    altered = await groups.write(group_id, lambda shard: shard.share.offsets.alter(request))
+    if not altered.state.offsets:
+        return altered.response
+    failures = await Persister(node).initialize(altered.state)
+    if failures:
+        _tell(altered.response, failures)
+    else:
+        made = {topic_id: list(offsets) for topic_id, offsets in altered.state.offsets.items()}
+        await groups.write(group_id, lambda shard: shard.share.offsets.initialized(group_id, made))
+    return altered.response
+
+
+def _tell(response: AlterShareGroupOffsetsResponse, failures: Failures) -> None:
+    for topic in response.responses:
+        for partition in topic.partitions:
+            error = failures.get(topic.topic_id, {}).get(partition.partition_index)
+            if error is not None and partition.error_code == ErrorCode.NONE:
+                partition.error_code, partition.error_message = error.code, str(error)

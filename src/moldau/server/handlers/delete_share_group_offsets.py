@@ -1,0 +1,57 @@
+"""DeleteShareGroupOffsets (key 92), version 0: an empty share group forgets where it was in some topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from moldau.server.context import RequestContext
+from moldau.server.share.persister import Persister
+from moldau.server.share.settings import check_offered
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+async def handle(
+    node: Node, context: RequestContext, request: DeleteShareGroupOffsetsRequest
+) -> DeleteShareGroupOffsetsResponse:
+    try:
+        check_offered(node)
+        if not request.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+        return DeleteShareGroupOffsetsResponse(responses=await _delete(node, request))
+    except KafkaError as error:
+        return DeleteShareGroupOffsetsResponse(error_code=error.code, error_message=str(error))
+
+
+async def _delete(
+    node: Node, request: DeleteShareGroupOffsetsRequest
+) -> list[DeleteShareGroupOffsetsResponseTopic]:
+    groups, group_id = node.coordinators.groups, request.group_id
+    deleting = await groups.write(group_id, lambda shard: shard.share.offsets.delete(request))
+    if deleting.state is None:
+        return deleting.refused
+    failures = await Persister(node).delete(deleting.state)
+    refused = list(deleting.refused)
+    for topic_id, failed in failures.items():
+        topic = node.image.topics.by_id.get(topic_id)
+        error = next(iter(failed.values()))
+        refused.append(
+            DeleteShareGroupOffsetsResponseTopic(
+                topic_name="" if topic is None else topic.name,
+                topic_id=topic_id,
+                error_code=error.code,
+                error_message=str(error),
+            )
+        )
+    gone = [topic_id for topic_id in deleting.state.partitions if topic_id not in failures]
+    if not gone:
+        return refused
+    done = await groups.write(group_id, lambda shard: shard.share.offsets.deleted(group_id, gone))
+    return [*done, *refused]

@@ -1,0 +1,37 @@
+"""DeleteShareGroupState (key 86), version 0: the state of share partitions is removed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import KafkaError
+from moldau.protocol.messages.delete_share_group_state import (
+    DeleteShareGroupStateRequest,
+    DeleteShareGroupStateResponse,
+    DeleteStateResult,
+    PartitionData,
+    PartitionResult,
+)
+from moldau.server.context import RequestContext
+from moldau.server.share.state_requests import ask_each
+from moldau.share.keys import ShareKey
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+async def handle(
+    node: Node, context: RequestContext, request: DeleteShareGroupStateRequest
+) -> DeleteShareGroupStateResponse:
+    async def delete(key: ShareKey, asked: PartitionData) -> PartitionResult:
+        await node.coordinators.share.write(key.name, lambda shard: shard.delete(key))
+        return PartitionResult(partition=key.partition)
+
+    results = await ask_each(request.group_id, request.topics, delete, _refused)
+    return DeleteShareGroupStateResponse(
+        results=[DeleteStateResult(topic_id=topic_id, partitions=found) for topic_id, found in results]
+    )
+
+
+def _refused(partition: int, error: KafkaError) -> PartitionResult:
+    return PartitionResult(partition=partition, error_code=error.code, error_message=str(error))

@@ -1,0 +1,39 @@
+"""InitializeShareGroupState (key 83), version 0: state is made for share partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import KafkaError
+from moldau.protocol.messages.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+    InitializeStateResult,
+    PartitionData,
+    PartitionResult,
+)
+from moldau.server.context import RequestContext
+from moldau.server.share.state_requests import ask_each
+from moldau.share.keys import ShareKey
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+async def handle(
+    node: Node, context: RequestContext, request: InitializeShareGroupStateRequest
+) -> InitializeShareGroupStateResponse:
+    async def initialize(key: ShareKey, asked: PartitionData) -> PartitionResult:
+        await node.coordinators.share.write(
+            key.name, lambda shard: shard.initialize(key, asked.state_epoch, asked.start_offset)
+        )
+        return PartitionResult(partition=key.partition)
+
+    results = await ask_each(request.group_id, request.topics, initialize, _refused, allow_empty=True)
+    return InitializeShareGroupStateResponse(
+        results=[InitializeStateResult(topic_id=topic_id, partitions=found) for topic_id, found in results]
+    )
+
+
+def _refused(partition: int, error: KafkaError) -> PartitionResult:
+    return PartitionResult(partition=partition, error_code=error.code, error_message=str(error))

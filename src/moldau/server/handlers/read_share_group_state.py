@@ -1,0 +1,53 @@
+"""ReadShareGroupState (key 84), version 0: a leader takes over the state of its share partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import KafkaError
+from moldau.protocol.messages.read_share_group_state import (
+    PartitionData,
+    PartitionResult,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+    ReadStateResult,
+    StateBatch,
+)
+from moldau.server.context import RequestContext
+from moldau.server.share.state_requests import ask_each
+from moldau.share.keys import ShareKey
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+async def handle(
+    node: Node, context: RequestContext, request: ReadShareGroupStateRequest
+) -> ReadShareGroupStateResponse:
+    async def read(key: ShareKey, asked: PartitionData) -> PartitionResult:
+        state = await node.coordinators.share.write(
+            key.name, lambda shard: shard.read(key, asked.leader_epoch)
+        )
+        return PartitionResult(
+            partition=key.partition,
+            state_epoch=state.state_epoch,
+            start_offset=state.start_offset,
+            state_batches=[
+                StateBatch(
+                    first_offset=each.first_offset,
+                    last_offset=each.last_offset,
+                    delivery_state=each.state,
+                    delivery_count=each.delivery_count,
+                )
+                for each in state.batches
+            ],
+        )
+
+    results = await ask_each(request.group_id, request.topics, read, _refused)
+    return ReadShareGroupStateResponse(
+        results=[ReadStateResult(topic_id=topic_id, partitions=found) for topic_id, found in results]
+    )
+
+
+def _refused(partition: int, error: KafkaError) -> PartitionResult:
+    return PartitionResult(partition=partition, error_code=error.code, error_message=str(error))

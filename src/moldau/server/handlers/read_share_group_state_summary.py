@@ -1,0 +1,43 @@
+"""ReadShareGroupStateSummary (key 87), versions 0 to 1: how far a share group is in its partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import KafkaError
+from moldau.protocol.messages.read_share_group_state_summary import (
+    PartitionData,
+    PartitionResult,
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+    ReadStateSummaryResult,
+)
+from moldau.server.context import RequestContext
+from moldau.server.share.state_requests import ask_each
+from moldau.share.keys import ShareKey
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+async def handle(
+    node: Node, context: RequestContext, request: ReadShareGroupStateSummaryRequest
+) -> ReadShareGroupStateSummaryResponse:
+    async def read(key: ShareKey, asked: PartitionData) -> PartitionResult:
+        state = await node.coordinators.share.read(key.name, lambda shard: shard.summary(key))
+        return PartitionResult(
+            partition=key.partition,
+            state_epoch=state.state_epoch,
+            leader_epoch=state.leader_epoch,
+            start_offset=state.start_offset,
+            delivery_complete_count=state.complete_count,
+        )
+
+    results = await ask_each(request.group_id, request.topics, read, _refused)
+    return ReadShareGroupStateSummaryResponse(
+        results=[ReadStateSummaryResult(topic_id=topic_id, partitions=found) for topic_id, found in results]
+    )
+
+
+def _refused(partition: int, error: KafkaError) -> PartitionResult:
+    return PartitionResult(partition=partition, error_code=error.code, error_message=str(error))

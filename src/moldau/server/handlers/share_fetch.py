@@ -1,0 +1,202 @@
+"""ShareFetch (key 78), versions 1 to 2: members of share groups are handed records, and acknowledge others.
+
+A member's session tells which partitions it reads. What the request acknowledges is taken first, so that
+records given back can be handed out again by the same request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.groups.share_checks import is_member_id
+from moldau.protocol.messages.share_fetch import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+    ShareFetchableTopicResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+from moldau.server.context import RequestContext
+from moldau.server.current_leaders import CurrentLeaders
+from moldau.server.share.acknowledging import Acknowledgements, Outcomes
+from moldau.server.share.fetching import FetchWish, ShareFetch
+from moldau.server.share.sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    Place,
+    SessionKey,
+    SessionPartition,
+    ShareSession,
+    next_epoch,
+)
+from moldau.server.share.settings import check_offered, limits, reads_committed
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+_RENEWAL_SINCE = 2
+#: Never more records than asked for, whatever the batches.
+_RECORD_LIMIT = 1
+_TELL_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+
+
+async def handle(node: Node, context: RequestContext, request: ShareFetchRequest) -> ShareFetchResponse:
+    try:
+        check_offered(node)
+        key = _checked(request, context.api_version)
+        session = _session(node, context, request, key)
+    except KafkaError as error:
+        if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
+            await asyncio.sleep(request.max_wait_ms / 1000)
+        return ShareFetchResponse(error_code=error.code)
+    return await _Request(node, context, request, key, session).run()
+
+
+def _checked(request: ShareFetchRequest, version: int) -> SessionKey:
+    if request.group_id is None or not is_member_id(request.member_id):
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    amounts = (request.max_bytes, request.min_bytes, request.max_records, request.max_wait_ms)
+    if version >= _RENEWAL_SINCE and request.is_renew_ack and any(amounts):
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    return SessionKey(request.group_id, request.member_id or "")
+
+
+def _session(
+    node: Node, context: RequestContext, request: ShareFetchRequest, key: SessionKey
+) -> ShareSession | None:
+    """The session the request belongs to; None for one that ends it."""
+    sessions, epoch = node.share.sessions, request.share_session_epoch
+    if epoch == FINAL_EPOCH:
+        sessions.get(key)
+        return None
+    topics = node.image.topics.by_id
+    named = [
+        (
+            Place(topic.topic_id, partition.partition_index),
+            topics[topic.topic_id].name if topic.topic_id in topics else None,
+        )
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    if epoch == INITIAL_EPOCH:
+        if _acknowledges(request):
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        return sessions.open(key, context.connection, named)
+    session = sessions.go_on(key, epoch)
+    forgotten = (
+        Place(topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
+    )
+    session.update(named, forgotten)
+    return session
+
+
+def _acknowledges(request: ShareFetchRequest) -> bool:
+    return any(p.acknowledgement_batches for topic in request.topics for p in topic.partitions)
+
+
+class _Request:
+    def __init__(
+        self,
+        node: Node,
+        context: RequestContext,
+        request: ShareFetchRequest,
+        key: SessionKey,
+        session: ShareSession | None,
+    ) -> None:
+        self._node = node
+        self._context = context
+        self._request = request
+        self._key = key
+        self._session = session
+
+    async def run(self) -> ShareFetchResponse:
+        node, request, key = self._node, self._request, self._key
+        acknowledged = None
+        if _acknowledges(request):
+            acknowledged = Acknowledgements(
+                node,
+                key.group_id,
+                key.member_id,
+                request.topics,
+                version=self._context.api_version,
+                renews=request.is_renew_ack,
+            )
+        fetched = {} if request.is_renew_ack else await self._fetch()
+        outcomes = {} if acknowledged is None else await acknowledged.outcomes()
+        session, epoch = self._session, request.share_session_epoch
+        if session is not None and epoch != INITIAL_EPOCH and session.epoch != next_epoch(epoch):
+            return ShareFetchResponse(error_code=ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+        response = self._response(fetched, outcomes)
+        if session is None:
+            node.share.release_session(key)
+        return response
+
+    async def _fetch(self) -> dict[Place, PartitionData]:
+        session, request = self._session, self._request
+        if session is None:
+            return {}
+        answers: dict[Place, PartitionData] = {}
+        places: list[Place] = []
+        for place, known in session.partitions.items():
+            code = self._unknown(place, known)
+            if code is None:
+                places.append(place)
+            else:
+                answers[place] = PartitionData(partition_index=place.partition, error_code=code, records=b"")
+        epoch = request.share_session_epoch
+        turn = epoch % len(places) if places and epoch >= 1 else 0
+        max_bytes = min(request.max_bytes, self._node.config.integer("fetch.max.bytes"))
+        wish = FetchWish(
+            self._key.group_id,
+            self._key.member_id,
+            [*places[turn:], *places[:turn]],
+            request.max_wait_ms,
+            min(request.min_bytes, max_bytes),
+            max_bytes,
+            request.max_records,
+            request.batch_size,
+            request.share_acquire_mode == _RECORD_LIMIT,
+            reads_committed(self._node, self._key.group_id),
+        )
+        return {**await ShareFetch(self._node, wish).run(), **answers}
+
+    def _unknown(self, place: Place, known: SessionPartition) -> ErrorCode | None:
+        if known.topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        topic = self._node.image.topics.by_name.get(known.topic)
+        if topic is None or place.partition not in topic.partitions:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return None
+
+    def _response(self, fetched: dict[Place, PartitionData], outcomes: Outcomes) -> ShareFetchResponse:
+        told = {place: answer for place, answer in fetched.items() if self._must_tell(place, answer)}
+        for place, error in outcomes.items():
+            answer = told.get(place)
+            if answer is None:
+                answer = told[place] = PartitionData(partition_index=place.partition, records=b"")
+            if error is not None:
+                answer.acknowledge_error_code = error.code
+                answer.acknowledge_error_message = error.message
+        leaders = CurrentLeaders(self._node.image, self._context.listener_name)
+        topics: dict[bytes, ShareFetchableTopicResponse] = {}
+        for place, answer in told.items():
+            if answer.error_code in _TELL_LEADER:
+                leader = leaders.of("", place.topic_id, place.partition)
+                if leader is not None:
+                    answer.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
+            topic = topics.setdefault(place.topic_id, ShareFetchableTopicResponse(topic_id=place.topic_id))
+            topic.partitions.append(answer)
+        return ShareFetchResponse(
+            acquisition_lock_timeout_ms=limits(self._node, self._key.group_id).lock_ms,
+            responses=list(topics.values()),
+            node_endpoints=[NodeEndpoint(**each) for each in leaders.endpoints],
+        )
+
+    def _must_tell(self, place: Place, answer: PartitionData) -> bool:
+        session = self._session
+        if session is None or self._request.share_session_epoch == INITIAL_EPOCH:
+            return True
+        return session.must_tell(place, records=bool(answer.records), error=answer.error_code != 0)

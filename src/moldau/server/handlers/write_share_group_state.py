@@ -1,0 +1,49 @@
+"""WriteShareGroupState (key 85), versions 0 to 1: the leader of a partition has changes of its state kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import KafkaError
+from moldau.protocol.messages.write_share_group_state import (
+    PartitionData,
+    PartitionResult,
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateResponse,
+    WriteStateResult,
+)
+from moldau.server.context import RequestContext
+from moldau.server.share.state_requests import ask_each
+from moldau.share.deliveries import StateBatch
+from moldau.share.keys import ShareKey
+from moldau.share.shard import StateWrite
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+async def handle(
+    node: Node, context: RequestContext, request: WriteShareGroupStateRequest
+) -> WriteShareGroupStateResponse:
+    async def write(key: ShareKey, asked: PartitionData) -> PartitionResult:
+        wanted = StateWrite(
+            asked.state_epoch,
+            asked.leader_epoch,
+            asked.start_offset,
+            asked.delivery_complete_count,
+            [
+                StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
+                for each in asked.state_batches
+            ],
+        )
+        await node.coordinators.share.write(key.name, lambda shard: shard.write(key, wanted))
+        return PartitionResult(partition=key.partition)
+
+    results = await ask_each(request.group_id, request.topics, write, _refused)
+    return WriteShareGroupStateResponse(
+        results=[WriteStateResult(topic_id=topic_id, partitions=found) for topic_id, found in results]
+    )
+
+
+def _refused(partition: int, error: KafkaError) -> PartitionResult:
+    return PartitionResult(partition=partition, error_code=error.code, error_message=str(error))

@@ -1,0 +1,51 @@
+"""Has the share coordinator make state for new partitions of share groups, and tells the groups."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from moldau.base.errors import KafkaError
+from moldau.groups.share_topics import InitializeState
+from moldau.server.share.persister import Persister
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+log = logging.getLogger(__name__)
+
+
+class StateInitialization:
+    """Takes the effect of heartbeats that found partitions without state."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def take(self, effect: Any) -> None:
+        if isinstance(effect, InitializeState):
+            task = asyncio.create_task(self._initialize(effect))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _initialize(self, wanted: InitializeState) -> None:
+        groups, group_id = self._node.coordinators.groups, wanted.group_id
+        topics = {topic_id: list(offsets) for topic_id, offsets in wanted.offsets.items()}
+        try:
+            failures = await Persister(self._node).initialize(wanted)
+            if failures:
+                log.error("the state of share group %s is not made: %s", group_id, failures)
+                await groups.write(
+                    group_id, lambda shard: shard.share.offsets.not_initialized(group_id, topics)
+                )
+            else:
+                await groups.write(group_id, lambda shard: shard.share.offsets.initialized(group_id, topics))
+        except KafkaError as error:
+            # A later heartbeat asks again.
+            log.info("the state of share group %s is made later: %s", group_id, error)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,63 @@
+"""The settings of share groups: whether there are any, and what a group says about its records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.group_configs import GROUP_CONFIGS
+from moldau.groups.settings import GroupSettings
+from moldau.metadata.features import SHARE_VERSION
+from moldau.metadata.image import ConfigResource, ResourceType
+from moldau.share.partition import ShareLimits
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+_DURATION = re.compile(r"\+?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,]\d*)?)S)?)?", re.IGNORECASE)
+_UNITS_MS = (86_400_000, 3_600_000, 60_000, 1_000)
+
+
+def check_offered(node: Node) -> None:
+    """UNSUPPORTED_VERSION unless the cluster's feature level allows share groups."""
+    if node.image.features.level(SHARE_VERSION) < 1:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def limits(node: Node, group_id: str) -> ShareLimits:
+    settings, image = GroupSettings.from_config(node.config), node.image
+    return ShareLimits(
+        delivery_count=settings.of_group(image, group_id, "share.delivery.count.limit"),
+        record_locks=settings.of_group(image, group_id, "share.partition.max.record.locks"),
+        lock_ms=settings.of_group(image, group_id, "share.record.lock.duration.ms"),
+        renewal=_own(node, group_id, "share.renew.acknowledge.enable").lower() == "true",
+    )
+
+
+def reads_committed(node: Node, group_id: str) -> bool:
+    return _own(node, group_id, "share.isolation.level").lower() == "read_committed"
+
+
+def offset_reset(node: Node, group_id: str) -> str:
+    """`earliest`, `latest`, or `by_duration:` and how far back."""
+    return _own(node, group_id, "share.auto.offset.reset")
+
+
+def _own(node: Node, group_id: str, name: str) -> str:
+    own: Mapping[str, str] = node.image.configs.get(ConfigResource(ResourceType.GROUP, group_id), {})
+    return own[name] if name in own else str(GROUP_CONFIGS[name].default)
+
+
+def duration_ms(text: str) -> int:
+    """An ISO 8601 length of time, which has been checked when it was set."""
+    found = _DURATION.fullmatch(text)
+    numbers = found.groups() if found is not None else ()
+    return int(
+        sum(
+            float(number.replace(",", ".")) * unit
+            for number, unit in zip(numbers, _UNITS_MS, strict=False)
+            if number
+        )
+    )

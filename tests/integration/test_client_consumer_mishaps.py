@@ -192,3 +192,22 @@ def test_an_asynchronous_loop_that_is_left_has_handled_only_what_it_was_given(
 
     assert asyncio.run(asyncio.wait_for(main(), 60)) == [0, 1, 2]
     assert rest(bootstrap, filled) == [3, 4, 5, 6, 7, 8, 9]
+
+
+def test_the_answer_to_an_automatic_commit_is_not_taken_for_another(bootstrap: str, filled: str) -> None:
+    zero = TopicPartition(filled, 0)
+    with Consumer[Any, Any](settings(bootstrap, filled, **{"auto.commit.interval.ms": 50})) as consumer:
+        consumer.subscribe([filled])
+        found: list[Any] = []
+        while len(found) < RECORDS:
+            found += consumer.poll(1.0)
+        consumer.poll(0.0)
+        # Its answer lies ready when the next commit is asked for.
+        deadline = time.monotonic() + 20
+        while consumer.committed([zero])[zero] is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        answers: list[Any] = []
+        consumer.commit_async({zero: 4}, lambda *answer: answers.append(answer))
+        while not answers and time.monotonic() < deadline:
+            consumer.poll(0.1)
+        assert [(offsets[zero].offset, error) for offsets, error in answers] == [(4, None)]

@@ -42,7 +42,8 @@ class ConsumerBase:
         self._delivered: dict[TopicPartition, OffsetAndMetadata] = {}
         #: Polled and not handed out: by a loop over the consumer, or because nobody waited for them any more.
         self._ahead: deque[ConsumerRecord[Any, Any]] = deque()
-        self._commits: deque[OnCommit] = deque()
+        #: Asynchronous commits without an answer: the offsets that were chosen, and who is told.
+        self._commits: deque[tuple[dict[TopicPartition, int] | None, OnCommit]] = deque()
         self._paused: set[TopicPartition] = set()
         self._closed = False
         self._has_group = bool(config.get("group.id"))
@@ -54,6 +55,7 @@ class ConsumerBase:
             settings |= {"group.id": "moldau-no-group", "enable.auto.commit": False}
             beginnings = ("earliest", "smallest", "beginning")
             self._start = BEGINNING if settings["auto.offset.reset"] in beginnings else END
+        self._commits_by_itself = str(settings.get("enable.auto.commit", True)).lower() == "true"
         settings |= {
             "stats_cb": self._metrics.take_statistics,
             "on_commit": self._committed,

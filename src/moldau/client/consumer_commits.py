@@ -39,7 +39,8 @@ class ConsumerCommits(ConsumerBase):
 
     def commit_async(self, offsets: Offsets | None = None, on_commit: OnCommit | None = None) -> None:
         """Commit without waiting; `on_commit` is called in a later poll, in the order of the commits."""
-        self._commits.append(on_commit or _unheard)
+        chosen = None if offsets is None else _offsets_in(to_librdkafka(offsets))
+        self._commits.append((chosen, on_commit or _unheard))
         try:
             self._consumer.commit(**self._to_commit(offsets), asynchronous=True)
         except confluent_kafka.KafkaException as error:
@@ -67,6 +68,7 @@ class ConsumerCommits(ConsumerBase):
 
     def _committed(self, error: Any, partitions: Any) -> None:
         """In a poll: the answer to an asynchronous commit, also to the automatic ones."""
+        on_commit = self._asked_for(partitions or ())
         if error is not None and _nothing_to_commit(error):
             error, partitions = None, ()
         done: dict[TopicPartition, OffsetAndMetadata] | None = None
@@ -79,11 +81,24 @@ class ConsumerCommits(ConsumerBase):
             failure = reason
         if done:
             self._tell(done)
-        if self._commits:
-            told([partial(self._commits.popleft(), done, failure)])
+        if on_commit is not None:
+            told([partial(on_commit, done, failure)])
+
+    def _asked_for(self, partitions: Iterable[Any]) -> OnCommit | None:
+        """Who waits for this answer; None when it is to an automatic commit."""
+        answered = _offsets_in(partitions)
+        for each in self._commits:
+            if not self._commits_by_itself or each[0] is None or each[0] == answered:
+                self._commits.remove(each)
+                return each[1]
+        return None
 
     def _tell(self, done: dict[TopicPartition, OffsetAndMetadata]) -> None:
         told([partial(each.on_commit, done) for each in self._interceptors])
+
+
+def _offsets_in(partitions: Iterable[Any]) -> dict[TopicPartition, int]:
+    return {TopicPartition(each.topic, each.partition): each.offset for each in partitions}
 
 
 def _nothing_to_commit(error: Any) -> bool:

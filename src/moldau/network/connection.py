@@ -10,6 +10,8 @@ Invariants:
   else is one at a time, so a client cannot make the node hold more than one large answer for it.
 - Nothing is dispatched while the peer does not take what was already answered, while the connection is
   muted by a quota, or once it is closing. Reading pauses when the buffer is full, and TCP does the rest.
+- What a peer sent before it went is begun, though nobody hears the answer: whoever commits its offsets,
+  leaves its group and hangs up relies on it. A request that waits for something is then given up.
 - Small answers to requests that came in one read leave in one write: for many small requests the system
   calls cost as much as everything else.
 """
@@ -19,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
 from moldau.network.frames import FrameBuffer, FrameTooLarge
@@ -34,6 +36,8 @@ WRITE_HIGH_WATER = 256 * 1024
 #: Answers up to this size wait for the others of the same read, at most so many of them.
 _SMALL_ANSWER = 4 * 1024
 _MAX_TOGETHER = 64
+#: So many requests are begun for a peer that is gone.
+_MAX_LEFT_BEHIND = 16
 
 
 class Answer:
@@ -111,10 +115,13 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        begun = [slot.task for slot in self._slots if slot.task is not None]
+        if not self._closing:
+            begun += self._begin_what_is_left()
         self._closing = True
-        for slot in self._slots:
-            slot.cancel()
         self._slots.clear()
+        # Not at once: what has only just been dispatched has not taken its first step yet.
+        self._loop.call_soon(_cancel, begun)
         self._stalled.pop(self, None)
         self._on_close(self)
         self._dispatcher.disconnected(self)
@@ -224,10 +231,30 @@ class Connection(asyncio.BufferedProtocol):
         slot.task = asyncio.ensure_future(answer.pending)
         slot.task.add_done_callback(lambda task: self._finished(slot, task))
 
+    def _begin_what_is_left(self) -> list[asyncio.Future[Parts]]:
+        begun: list[asyncio.Future[Parts]] = []
+        if self._held or self._writing_paused or self._loop.time() < self._muted_until:
+            return begun
+        try:
+            for _ in range(_MAX_LEFT_BEHIND):
+                frame = self._frames.next_frame()
+                if frame is None:
+                    break
+                pending = self._dispatcher.dispatch(self, frame).pending
+                if pending is not None:
+                    begun.append(asyncio.ensure_future(pending))
+        except (CloseConnection, FrameTooLarge) as reason:
+            log.info("the last of %s:%d is left out: %s", self.peer_host, self.peer_port, reason)
+        for each in begun:
+            each.add_done_callback(_forget)
+        return begun
+
     def _finished(self, slot: _Slot, task: asyncio.Future[Parts]) -> None:
-        if (self._closing and self._transport is None) or task.cancelled():
+        if task.cancelled():
             return
         error = task.exception()
+        if slot not in self._slots:
+            return
         if error is not None:
             trace = None if isinstance(error, CloseConnection) else error
             log.warning("closing connection from %s: %s", self.peer_host, error, exc_info=trace)
@@ -286,6 +313,13 @@ class _Slot:
         self.parts = parts
         self.task: asyncio.Future[Parts] | None = None
 
-    def cancel(self) -> None:
-        if self.task is not None:
-            self.task.cancel()
+
+def _cancel(tasks: Iterable[asyncio.Future[Parts]]) -> None:
+    for task in tasks:
+        task.cancel()
+
+
+def _forget(task: asyncio.Future[Parts]) -> None:
+    """Nobody waits for it; why it failed is nobody's concern."""
+    if not task.cancelled():
+        task.exception()

@@ -105,6 +105,31 @@ def test_a_request_that_waits_alone_holds_up_the_next() -> None:
     asyncio.run(scenario())
 
 
+def test_what_a_peer_sent_before_it_went_is_begun() -> None:
+    class Noting(Scripted):
+        begun: list[bytes]
+
+        async def _later(self, data: bytes) -> Parts:
+            self.begun.append(data)
+            return await super()._later(data)
+
+    async def scenario() -> None:
+        dispatcher = Noting()
+        dispatcher.begun = []
+        async with listening(dispatcher) as (_, port):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            for name in (b"w2", b"w3"):
+                dispatcher.gate(name).set()
+            writer.write(framed(b"w1") + framed(b"w2") + framed(b"n") + framed(b"w3") + framed(b"w4"))
+            writer.close()
+            await until(lambda: len(dispatcher.begun) == 4)
+            assert dispatcher.begun == [b"w1", b"w2", b"w3", b"w4"]
+            assert len(dispatcher.seen) == 5
+            await until(lambda: len(asyncio.all_tasks()) == 1)
+
+    asyncio.run(scenario())
+
+
 def test_large_answers_do_not_pile_up_behind_one_that_waits() -> None:
     async def scenario() -> None:
         dispatcher = Scripted()

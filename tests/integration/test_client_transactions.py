@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -182,3 +183,32 @@ def test_on_an_event_loop(bootstrap: str, topic: str) -> None:
 
     asyncio.run(main())
     assert read(bootstrap, topic, "read_committed", 1) == [b"in"]
+
+
+def test_a_cancellation_waits_for_the_commit_that_is_under_way(bootstrap: str, topic: str) -> None:
+    async def main() -> None:
+        config = {"bootstrap.servers": bootstrap, "transactional.id": topic}
+        async with AsyncProducer[Any, Any](config) as producer:
+            await producer.init_transactions()
+            commit, committing = producer.producer.commit_transaction, threading.Event()
+
+            def observed(timeout: float | None = None) -> None:
+                committing.set()
+                time.sleep(0.2)
+                commit(timeout)
+
+            producer.producer.commit_transaction = observed  # type: ignore[method-assign]
+
+            async def one(value: bytes) -> None:
+                async with producer.transaction():
+                    await producer.send(topic, value, partition=0)
+
+            first = asyncio.create_task(one(b"1"))
+            await asyncio.to_thread(committing.wait, 20)
+            first.cancel()
+            await asyncio.wait([first])
+            assert first.cancelled()
+            await one(b"2")
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+    assert read(bootstrap, topic, "read_committed", 2) == [b"1", b"2"]

@@ -58,15 +58,15 @@ class AsyncProducer(Generic[K, V]):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncProducer[K, V]]:
-        """Begin; commit at the end of the block, or abort if it raises."""
+        """Begin; commit at the end of the block, or abort if it raises. A cancellation waits for either."""
         block = self.producer.transaction()
-        await asyncio.to_thread(block.__enter__)
+        block.__enter__()
         try:
             yield self
         except BaseException as error:
-            await asyncio.to_thread(block.__exit__, type(error), error, error.__traceback__)
+            await _to_the_end(block.__exit__, type(error), error, error.__traceback__)
             raise
-        await asyncio.to_thread(block.__exit__, None, None, None)
+        await _to_the_end(block.__exit__, None, None, None)
 
     async def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group_metadata: Any
@@ -81,6 +81,16 @@ class AsyncProducer(Generic[K, V]):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+async def _to_the_end(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Run in a thread, where nothing can be cancelled: whoever is cancelled meanwhile hears of it later."""
+    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        raise
 
 
 class AsyncConsumer(Generic[K, V]):
@@ -127,8 +137,10 @@ class AsyncConsumer(Generic[K, V]):
                 yield record
 
     async def close(self) -> None:
-        await self.call(self.consumer.close)
-        self._thread.shutdown()
+        try:
+            await self.call(self.consumer.close)
+        finally:
+            self._thread.shutdown(wait=False)
 
     async def __aenter__(self) -> AsyncConsumer[K, V]:
         return self

@@ -38,6 +38,7 @@ Each is run unchanged against a node that it knows only by its address.
 | kcat | `make test`, where it is installed |
 | Kafka's Java client, 3.9 and 4.x | `make interop` |
 | Kafka's own Java tools | `make interop` |
+| Kafka Streams, at least once and exactly once | `make interop` |
 | franz-go | `make interop` |
 
 Producing (all codecs, idempotent by default), consuming by assignment and in groups of the classic protocol

@@ -9,6 +9,7 @@ from moldau.protocol.messages.heartbeat import HeartbeatRequest
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from moldau.protocol.messages.list_groups import ListGroupsRequest
 from moldau.protocol.messages.sync_group import SyncGroupRequest
+from tests.harness.classic_clients import subscription
 from tests.harness.waiting import eventually
 from tests.interop.differential.broker import Broker
 from tests.interop.differential.group_requests import Member, join_request, ready, stable
@@ -74,6 +75,31 @@ def life(broker: Broker) -> None:
         first.heartbeat("after leaving")
         describe = DescribeGroupsRequest(groups=[group_id])
         broker.ask(f"v{version} afterwards", describe, min(version, DESCRIBE_VERSIONS[-1]))
+
+
+def overtaken(broker: Broker) -> None:
+    """A leader that joins again before the other asked for its assignment: that generation is over.
+
+    So it goes in a cooperative rebalance, when the leader has to give something up and is quick.
+    """
+    group_id = broker.name("overtaken")
+    (first,) = stable(broker, group_id)
+    second = Member(broker, "follower", group_id)
+    second.begin_join()
+    second.waits("joins")
+    first.join("again")
+    second.joined()
+    first.sync("for both", assignments={first.member_id: b"half", second.member_id: b""})
+    first.begin_join("giving up the rest", metadata=subscription("orders", "returns"))
+    first.waits("joins, giving up the rest")
+    second.sync("late")
+    second.heartbeat("late")
+    second.join("again")
+    first.joined("giving up the rest")
+    second.begin_sync()
+    first.sync("for both", assignments={first.member_id: b"half", second.member_id: b"the other half"})
+    second.synced()
+    broker.ask("afterwards", DescribeGroupsRequest(groups=[group_id]), DESCRIBE_VERSIONS[-1])
 
 
 def joining_wrongly(broker: Broker) -> None:
@@ -296,6 +322,7 @@ def deleting(broker: Broker) -> None:
 SCENES = {
     "groups, coordinators": coordinators,
     "groups, from the first member to the last": life,
+    "groups, a quick leader": overtaken,
     "groups, joining wrongly": joining_wrongly,
     "groups, not a member": wrongly,
     "groups, leaving": leaving,

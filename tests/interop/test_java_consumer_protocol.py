@@ -26,6 +26,8 @@ EXPECTED = [
 ]
 
 
-def test_java_consumers(moldau: Node) -> None:
+@pytest.mark.parametrize("broker", ["apache", "moldau"])
+def test_java_consumers(broker: str, request: pytest.FixtureRequest) -> None:
+    node: Node = request.getfixturevalue(broker)
     topic = f"java-consumer-protocol-{uuid.uuid4().hex[:6]}"
-    assert ask_java("ConsumerProtocol", [moldau.bootstrap_servers, topic]) == EXPECTED
+    assert ask_java("ConsumerProtocol", [node.bootstrap_servers, topic]) == EXPECTED

@@ -107,9 +107,9 @@ class _Acquisition:
         partition = self._partition
         self._archive_what_is_gone()
         floor = partition.in_flight.floor(self._first)
-        if floor is None:
-            return max(self._first, partition.start_offset)
-        return floor.first if floor.last >= self._first else self._first
+        if floor is not None and floor.last >= self._first:
+            return floor.first
+        return max(self._first, partition.start_offset)
 
     def _archive_what_is_gone(self) -> None:
         """The log was asked for `offset` and begins later: what lies between was compacted away."""

@@ -34,6 +34,8 @@ from tests.interop.differential import (
     metadata_scenes,
     offset_scenes,
     produce_scenes,
+    share_scenes,
+    share_state_scenes,
     topic_scenes,
     transaction_scenes,
 )
@@ -57,6 +59,8 @@ SCENES = {
     **group_scenes.SCENES,
     **commit_scenes.SCENES,
     **consumer_group_scenes.SCENES,
+    **share_scenes.SCENES,
+    **share_state_scenes.SCENES,
 }
 RUN = uuid.uuid4().hex[:6]
 #: What nobody can be brought to answer: API, version (None: any), good or bad, and why.
@@ -75,6 +79,7 @@ NEVER = (
     (64, None, True, "UnregisterBroker: there is one, and it is needed"),
     (66, 0, False, "ListTransactions: nothing is asked that could be wrong"),
     (74, 0, False, "ListConfigResources: nothing is asked that could be wrong"),
+    (90, None, False, "DescribeShareGroupOffsets: what is not there has no offset, which is no error"),
 )
 
 
@@ -88,6 +93,12 @@ class Known(NamedTuple):
 
 
 KNOWN_DIFFERENCES = (
+    Known(
+        "share groups, sessions",
+        "v2 A a topic that is not there",
+        ".*",
+        "Who names a topic id that does not exist is told so; Apache Kafka fails with UNKNOWN_SERVER_ERROR.",
+    ),
     Known(
         "(produce|transactions), .*|several connections, (idempotence|settings)",
         ".*",

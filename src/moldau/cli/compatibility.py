@@ -179,6 +179,12 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "The code says what is wrong.",
         ),
         Difference(
+            "A ShareFetch that names a topic id that does not exist is told UNKNOWN_TOPIC_ID for it; Apache "
+            "Kafka fails the request with UNKNOWN_SERVER_ERROR. DescribeShareGroupOffsets of a partition that "
+            "does not exist is answered at once; Apache Kafka tries for half a minute first.",
+            "The code says what is wrong, and nobody waits for what cannot come.",
+        ),
+        Difference(
             "Next to INVALID_RECORD the log start offset is always -1; Apache Kafka tells it in some cases.",
             "No client looks at it.",
         ),

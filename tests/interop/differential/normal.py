@@ -16,7 +16,9 @@ from moldau.base.ids import ZERO_UUID
 from moldau.protocol.records import BATCH_HEADER_SIZE, read_batch_header
 from moldau.protocol.schema import Struct
 
-_TEXTS = frozenset({"error_message", "batch_index_error_message", "documentation"})
+_TEXTS = frozenset(
+    {"error_message", "acknowledge_error_message", "batch_index_error_message", "documentation"}
+)
 _SIZES = frozenset({"partition_size", "total_bytes", "usable_bytes"})
 #: Where answers say that something went wrong.
 _ERRORS = frozenset({"error_code", "partition_error_code"})

@@ -180,8 +180,8 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
         ),
         Difference(
             "A ShareFetch that names a topic id that does not exist is told UNKNOWN_TOPIC_ID for it; Apache "
-            "Kafka fails the request with UNKNOWN_SERVER_ERROR. DescribeShareGroupOffsets of a partition that "
-            "does not exist is answered at once; Apache Kafka tries for half a minute first.",
+            "Kafka fails the request with UNKNOWN_SERVER_ERROR. DescribeShareGroupOffsets of a partition "
+            "that does not exist is answered at once; Apache Kafka tries for half a minute first.",
             "The code says what is wrong, and nobody waits for what cannot come.",
         ),
         Difference(

@@ -9,8 +9,10 @@ import pytest
 from tests.scenarios.classic_world import ClassicWorld
 from tests.scenarios.consumer_world import ConsumerWorld
 from tests.scenarios.script import check
+from tests.scenarios.share_world import ShareWorld
 
 SCRIPTS = sorted((Path(__file__).parent / "groups").glob("classic_*.txt"))
+SHARE_SCRIPTS = sorted((Path(__file__).parent / "groups").glob("share_*.txt"))
 CONSUMER_SCRIPTS = sorted((Path(__file__).parent / "groups").glob("consumer_*.txt"))
 
 
@@ -22,3 +24,8 @@ def test_classic(script: Path) -> None:
 @pytest.mark.parametrize("script", CONSUMER_SCRIPTS, ids=lambda path: path.stem)
 def test_consumer(script: Path) -> None:
     check(script, ConsumerWorld().run)
+
+
+@pytest.mark.parametrize("script", SHARE_SCRIPTS, ids=lambda path: path.stem)
+def test_share(script: Path) -> None:
+    check(script, ShareWorld().run)

@@ -66,7 +66,7 @@ def test_listing_describing_and_aborting(tool: JavaTool, apache: ApacheCluster, 
         told.append(
             {
                 "list": [line.split()[0::3] for line in run("list").splitlines() if name in line],
-                "describe": [described.split()[:9], columns[2:3] + columns[4:6]],
+                "describe": [described.split()[:9], columns[4:6]],
                 "producers": shown.splitlines()[0].split(),
                 "hanging": plain(
                     run("find-hanging", "--topic", name, "--max-transaction-timeout", "1"), name

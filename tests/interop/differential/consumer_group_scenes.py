@@ -115,6 +115,14 @@ def begin(broker: Broker, name: str, partitions: int = 4) -> tuple[str, str]:
     return group_id, broker.topic(name, partitions)
 
 
+def first_version(broker: Broker) -> None:
+    group_id, topic = begin(broker, "consumers-v0")
+    member = Consumer(broker, "A", group_id, [topic], version=0)
+    member.beat("joins in version 0")
+    settle(broker, "a member of version 0", member)
+    member.beat("leaves", member_epoch=-1, topic_partitions=None)
+
+
 def life(broker: Broker) -> None:
     group_id, topic = begin(broker, "consumers")
     first, second = (Consumer(broker, name, group_id, [topic]) for name in "AB")
@@ -248,7 +256,8 @@ def moving_over(broker: Broker) -> None:
     old = Member(broker, "old", group_id, metadata=subscription(topic))
     old.join()
     old.sync(assignments={old.member_id: b"\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff"})
-    new = Consumer(broker, "new", group_id, [topic])
+    # By range, and last in the order of names: who gets which partition does not hang on a random member id.
+    new = Consumer(broker, "new", group_id, [topic], member_id="zzz-new", server_assignor="range")
     new.beat("joins a classic group")
     broker.ask("moved", ConsumerGroupDescribeRequest(group_ids=[group_id]), NEWEST)
     old.heartbeat("hears of it")
@@ -302,6 +311,7 @@ def settings_of_a_group(broker: Broker) -> None:
 
 SCENES = {
     "consumer groups, settings of one": settings_of_a_group,
+    "consumer groups, in the first version": first_version,
     "consumer groups, from the first member to the last": life,
     "consumer groups, wrong requests": wrongly,
     "consumer groups, static members": static_members,

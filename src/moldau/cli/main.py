@@ -25,6 +25,7 @@ TOOLS: dict[str, tuple[str, str, str]] = {
     "kafka-producer-perf-test": ("producer_perf", "main", "Measure producing."),
     "kafka-consumer-perf-test": ("consumer_perf", "main", "Measure consuming."),
     "kafka-consumer-groups": ("consumer_groups", "main", "List, describe, delete and reset consumer groups."),
+    "kafka-share-groups": ("share_groups", "main", "List, describe, delete and reset share groups."),
     "kafka-groups": ("groups", "main", "List groups of all kinds."),
     "kafka-transactions": ("transactions", "main", "Look at transactions and end hanging ones."),
     "kafka-verifiable-producer": (

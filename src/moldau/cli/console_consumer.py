@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-console-consumer", "Print the records of topics.", _notes)
+    parser = ToolParser("kafka-console-consumer", "Print the records of topics.", formatter_notes)
     add_bootstrap_options(parser)
     parser.option("--topic", "TOPIC", "The topic to read.")
     parser.option("--include", "REGEX", "The topics to read, as regular expression.")
@@ -37,16 +37,7 @@ def _parser() -> ToolParser:
     parser.option("--max-messages", "COUNT", "End after so many records.", type=int)
     parser.option("--timeout-ms", "MS", "End when no record came for so long.", type=int)
     parser.option("--group", "GROUP", "Be a member of this consumer group.")
-    parser.option("--formatter", "CLASS", "How to print a record.", default="DefaultMessageFormatter")
-    parser.option(
-        "--formatter-property", "K=V", "A property of the formatter (see below).", action="append", default=[]
-    )
-    parser.option(
-        "--property", "K=V", "The same, by its older name.", action="append", dest="formatter_property"
-    )
-    parser.option("--formatter-config", "FILE", "Properties file for the formatter.")
-    parser.option("--key-deserializer", "CLASS", "How to read keys.")
-    parser.option("--value-deserializer", "CLASS", "How to read values.")
+    add_formatter_options(parser)
     parser.option("--command-property", "K=V", "A setting of the consumer.", action="append", default=[])
     parser.hidden("--consumer-property", action="append", dest="command_property")
     parser.hidden("--consumer.config", dest="command_config")
@@ -61,11 +52,25 @@ def _parser() -> ToolParser:
     return parser
 
 
-def _notes() -> str:
+def add_formatter_options(parser: ToolParser) -> None:
+    """How records are printed; `formatter_of` reads it."""
+    parser.option("--formatter", "CLASS", "How to print a record.", default="DefaultMessageFormatter")
+    parser.option(
+        "--formatter-property", "K=V", "A property of the formatter (see below).", action="append", default=[]
+    )
+    parser.option(
+        "--property", "K=V", "The same, by its older name.", action="append", dest="formatter_property"
+    )
+    parser.option("--formatter-config", "FILE", "Properties file for the formatter.")
+    parser.option("--key-deserializer", "CLASS", "How to read keys.")
+    parser.option("--value-deserializer", "CLASS", "How to read values.")
+
+
+def formatter_notes() -> str:
     return (
         "formatter properties:\n"
-        "  print.timestamp, print.key, print.offset, print.partition, print.headers,\n"
-        "    print.value = true|false\n"
+        "  print.timestamp, print.key, print.offset, print.delivery, print.epoch,\n"
+        "    print.partition, print.headers, print.value = true|false\n"
         "  key.separator, line.separator, headers.separator, null.literal = TEXT\n"
         "  key.deserializer, value.deserializer, headers.deserializer = CLASS, for example\n"
         "    org.apache.kafka.common.serialization.LongDeserializer"
@@ -74,7 +79,7 @@ def _notes() -> str:
 
 def _execute(options: argparse.Namespace) -> None:
     plan = _plan(options)
-    formatter = _formatter(options)
+    formatter = formatter_of(options)
     check_reachable(plan.properties, plan.topic)
     report = ReportOnce()
     consumer = open_consumer(plan.properties, error_cb=report)
@@ -120,6 +125,17 @@ def _plan(options: argparse.Namespace) -> ReadPlan:
 
 
 def _group(options: argparse.Namespace, properties: dict[str, str]) -> str | None:
+    group = group_of(options, properties)
+    if group is None:
+        return None
+    if options.partition is not None:
+        raise UsageError("Options group and partition cannot be specified together.")
+    properties["group.id"] = group
+    return group
+
+
+def group_of(options: argparse.Namespace, properties: dict[str, str]) -> str | None:
+    """The one group that is named, wherever that is."""
     names = {name for name in (options.group, properties.get("group.id")) if name}
     if len(names) > 1:
         listed = ", ".join(f"'{name}'" for name in sorted(names))
@@ -127,12 +143,7 @@ def _group(options: argparse.Namespace, properties: dict[str, str]) -> str | Non
             "The group ids provided in different places (directly using '--group', via '--command-property', "
             f"or via '--command-config') do not match. Detected group ids: {listed}"
         )
-    if names and options.partition is not None:
-        raise UsageError("Options group and partition cannot be specified together.")
-    if not names:
-        return None
-    properties["group.id"] = group = names.pop()
-    return group
+    return names.pop() if names else None
 
 
 def _auto_offset_reset(options: argparse.Namespace, properties: dict[str, str]) -> str:
@@ -158,7 +169,7 @@ def _offset(text: str) -> int | str:
     return int(text)
 
 
-def _formatter(options: argparse.Namespace) -> Formatter:
+def formatter_of(options: argparse.Namespace) -> Formatter:
     properties = load_config(options.formatter_config)
     for name in ("key", "value"):
         if given(options, f"{name}-deserializer"):

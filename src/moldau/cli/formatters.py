@@ -24,6 +24,8 @@ class ConsoleRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]]
+    #: How often it was handed out, in a share group.
+    delivery_count: int | None = None
 
 
 class Formatter(Protocol):
@@ -48,7 +50,7 @@ class DefaultFormatter:
             "timestamp": _timestamp,
             "partition": lambda record: b"Partition:%d" % record.partition,
             "offset": lambda record: b"Offset:%d" % record.offset,
-            "delivery": lambda record: b"Delivery:NOT_PRESENT",
+            "delivery": _delivery,
             "epoch": lambda record: b"Epoch:NOT_PRESENT",
             "headers": self._headers,
             "key": lambda record: self._null if record.key is None else self._key(record.key),
@@ -76,6 +78,12 @@ def _timestamp(record: ConsoleRecord) -> bytes:
     if record.timestamp_type is None:
         return b"NO_TIMESTAMP"
     return f"{record.timestamp_type}:{record.timestamp}".encode()
+
+
+def _delivery(record: ConsoleRecord) -> bytes:
+    return b"Delivery:%s" % (
+        b"NOT_PRESENT" if record.delivery_count is None else b"%d" % record.delivery_count
+    )
 
 
 class NoOpFormatter:

@@ -16,6 +16,7 @@ TOOLS: dict[str, tuple[str, str, str]] = {
     "kafka-configs": ("configs", "main", "Show and change configurations."),
     "kafka-console-producer": ("console_producer", "main", "Send lines as records."),
     "kafka-console-consumer": ("console_consumer", "main", "Print records."),
+    "kafka-console-share-consumer": ("console_share_consumer", "main", "Print records of a share group."),
     "kafka-get-offsets": ("get_offsets", "main", "Show offsets of partitions."),
     "kafka-delete-records": ("delete_records", "main", "Delete records up to an offset."),
     "kafka-dump-log": ("dump_log", "main", "Print and check files of a log."),

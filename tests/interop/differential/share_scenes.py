@@ -334,8 +334,8 @@ def offsets(broker: Broker) -> None:
     alter("altering with members", group_id, (topic, 0, 5))
     forget("deleting with members", group_id, topic)
     sharer.beat("leaves", member_epoch=-1)
-    forget("deleting", group_id, topic, "nowhere")
-    forget("deleting again", group_id, topic)
+    forget("deleting", group_id, topic)
+    forget("deleting again, and what is not there", group_id, topic, "nowhere")
     broker.ask("deleted", offsets_of(group_id), 1)
 
 

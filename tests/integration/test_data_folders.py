@@ -17,13 +17,12 @@ from tests.harness.data_folders import (
     last_values,
     unpack,
 )
-from tests.harness.inventory import Inventory, announced_apis, stored_bytes, take_inventory
+from tests.harness.inventory import Inventory, stored_bytes, take_inventory
 from tests.harness.inventory_comparison import compare
 from tests.harness.metadata_folder import lasting_records, make_snapshot
 from tests.harness.requests import assert_serves
 
 NAMES = sorted(path.stem for path in DATA.glob("*.json"))
-OFFSET_FETCH = 9
 
 
 #: The folders get older, and nothing in them may expire.
@@ -98,8 +97,6 @@ def test_the_coordinators_topics_are_served_as_they_were(kept: Kept) -> None:
 
 @named("-groups")
 def test_groups_are_where_they_were(kept: Kept) -> None:
-    if OFFSET_FETCH not in announced_apis(kept.bootstrap):
-        pytest.skip("groups are not served yet")
     for group, offsets in kept.expected["groups"].items():
         assert group_offsets(kept.bootstrap, group, "orders") == offsets
 

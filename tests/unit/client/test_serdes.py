@@ -92,7 +92,6 @@ def test_objects_and_classes_fit() -> None:
 
 
 def test_avro_by_its_schema() -> None:
-    pytest.importorskip("fastavro")
     from moldau.client.schema_serdes import AvroDeserializer, AvroSerializer
 
     schema = {"type": "record", "name": "Price", "fields": [{"name": "cents", "type": "long"}]}
@@ -106,7 +105,6 @@ def test_avro_by_its_schema() -> None:
 
 
 def test_protobuf_by_its_class() -> None:
-    pytest.importorskip("google.protobuf")
     from google.protobuf.timestamp_pb2 import Timestamp
 
     from moldau.client.schema_serdes import ProtobufDeserializer, ProtobufSerializer

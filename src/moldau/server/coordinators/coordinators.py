@@ -43,8 +43,6 @@ class Coordinators:
         self.share = ShareStates(node)
         self._all: list[Coordinator[Any]] = [self.groups, self.transactions, self.share]
         self.internal_topics = InternalTopics(lambda: node.config, self._create)
-        #: The topics whose coordinators are served.
-        self.topics = frozenset(each.topic for each in self._all)
 
     def _group_shard(self, index: int, leader_epoch: int, timers: Timers) -> GroupShard:
         node = self._node

@@ -1,7 +1,7 @@
 """FindCoordinator (key 10), versions 0 to 6: the broker that leads the partition a name belongs to.
 
-The topic is created when somebody asks first, and unlike in Apache Kafka the answer waits for it. What has no
-coordinator yet gets COORDINATOR_NOT_AVAILABLE with a sentence.
+The topic is created when somebody asks first, and unlike in Apache Kafka the answer waits for it. While it
+cannot be created, or its partition has no leader, the answer is COORDINATOR_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def handle(
     node: Node, context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     topic = _TOPICS.get(request.key_type)
-    if topic in node.coordinators.topics and topic not in node.image.topics.by_name:
+    if topic is not None and topic not in node.image.topics.by_name:
         return _create_and_answer(node, context, request, topic)
     return _answer(node, context, request, topic)
 
@@ -71,8 +71,6 @@ def _find(node: Node, context: RequestContext, topic: str | None, key: str) -> C
         return _none(key, ErrorCode.INVALID_REQUEST, "There is no coordinator of this type.")
     if topic == SHARE_STATE_TOPIC and (context.api_version < _SHARE_SINCE or not _is_share_key(key)):
         return _none(key, ErrorCode.INVALID_REQUEST)
-    if topic not in node.coordinators.topics:
-        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is not supported yet.")
     leader = _leader(node.image, topic, key)
     broker = node.image.cluster.brokers.get(leader)
     endpoint = broker.endpoint(context.listener_name) if broker is not None and not broker.fenced else None

@@ -13,7 +13,7 @@ from moldau.metadata.features import default_levels
 from moldau.quorum.bootstrap import bootstrap_records, write_bootstrap, write_initial_voters
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quorum.settings import QuorumSettings
-from moldau.quorum.voters import Voter, VoterSet
+from moldau.raft.voters import Voter, VoterSet
 from moldau.server.format import format_storage, is_formatted
 from moldau.testing.simulation.disk import SimulatedDisk
 from moldau.testing.simulation.drive import Drive, DriveImage

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, cast
 
 import moldau
@@ -39,6 +40,10 @@ CONNECT_TIMEOUT_MS = 10_000
 REQUEST_TIMEOUT_MS = 30_000
 
 
+#: Opens a connection as `loop.create_connection` does.
+OpenConnection = Callable[[Callable[[], asyncio.BufferedProtocol], str, int], Awaitable[object]]
+
+
 class VersionRange(NamedTuple):
     lowest: int
     highest: int
@@ -58,13 +63,24 @@ class _Waiting:
 class NodeConnection:
     """Open with `connect`; `call` from any task of the same loop; `close` when done."""
 
-    def __init__(self, host: str, port: int, client_id: str | None, *, max_frame_bytes: int) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        client_id: str | None,
+        *,
+        max_frame_bytes: int,
+        open_connection: OpenConnection | None = None,
+    ) -> None:
         self.host = host
         self.port = port
         self.api_versions: dict[int, VersionRange] = {}
         #: The whole answer to ApiVersions: features and their levels are in there too.
         self.node: ApiVersionsResponse = ApiVersionsResponse()
+        #: Called once, when the connection ends, whatever ended it.
+        self.on_end: Callable[[], None] | None = None
         self._client_id = client_id
+        self._open_connection = open_connection
         self._channel = _Channel(self, max_frame_bytes)
         self._waiting: dict[int, _Waiting] = {}
         self._correlation_ids = itertools.count()
@@ -80,9 +96,12 @@ class NodeConnection:
         client_id: str | None = "moldau",
         timeout_ms: int = CONNECT_TIMEOUT_MS,
         max_frame_bytes: int = MAX_FRAME_BYTES,
+        open_connection: OpenConnection | None = None,
     ) -> NodeConnection:
         """Open a connection and learn what the node speaks, or raise a `KafkaError` that says why not."""
-        connection = cls(host, port, client_id, max_frame_bytes=max_frame_bytes)
+        connection = cls(
+            host, port, client_id, max_frame_bytes=max_frame_bytes, open_connection=open_connection
+        )
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await connection._open()
@@ -149,15 +168,15 @@ class NodeConnection:
         )
 
     async def _open(self) -> None:
-        loop = asyncio.get_running_loop()
+        open_connection = self._open_connection or asyncio.get_running_loop().create_connection
         try:
-            await loop.create_connection(lambda: self._channel, self.host, self.port)
+            await open_connection(lambda: self._channel, self.host, self.port)
         except socket.gaierror as error:
             reason = f"the name cannot be resolved ({error.strerror})"
             passing = error.errno == socket.EAI_AGAIN
             raise NodeUnreachable(self.host, self.port, reason, passing=passing) from error
         except ConnectionRefusedError as error:
-            raise NodeUnreachable(self.host, self.port, "connection refused") from error
+            raise NodeUnreachable(self.host, self.port, "connection refused", refused=True) from error
         except OSError as error:
             raise NodeUnreachable(self.host, self.port, reason_of(error)) from error
 
@@ -217,6 +236,7 @@ class NodeConnection:
         return api.key in _CARRY_RECORDS
 
     def _fail(self, failure: KafkaError) -> None:
+        first = self._failure is None
         if self._failure is None:
             self._failure = failure
         self._channel.abort()
@@ -225,6 +245,8 @@ class NodeConnection:
             if not request.future.done():
                 request.future.set_exception(self._failure)
                 request.future.exception()
+        if first and self.on_end is not None:
+            self.on_end()
 
 
 class _Channel(asyncio.BufferedProtocol):

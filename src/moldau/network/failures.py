@@ -6,11 +6,17 @@ from moldau.base.errors import ErrorCode, KafkaError
 
 
 class NodeUnreachable(KafkaError):
-    """No connection: name unknown, port closed, way blocked. `passing`: waiting may help."""
+    """No connection: name unknown, port closed, way blocked. `passing`: waiting may help.
 
-    def __init__(self, host: str, port: int, reason: str, *, passing: bool = True) -> None:
+    `refused`: the machine is there, and nobody listens at the port.
+    """
+
+    def __init__(
+        self, host: str, port: int, reason: str, *, passing: bool = True, refused: bool = False
+    ) -> None:
         super().__init__(ErrorCode.NETWORK_EXCEPTION, f"cannot connect to {host}:{port}: {reason}")
         self.host, self.port, self.reason, self.passing = host, port, reason, passing
+        self.refused = refused
 
 
 class ConnectionLost(KafkaError):

@@ -22,7 +22,7 @@ from moldau.protocol.stored.control import (
     SnapshotHeaderRecord,
     VotersRecord,
 )
-from moldau.quorum.voters import VoterSet
+from moldau.raft.voters import VoterSet
 
 _KEY = struct.Struct(">hh")
 #: Control record types by their number in the key.

@@ -15,7 +15,7 @@ from moldau.metadata.records import MetadataRecord
 from moldau.protocol.stored.metadata import FeatureLevelRecord
 from moldau.quorum.errors import UnusableMetadata
 from moldau.quorum.snapshots import SnapshotId, encode_snapshot, read_snapshot
-from moldau.quorum.voters import VoterSet
+from moldau.raft.voters import VoterSet
 from moldau.storage.disk import Disk, make_durable_dirs
 
 FILE_NAME = "bootstrap.checkpoint"

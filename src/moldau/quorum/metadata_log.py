@@ -35,7 +35,7 @@ from moldau.quorum.snapshots import (
     read_snapshot,
     remove_leftovers,
 )
-from moldau.quorum.voters import STATIC, Voter, VoterSet
+from moldau.raft.voters import STATIC, Voter, VoterSet
 from moldau.storage.disk import Disk, DiskFull, SyncFailed
 from moldau.storage.log import Log, Origin
 

@@ -30,7 +30,7 @@ from moldau.quorum.bootstrap import metadata_version_of, read_bootstrap
 from moldau.quorum.metadata_log import Loaded, MetadataLog
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshotter import Snapshotter
-from moldau.quorum.voters import STATIC, VoterSet
+from moldau.raft.voters import STATIC, VoterSet
 from moldau.statemachine.decision import Decision
 from moldau.statemachine.runtime import Runtime
 from moldau.storage.disk import Disk, LogDirectoryFailed

@@ -12,7 +12,7 @@ from typing import Any
 
 from moldau.base.ids import ZERO_UUID, DirectoryId, format_uuid, parse_uuid
 from moldau.quorum.errors import UnusableMetadata
-from moldau.quorum.voters import STATIC, VoterSet
+from moldau.raft.voters import STATIC, VoterSet
 from moldau.storage.disk import Disk
 
 FILE_NAME = "quorum-state"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from moldau.base.broker_config import BrokerConfig
 from moldau.base.ids import DirectoryId
 from moldau.quorum.bootstrap import LOG_FOLDER
-from moldau.quorum.voters import Voter, VoterEndpoint
+from moldau.raft.voters import Voter, VoterEndpoint
 from moldau.storage.log_config import LogConfig
 
 _MEBIBYTE = 1 << 20

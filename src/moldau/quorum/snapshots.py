@@ -22,7 +22,7 @@ from moldau.protocol.stored.control import (
 )
 from moldau.quorum.batches import control_batch, data_batch, read_batches, voter_records
 from moldau.quorum.errors import UnusableMetadata
-from moldau.quorum.voters import DYNAMIC, STATIC, VoterSet
+from moldau.raft.voters import DYNAMIC, STATIC, VoterSet
 from moldau.storage.disk import Disk
 
 SUFFIX = ".checkpoint"

@@ -16,7 +16,7 @@ from moldau.metadata.image_records import image_records
 from moldau.quorum.errors import UnusableMetadata
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshots import SnapshotId, encode_snapshot, list_snapshots, read_snapshot_time
-from moldau.quorum.voters import VoterSet
+from moldau.raft.voters import VoterSet
 from moldau.storage.disk import Disk
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from moldau.base.ids import Randomness, format_uuid, random_uuid
 from moldau.base.quorum_voters import DynamicVoter, parse_dynamic_voters
 from moldau.metadata.features import METADATA_VERSION, metadata_version_name
 from moldau.quorum.bootstrap import bootstrap_records, write_bootstrap, write_initial_voters
-from moldau.quorum.voters import Voter, VoterEndpoint, VoterSet
+from moldau.raft.voters import Voter, VoterEndpoint, VoterSet
 from moldau.server.format_features import FormatError, choose_levels, describe_levels
 from moldau.server.meta_properties import (
     Folders,

@@ -18,7 +18,7 @@ from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTo
 from moldau.quorum.bootstrap import bootstrap_records, write_bootstrap, write_initial_voters
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quorum.settings import QuorumSettings
-from moldau.quorum.voters import Voter, VoterEndpoint, VoterSet
+from moldau.raft.voters import Voter, VoterEndpoint, VoterSet
 from moldau.storage.disk import Buffer, File, PosixDisk
 from tests.unit.controller.harness import CLUSTER_ID, config, new_topic
 from tests.unit.metadata.builders import uid

@@ -28,7 +28,7 @@ from moldau.quorum.snapshots import (
     read_snapshot_time,
     remove_leftovers,
 )
-from moldau.quorum.voters import DYNAMIC, STATIC, Voter, VoterEndpoint, VoterSet
+from moldau.raft.voters import DYNAMIC, STATIC, Voter, VoterEndpoint, VoterSet
 from moldau.storage.disk import PosixDisk
 from tests.unit.metadata.builders import uid
 

@@ -21,7 +21,7 @@ from moldau.quorum.batches import Batch, data_batch, read_batches
 from moldau.quorum.errors import UnusableMetadata
 from moldau.quorum.metadata_log import MetadataLog
 from moldau.quorum.snapshots import SnapshotId
-from moldau.quorum.voters import Voter, VoterEndpoint
+from moldau.raft.voters import Voter, VoterEndpoint
 from moldau.storage.disk import storage_failure
 from tests.unit.metadata.builders import uid
 from tests.unit.quorum.harness import ENDPOINT, FullDisk, Node, create, run, with_broker

@@ -55,6 +55,11 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def random_id() -> str:
+    """An id as `kafka-storage random-uuid` makes them."""
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "x")
+
+
 class ApacheCluster:
     """One node of Apache Kafka, formatted and started on entering, gone without a trace on leaving."""
 
@@ -67,7 +72,10 @@ class ApacheCluster:
         libs: Path | None = None,
         heap: str = "512m",
         options: Sequence[str] = QUICK_START,
+        cluster_id: str | None = None,
+        voters: str | None = None,
     ) -> None:
+        """`voters` are the first controllers (`--initial-controllers`) of a node that is one of several."""
         folder = libs or kafka_libs()
         if folder is None:
             raise ApacheFailed("set KAFKA_LIBS to the folder with Apache Kafka's jars")
@@ -78,7 +86,10 @@ class ApacheCluster:
         self._keep_data = data_dir is not None
         self._data_dir = Path(data_dir) if data_dir is not None else None
         self._start_timeout = start_timeout
+        self._cluster_id = cluster_id or random_id()
+        self._format = ["--initial-controllers", voters] if voters else ["--standalone"]
         self._process: subprocess.Popen[bytes] | None = None
+        self._said_before = 0
         self.port = 0
         self.controller_port = 0
 
@@ -107,6 +118,12 @@ class ApacheCluster:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> ApacheCluster:
+        self.launch()
+        self.wait_started()
+        return self
+
+    def launch(self) -> None:
+        """Start the process; a node that is one of several needs the others to get further."""
         if self._data_dir is None:
             self._data_dir = Path(tempfile.mkdtemp(prefix="apache-"))
         self.data_dir.mkdir(parents=True, exist_ok=True)
@@ -114,15 +131,13 @@ class ApacheCluster:
         self.controller_port = self.controller_port or free_port()
         properties = self.write_properties()
         self._format_if_needed(properties)
-        said_before = self.log_file.stat().st_size if self.log_file.exists() else 0
+        self._said_before = self.log_file.stat().st_size if self.log_file.exists() else 0
         command = java_command(
             self.libs, "kafka.Kafka", str(properties), heap=self._heap, options=self._options
         )
         command.insert(1, f"-Dlog4j2.configurationFile={self._write('log4j2.properties', _LOGGING)}")
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        self._wait_started(said_before)
-        return self
 
     def override(self, config: Mapping[str, str | int | bool | None]) -> None:
         """Settings for the next start; None takes one back."""
@@ -169,17 +184,16 @@ class ApacheCluster:
         folders = self._overrides.get("log.dirs", str(self.data_dir / "logs")).split(",")
         if (Path(folders[0]) / "meta.properties").exists():
             return
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "x")
-        arguments = ["format", "-t", cluster_id, "-c", str(properties), "--standalone"]
+        arguments = ["format", "-t", self._cluster_id, "-c", str(properties), *self._format]
         command = java_command(self.libs, "kafka.tools.StorageTool", *arguments)
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0:
             raise ApacheFailed(done.stdout + done.stderr)
 
-    def _wait_started(self, said_before: int) -> None:
+    def wait_started(self) -> None:
         deadline = time.monotonic() + self._start_timeout
         while True:
-            said = self.log_file.read_bytes()[said_before:].decode(errors="replace")
+            said = self.log_file.read_bytes()[self._said_before :].decode(errors="replace")
             if _STARTED in said:
                 return
             if not self.running or time.monotonic() > deadline:

@@ -7,13 +7,14 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BROKER := $(VENV)/.broker
 STAMP  := $(VENV)/.installed
 
-.PHONY: help up test lint interop bench bench-quick clean
+.PHONY: help up test lint interop bench bench-cluster bench-quick clean
 
 help:
 	@echo "make up       start a broker on localhost:9092 (data under ./data, Ctrl-C ends it)"
 	@echo "make test     install what is needed and run lint, type check and all tests"
 	@echo "make interop  Java and Go clients and Apache Kafka itself against Moldau (needs Java, Maven, Go)"
 	@echo "make bench    measure Moldau, beside Apache Kafka where Maven is there"
+	@echo "make bench-cluster  three nodes beside three of Apache Kafka: failover, throughput, memory"
 	@echo "make bench-quick  the same in a minute or two, for a first impression"
 	@echo "make clean    remove the virtual environment and caches"
 
@@ -45,6 +46,9 @@ interop: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(ARGUMENTS)
+
+bench-cluster: $(STAMP)
+	$(BIN)/python -m benchmarks.cluster $(ARGUMENTS)
 
 bench-quick: $(STAMP)
 	$(BIN)/python -m benchmarks --quick

@@ -25,7 +25,6 @@ from benchmarks.clients import FOLDER, JavaClient, Librdkafka
 from benchmarks.workloads import Figures, Round
 
 _DOCS = Path(__file__).parents[1] / "docs"
-_BETWEEN = ("<!-- begin of what the benchmark wrote -->\n", "<!-- end of what the benchmark wrote -->\n")
 _QUICK = 0.1
 
 
@@ -34,13 +33,13 @@ def main() -> int:
     kept = _kept(options)
     if options.only != "report":
         librdkafka = Librdkafka()
-        brokers, java = _brokers()
-        kept["machine"] = _machine()
+        software, java = brokers()
+        kept["machine"] = machine()
         if options.only in (None, "compare", "coordination"):
-            rounds = _rounds(options, librdkafka, brokers, java)
+            rounds = _rounds(options, librdkafka, software, java)
             kept["rounds"] = _merged(kept["rounds"], rounds) if options.only == "coordination" else rounds
         if options.only in (None, "scale") and not options.quick:
-            kept["once"] = _scale(options, brokers)
+            kept["once"] = _scale(options, software)
         Path(options.json).write_text(json.dumps(kept, indent=2) + "\n")
     figures = report.compared(kept["rounds"]) if kept["rounds"] else {}
     tables = f"{kept['machine']}.\n\n{report.markdown(figures, kept['once'])}\n"
@@ -71,12 +70,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _kept(options: argparse.Namespace) -> dict[str, Any]:
     if options.only is None or not Path(options.json).exists():
-        return {"machine": _machine(), "rounds": {}, "once": {}}
+        return {"machine": machine(), "rounds": {}, "once": {}}
     kept: dict[str, Any] = json.loads(Path(options.json).read_text())
     return kept
 
 
-def _brokers() -> tuple[list[Software], JavaClient | None]:
+def brokers() -> tuple[list[Software], JavaClient | None]:
     if shutil.which("java") is None:
         _say("Measuring Moldau alone: Java is not installed (apt install default-jdk-headless maven)")
         return [moldau()], None
@@ -89,13 +88,13 @@ def _brokers() -> tuple[list[Software], JavaClient | None]:
 
 
 def _rounds(
-    options: argparse.Namespace, librdkafka: Librdkafka, brokers: list[Software], java: JavaClient | None
+    options: argparse.Namespace, librdkafka: Librdkafka, both: list[Software], java: JavaClient | None
 ) -> report.Rounds:
     count, share = (1, _QUICK) if options.quick else (options.rounds, 1.0)
-    rounds: report.Rounds = {software.name: [] for software in brokers}
+    rounds: report.Rounds = {software.name: [] for software in both}
     for number in range(count):
         # Who comes first changes, so that neither always has the disk that the other has just filled.
-        for software in brokers if number % 2 == 0 else reversed(brokers):
+        for software in both if number % 2 == 0 else reversed(both):
             begin = time.monotonic()
             figures: Figures = {}
             if options.only != "coordination":
@@ -116,9 +115,9 @@ def _merged(before: report.Rounds, now: report.Rounds) -> report.Rounds:
     }
 
 
-def _scale(options: argparse.Namespace, brokers: list[Software]) -> dict[str, Figures]:
+def _scale(options: argparse.Namespace, both: list[Software]) -> dict[str, Figures]:
     once = {}
-    for software in brokers if options.large else brokers[:1]:
+    for software in both if options.large else both[:1]:
         _say(f"scale: {software.name}")
         once[software.name] = scale.many_partitions(software)
         once[software.name] |= scale.long_topic(software, 10 if options.large else 1)
@@ -130,13 +129,20 @@ def _publish(kept: dict[str, Any], figures: dict[str, report.Compared], tables: 
         sys.exit("Nothing is published: there are no figures of Apache Kafka beside Moldau's.")
     subtitle = f"{kept['machine']}; median of {len(kept['rounds']['moldau'])} rounds, equal settings"
     (_DOCS / "benchmarks.svg").write_text(picture.svg(figures, subtitle))
+    publish_tables("benchmark", tables)
+
+
+def publish_tables(name: str, tables: str) -> None:
+    """Put tables where the page keeps a place for those of `name`."""
+    begin, end = f"<!-- begin of what the {name} wrote -->\n", f"<!-- end of what the {name} wrote -->\n"
     page = _DOCS / "BENCHMARKS.md"
-    begin, end = _BETWEEN
-    before, _, rest = page.read_text().partition(begin)
+    before, found, rest = page.read_text().partition(begin)
+    if not found:
+        sys.exit(f"{page} has no place for the tables of the {name}.")
     page.write_text(f"{before}{begin}\n{tables}\n{end}{rest.partition(end)[2]}")
 
 
-def _machine() -> str:
+def machine() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return f"{os.cpu_count()} cores, {memory:.0f} GB, {platform.system()} {platform.machine()}"
 

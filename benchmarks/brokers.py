@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,13 +82,61 @@ def _environment() -> dict[str, str]:
     return environment | {"PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "moldau-bench-bytecode")}
 
 
+class NodeProcess:
+    """A node by its properties, with everything it has in one folder; it is formatted, started and ended."""
+
+    def __init__(self, software: Software, folder: Path, properties: Mapping[str, str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.name = software.name
+        self._software = software
+        self._log = folder / "node.log"
+        self._file = folder / "server.properties"
+        self._file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise RuntimeError("the node does not run")
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    def format(self, *words: str) -> None:
+        command = [*self._software.format, "format", *words, "-t", _CLUSTER_ID, "-c", str(self._file)]
+        done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{self.name} cannot format: {done.stdout}{done.stderr}")
+
+    def start(self) -> None:
+        """`check` says whether it got anywhere."""
+        with self._log.open("ab") as log:
+            command = [*self._software.start, str(self._file)]
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, env=_environment(), start_new_session=True
+            )
+
+    def check(self, begin: float) -> None:
+        """End everything when the node is gone, or when it has not got ready since `begin`."""
+        gone = self._process is None or self._process.poll() is not None
+        if gone or time.monotonic() > begin + _START_SECONDS:
+            sys.exit(f"{self.name} did not start: {self._log.read_text()[-3000:]}")
+
+    def end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(60)
+            self._process = None
+
+
 class Broker:
     """One node in a folder of its own, which is gone when the context ends."""
 
     def __init__(self, software: Software) -> None:
         self.name = software.name
         self._software = software
-        self._process: subprocess.Popen[bytes] | None = None
         self._port = free_port()
 
     @property
@@ -97,65 +145,46 @@ class Broker:
 
     @property
     def pid(self) -> int:
-        if self._process is None:
-            raise RuntimeError("the broker does not run")
-        return self._process.pid
+        return self._node.pid
 
     def __enter__(self) -> Broker:
         self._folder = Path(tempfile.mkdtemp(prefix=f"bench-{self.name}-"))
-        self._file = self._folder / "server.properties"
         data = str(self._folder / "data")
         properties = single_node_properties("127.0.0.1", self._port, free_port(), data)
-        self._file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        self._node = NodeProcess(self._software, self._folder, properties)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self.kill()
+        self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def first_start(self) -> float:
         """Seconds from nothing to the first acknowledged record."""
         begin = time.monotonic()
-        words = ["format", "--standalone", "-t", _CLUSTER_ID, "-c", str(self._file)]
-        command = [*self._software.format, *words]
-        done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(f"{self.name} cannot format: {done.stdout}{done.stderr}")
+        self._node.format("--standalone")
         self.start()
         return time.monotonic() - begin
 
     def start(self, topic: str = _FIRST, partition: int = 0) -> float:
         """Seconds until that partition acknowledged a record; a topic that is missing is created."""
         begin = time.monotonic()
-        with (self._folder / "node.log").open("ab") as log:
-            command = [*self._software.start, str(self._file)]
-            self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, env=_environment(), start_new_session=True
-            )
+        self._node.start()
         while not self._acknowledges(topic, partition):
-            if self._process.poll() is not None or time.monotonic() > begin + _START_SECONDS:
-                sys.exit(f"{self.name} did not start: {(self._folder / 'node.log').read_text()[-3000:]}")
+            self._node.check(begin)
             time.sleep(0.005)
         return time.monotonic() - begin
 
     def stop(self) -> float:
         """An orderly stop; the seconds it took."""
         begin = time.monotonic()
-        self._end(signal.SIGTERM)
+        self._node.end(signal.SIGTERM)
         return time.monotonic() - begin
 
     def kill(self) -> None:
-        self._end(signal.SIGKILL)
+        self._node.end(signal.SIGKILL)
 
     def memory(self) -> float:
         return memory_megabytes(self.pid)
-
-    def _end(self, number: signal.Signals) -> None:
-        if self._process is not None:
-            self._process.send_signal(number)
-            self._process.wait(60)
-            self._process = None
 
     def _acknowledges(self, topic: str, partition: int) -> bool:
         try:

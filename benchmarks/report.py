@@ -94,17 +94,17 @@ def markdown(figures: dict[str, Compared], once: dict[str, Figures]) -> str:
     plain = [name for name in figures if ": " not in name or name.startswith("end to end")]
     single = [name for name in plain if name not in FIGURES]
     sections = [
-        ("### Throughput, and what it costs the broker", _loads(figures, bulk, RECORDS)),
-        ("### Many small requests (`linger.ms=0`)", _loads(figures, eager, REQUESTS)),
-        ("### Latency, start, memory", _plain(figures[name] for name in single)),
-        ("### Groups and transactions", _plain(figures[name] for name in coordination)),
-        ("### Scale (measured once)", _plain(_once(once))),
-        ("### Aims", _aims(figures)),
+        ("### Throughput, and what it costs the broker", loads_table(figures, bulk, RECORDS)),
+        ("### Many small requests (`linger.ms=0`)", loads_table(figures, eager, REQUESTS)),
+        ("### Latency, start, memory", plain_table(figures[name] for name in single)),
+        ("### Groups and transactions", plain_table(figures[name] for name in coordination)),
+        ("### Scale (measured once)", plain_table(_once(once))),
+        ("### Aims", aims_table(figures, AIMS)),
     ]
     return "\n\n".join(f"{title}\n\n{table}" for title, table in sections if table)
 
 
-def _loads(figures: dict[str, Compared], loads: Iterable[str], unit: str) -> str:
+def loads_table(figures: dict[str, Compared], loads: Iterable[str], unit: str) -> str:
     lines = []
     for load in loads:
         speed, cost = figures[f"{load}: {unit}"], figures[f"{load}: {CPU}"]
@@ -128,7 +128,7 @@ def _value(value: float, spread: float, megabytes: float | None = None) -> str:
     return text if megabytes is None else f"{text} ({number(megabytes)} MB/s)"
 
 
-def _plain(figures: Iterable[Compared]) -> str:
+def plain_table(figures: Iterable[Compared]) -> str:
     lines = [f"| {' | '.join([figure.name, *_cells(figure)])} |" for figure in figures]
     return "\n".join(["| | Moldau | Apache | ratio |", "|---|---|---|---|", *lines]) if lines else ""
 
@@ -138,9 +138,9 @@ def _once(once: dict[str, Figures]) -> Iterable[Compared]:
     return [Compared(name, value, 0.0, theirs.get(name)) for name, value in once.get("moldau", {}).items()]
 
 
-def _aims(figures: dict[str, Compared]) -> str:
+def aims_table(figures: dict[str, Compared], aims: Iterable[Aim]) -> str:
     lines = []
-    for aim in AIMS:
+    for aim in aims:
         figure = figures.get(aim.figure)
         if figure is not None and figure.ratio is not None:
             verdict = "met" if aim.met(figure.ratio) else "**not met**"

@@ -6,6 +6,7 @@ from typing import NamedTuple, TypedDict
 
 from moldau.base.ids import ZERO_UUID, TopicId
 from moldau.metadata.image import MetadataImage
+from moldau.server.brokers import endpoint_of
 
 
 class Leader(NamedTuple):
@@ -45,9 +46,7 @@ class CurrentLeaders:
         return Leader(partition.leader, partition.leader_epoch)
 
     def _remember(self, node_id: int) -> None:
-        broker = self._image.cluster.brokers.get(node_id)
-        endpoint = broker.endpoint(self._listener_name) if broker is not None else None
-        if broker is not None and endpoint is not None and not broker.fenced:
-            self._told[node_id] = Endpoint(
-                node_id=node_id, host=endpoint.host, port=endpoint.port, rack=broker.rack
-            )
+        endpoint = endpoint_of(self._image, node_id, self._listener_name)
+        if endpoint is not None:
+            rack = self._image.cluster.brokers[node_id].rack
+            self._told[node_id] = Endpoint(node_id=node_id, host=endpoint.host, port=endpoint.port, rack=rack)

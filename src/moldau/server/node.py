@@ -19,6 +19,7 @@ from moldau.base.pool import Pool
 from moldau.controller.controller import Controller
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
+from moldau.network.client import OpenConnection
 from moldau.network.listener import ConnectionLimits, Listener, OpenSockets
 from moldau.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from moldau.quorum.metadata_quorum import MetadataQuorum
@@ -69,8 +70,11 @@ class Node:
         cleaner: CleanerRunner,
         on_fatal: Callable[[], None],
         open_sockets: OpenSockets | None = None,
+        open_connection: OpenConnection | None = None,
     ) -> None:
         self.id = config.node_id
+        #: How connections to other nodes are opened; None: as the loop does.
+        self.open_connection = open_connection
         self.clock = clock
         self.disk = disk
         self.pool = pool

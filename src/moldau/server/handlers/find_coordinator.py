@@ -19,6 +19,7 @@ from moldau.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from moldau.server.brokers import endpoint_of
 from moldau.server.context import RequestContext
 
 if TYPE_CHECKING:
@@ -72,8 +73,7 @@ def _find(node: Node, context: RequestContext, topic: str | None, key: str) -> C
     if topic == SHARE_STATE_TOPIC and (context.api_version < _SHARE_SINCE or not _is_share_key(key)):
         return _none(key, ErrorCode.INVALID_REQUEST)
     leader = _leader(node.image, topic, key)
-    broker = node.image.cluster.brokers.get(leader)
-    endpoint = broker.endpoint(context.listener_name) if broker is not None and not broker.fenced else None
+    endpoint = endpoint_of(node.image, leader, context.listener_name)
     if endpoint is None:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port)

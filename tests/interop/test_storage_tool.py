@@ -28,6 +28,8 @@ pytestmark = pytest.mark.interop
 
 CLUSTER = "PyN0qanKStKz_he6AG-KTQ"
 DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
+OTHER = "7Xw2PzKRRgWaTVzn9SHkgA"
+THIRD = "3YvJ0zYcQfuEBOOkTiMCrw"
 ALL_FEATURES = [
     argument
     for level in ("group.version=1", "share.version=1", "streams.version=1", "transaction.version=2")
@@ -52,6 +54,12 @@ class Folder:
         dynamic["controller.quorum.bootstrap.servers"] = "localhost:9093"
         self.dynamic = self._write("dynamic.properties", dynamic)
         self.static = self._write("static.properties", node(log_dirs=f"{self.data}/a"))
+        three = "1@localhost:9093,2@localhost:9094,3@localhost:9095"
+        self.three = self._write(
+            "three.properties", node(log_dirs=f"{self.data}/a", controller_quorum_voters=three)
+        )
+        broker = {"process.roles": "broker", "listeners": "PLAINTEXT://:9092"}
+        self.broker = self._write("broker.properties", dynamic | broker)
         self.formatting = tuple(["format", "-t", CLUSTER, "-c", file] for file in (self.dynamic, self.static))
 
     def _write(self, name: str, properties: dict[str, str]) -> str:
@@ -116,7 +124,11 @@ def commands_that_write(folder: Folder) -> list[list[str]]:
     return [
         [*begin, folder.dynamic, "--initial-controllers", voter, *ALL_FEATURES],
         [*begin, folder.dynamic, "-I", f"1@some.host:9093:{DIRECTORY}", "-r", "3.9"],
+        [*begin, folder.dynamic, "-I", f"2@b.host:9094:{OTHER},{voter},3@c:1:{THIRD}", *ALL_FEATURES],
+        [*begin, folder.dynamic, "-I", f"2@b.host:9094:{OTHER},3@c:1:{THIRD}", *ALL_FEATURES],
         [*begin, folder.dynamic, "--no-initial-controllers", *ALL_FEATURES],
+        [*begin, folder.broker, *ALL_FEATURES, "-f", "kraft.version=1"],
+        [*begin, folder.three, *ALL_FEATURES],
         [*begin, folder.static, *ALL_FEATURES],
         [*begin, folder.static, "-r", "3.6"],
         [*begin, folder.static, "-f", "metadata.version=20"],

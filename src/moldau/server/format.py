@@ -91,7 +91,7 @@ class _Formatter:
     def run(self) -> None:
         options = self._options
         voters = self._initial_voters()
-        dynamic = bool(voters) or (options.no_initial_controllers and not self._config.quorum_voters)
+        dynamic = not self._config.quorum_voters
         levels = choose_levels(options.release_version, options.features, dynamic=dynamic)
         cluster_id = options.cluster_id
         if cluster_id == "":
@@ -140,15 +140,9 @@ class _Formatter:
 
     def _given_voters(self, text: str) -> tuple[DynamicVoter, ...]:
         try:
-            voters = parse_dynamic_voters(text)
+            return parse_dynamic_voters(text)
         except ConfigError as error:
             raise FormatError(f"--initial-controllers: {error.sentence}") from error
-        if [voter.node_id for voter in voters] != [self._config.node_id]:
-            raise FormatError(
-                f"--initial-controllers {text} must name node {self._config.node_id} alone: a Moldau "
-                "cluster is one node for now."
-            )
-        return voters
 
     def _check_formatted(self, folders: Folders) -> None:
         if folders.formatted and not self._options.ignore_formatted:
@@ -170,7 +164,7 @@ class _Formatter:
         for directory in sorted(folders.unformatted, key=lambda each: (each != metadata, each)):
             is_metadata = directory == metadata
             self._report(
-                f"Formatting {_kind_of_directory(is_metadata, bool(voters))} {directory} with "
+                f"Formatting {self._kind_of_directory(is_metadata, voters)} {directory} with "
                 f"metadata.version {metadata_version_name(levels[METADATA_VERSION])}."
             )
             try:
@@ -184,7 +178,8 @@ class _Formatter:
     ) -> None:
         make_durable_dirs(self._disk, directory)
         write_bootstrap(self._disk, self._clock, directory, bootstrap_records(levels))
-        directory_id = voters[0].directory_id if voters else random_uuid(self._randomness)
+        own = [voter.directory_id for voter in voters if voter.node_id == self._config.node_id]
+        directory_id = own[0] if own else random_uuid(self._randomness)
         if voters:
             listener = self._config.controller_listener_names[0]
             voter_set = VoterSet.of(
@@ -195,8 +190,10 @@ class _Formatter:
         properties = MetaProperties(1, cluster_id, self._config.node_id, directory_id)
         write_meta_properties(self._disk, self._clock, directory, properties)
 
-
-def _kind_of_directory(is_metadata: bool, is_voter: bool) -> str:
-    if not is_metadata:
-        return "data directory"
-    return "dynamic metadata voter directory" if is_voter else "metadata directory"
+    def _kind_of_directory(self, is_metadata: bool, voters: tuple[DynamicVoter, ...]) -> str:
+        if not is_metadata:
+            return "data directory"
+        if not voters:
+            return "metadata directory"
+        is_voter = any(voter.node_id == self._config.node_id for voter in voters)
+        return "dynamic metadata voter directory" if is_voter else "dynamic metadata directory"

@@ -11,7 +11,7 @@ from moldau.cli.arguments import given
 
 if TYPE_CHECKING:
     from moldau.client.configs import ConfigEntry
-    from moldau.client.topics import PartitionDescription, Reassignment, TopicDescription
+    from moldau.client.topic_types import PartitionDescription, Reassignment, TopicDescription
 
 #: Filters that leave only some partitions.
 REPORTS = (

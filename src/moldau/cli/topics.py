@@ -16,7 +16,7 @@ from moldau.cli.topic_report import REPORTS, TopicReport, joined
 
 if TYPE_CHECKING:
     from moldau.client.admin import AdminClient
-    from moldau.client.topics import Reassignment, TopicDescription
+    from moldau.client.topic_types import Reassignment, TopicDescription
 
 ACTIONS = ("create", "list", "alter", "describe", "delete")
 CONFIGS_HINT = " (To alter topic configurations, the kafka-configs tool can be used.)"

@@ -19,10 +19,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from moldau.base.errors import KafkaError
 from moldau.client.cluster import Cluster
 from moldau.client.configs import ConfigAdmin
+from moldau.client.features import FeatureAdmin
 from moldau.client.groups import GroupAdmin
 from moldau.client.nodes import NodeAdmin
 from moldau.client.offsets import OffsetAdmin
+from moldau.client.quorum import QuorumAdmin
 from moldau.client.quotas import QuotaAdmin
+from moldau.client.reassignments import ReassignmentAdmin
 from moldau.client.settings import ClientSettings, parse_addresses
 from moldau.client.topics import TopicAdmin
 from moldau.client.transactions import TransactionAdmin
@@ -34,7 +37,16 @@ V = TypeVar("V")
 
 
 class AsyncAdminClient(
-    TopicAdmin, ConfigAdmin, QuotaAdmin, OffsetAdmin, NodeAdmin, GroupAdmin, TransactionAdmin
+    TopicAdmin,
+    ReassignmentAdmin,
+    ConfigAdmin,
+    QuotaAdmin,
+    OffsetAdmin,
+    NodeAdmin,
+    QuorumAdmin,
+    FeatureAdmin,
+    GroupAdmin,
+    TransactionAdmin,
 ):
     """Connects when first used. Close it, or use it in an `async with`."""
 
@@ -128,6 +140,15 @@ class AdminClient:
     abort_transaction = _blocking(AsyncAdminClient.abort_transaction)
     fence_producers = _blocking(AsyncAdminClient.fence_producers)
     unregister_broker = _blocking(AsyncAdminClient.unregister_broker)
+    alter_partition_reassignments = _blocking(AsyncAdminClient.alter_partition_reassignments)
+    elect_leaders = _blocking(AsyncAdminClient.elect_leaders)
+    describe_replica_log_dirs = _blocking(AsyncAdminClient.describe_replica_log_dirs)
+    alter_replica_log_dirs = _blocking(AsyncAdminClient.alter_replica_log_dirs)
+    describe_metadata_quorum = _blocking(AsyncAdminClient.describe_metadata_quorum)
+    add_raft_voter = _blocking(AsyncAdminClient.add_raft_voter)
+    remove_raft_voter = _blocking(AsyncAdminClient.remove_raft_voter)
+    describe_features = _blocking(AsyncAdminClient.describe_features)
+    update_features = _blocking(AsyncAdminClient.update_features)
 
 
 def checked(results: Mapping[K, V | KafkaError]) -> dict[K, V]:

@@ -7,8 +7,10 @@ partitions. `retry` runs an attempt again while its error may pass, looking the 
 Invariants:
 
 - One connection per address, opened when first needed, replaced when it broke.
-- Errors that may pass are retried for `api_timeout_ms`, nodes that cannot be reached only for
-  `bootstrap_timeout_ms`, what cannot change by waiting (an unknown name, a stranger at the port) not at all.
+- Errors that may pass are retried for `api_timeout_ms`. Nodes that cannot be reached are retried only for
+  `bootstrap_timeout_ms` as long as there is no other: one of several that is down is replaced by the others,
+  which takes a cluster some seconds. What cannot change by waiting (an unknown name, a stranger at the port)
+  is not retried at all.
 """
 
 from __future__ import annotations
@@ -66,6 +68,7 @@ class Cluster:
         self.controller_id = -1
         self.cluster_id: str | None = None
         self._connections: dict[Address, NodeConnection] = {}
+        self._opening: dict[Address, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def ask_any(self, request: Message) -> Any:
         """Send to whichever node is there."""
@@ -152,8 +155,12 @@ class Cluster:
             }
             by_leader, errors = self._group(missing, await self.metadata({p.topic for p in missing}))
             results.update(errors)
-            for answers in await asyncio.gather(*(ask(node, group) for node, group in by_leader.items())):
+            failures: list[KafkaError] = []
+            asked = (_one_leader(ask, *each, failures) for each in by_leader.items())
+            for answers in await asyncio.gather(*asked):
                 results.update(answers)
+            if failures:
+                raise failures[0]
             for result in results.values():
                 if isinstance(result, KafkaError) and result.code.retriable:
                     raise _Passing(result.code, result.message)
@@ -172,7 +179,9 @@ class Cluster:
 
     def _patience_ms(self, error: KafkaError) -> int:
         if isinstance(error, NodeUnreachable):
-            return self.settings.bootstrap_timeout_ms if error.passing else 0
+            alone = len(self.nodes) < 2 or isinstance(error, BootstrapFailed)
+            patience = self.settings.bootstrap_timeout_ms if alone else self.settings.api_timeout_ms
+            return patience if error.passing else 0
         if isinstance(error, NotKafka) or not error.code.retriable:
             return 0
         if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -183,12 +192,13 @@ class Cluster:
         return await connection.call(request, timeout_ms=self.settings.request_timeout_ms)
 
     async def _connection(self, address: Address) -> NodeConnection:
-        known = self._connections.get(address)
-        if known is not None and not known.closed:
-            return known
-        opened = await NodeConnection.connect(*address, client_id=self.settings.client_id)
-        self._connections[address] = opened
-        return opened
+        async with self._opening[address]:
+            known = self._connections.get(address)
+            if known is not None and not known.closed:
+                return known
+            opened = await NodeConnection.connect(*address, client_id=self.settings.client_id)
+            self._connections[address] = opened
+            return opened
 
     def _group(
         self, wanted: Mapping[TopicPartition, T], metadata: MetadataResponse
@@ -212,6 +222,20 @@ class Cluster:
 
 class _Passing(KafkaError):
     """Some partitions still have an error that may pass."""
+
+
+async def _one_leader(
+    ask: Callable[[int, dict[TopicPartition, T]], Awaitable[dict[TopicPartition, R | KafkaError]]],
+    node: int,
+    group: dict[TopicPartition, T],
+    failures: list[KafkaError],
+) -> dict[TopicPartition, R | KafkaError]:
+    """The answers of one leader; a leader that does not answer at all does not hold up the others."""
+    try:
+        return await ask(node, group)
+    except KafkaError as error:
+        failures.append(error)
+        return dict.fromkeys(group, error)
 
 
 def _no_leader(

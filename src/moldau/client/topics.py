@@ -1,17 +1,16 @@
-"""Topics: list, describe, create, delete, add partitions; and reassignments under way."""
+"""Topics: list, describe, create, delete, add partitions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import TopicPartition, Uuid
+from moldau.base.ids import Uuid
 from moldau.client.cluster import Cluster
 from moldau.client.errors import check, error_of
 from moldau.client.topic_types import (
     NewTopic,
     PartitionDescription,
-    Reassignment,
     TopicDescription,
     TopicListing,
     add_page,
@@ -41,16 +40,11 @@ from moldau.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
-from moldau.protocol.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 __all__ = [
     "NewTopic",
     "PartitionDescription",
-    "Reassignment",
     "TopicAdmin",
     "TopicDescription",
     "TopicListing",
@@ -175,23 +169,6 @@ class TopicAdmin:
         return {
             result.name: error_of(result.error_code, result.error_message) if result.error_code else None
             for result in answer.results
-        }
-
-    async def list_partition_reassignments(self) -> dict[TopicPartition, Reassignment]:
-        async def attempt() -> ListPartitionReassignmentsResponse:
-            answer: ListPartitionReassignmentsResponse = await self.cluster.ask_controller(
-                ListPartitionReassignmentsRequest(topics=None)
-            )
-            check(answer.error_code, answer.error_message)
-            return answer
-
-        answer = await self.cluster.retry(attempt)
-        return {
-            TopicPartition(topic.name, partition.partition_index): Reassignment(
-                partition.replicas, partition.adding_replicas, partition.removing_replicas
-            )
-            for topic in answer.topics
-            for partition in topic.partitions
         }
 
     async def _describe_in_pages(

@@ -7,7 +7,11 @@ from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
 from moldau.base.ids import ZERO_UUID, DirectoryId
+from moldau.protocol.messages.add_raft_voter import AddRaftVoterResponse
+from moldau.protocol.messages.fetch import FetchResponse
+from moldau.protocol.messages.remove_raft_voter import RemoveRaftVoterResponse
 from moldau.protocol.schema import Buffer, Message
+from moldau.protocol.stored.control import KRaftVersionRecord, VotersRecord
 from moldau.raft.voters import VoterEndpoint
 
 #: No node.
@@ -72,7 +76,8 @@ class LogView(Protocol):
 
 
 class Outgoing(NamedTuple):
-    """A request to send. `id` is negative for a bootstrap server whose id is not known."""
+    """A request to send. `id` is negative for a bootstrap server whose id is not known. What comes of it is
+    told with this very object, so that answers nobody waits for any more are recognised."""
 
     id: int
     endpoint: VoterEndpoint
@@ -80,22 +85,68 @@ class Outgoing(NamedTuple):
 
 
 class Append(NamedTuple):
-    """What a leader sent: append it, bring it to disk, then tell the rules."""
+    """What a leader sent: append it, bring it to disk, then call `Raft.appended`."""
 
     records: Buffer
     leader_epoch: int
 
 
 class Truncate(NamedTuple):
-    """The log differs from the leader's from here on."""
+    """The log differs from the leader's from `end_offset` on: cut it there, then call `Raft.truncated`."""
 
-    end: OffsetAndEpoch
+    end_offset: int
 
 
-class LoadSnapshot(NamedTuple):
-    """What comes next was removed from the leader's log: begin anew from this snapshot."""
+class SnapshotChunk(NamedTuple):
+    """A part of the leader's snapshot; what comes next was removed from its log. Position 0 begins a new
+    file, whatever was there. Write it, then call `Raft.chunk_stored`; after the last one begin the log anew
+    from the snapshot and call `Raft.snapshot_loaded` instead."""
 
     snapshot: OffsetAndEpoch
+    position: int
+    records: Buffer
+    is_last: bool
 
 
-FollowerWork = Append | Truncate | LoadSnapshot
+FollowerWork = Append | Truncate | SnapshotChunk
+
+
+class FetchAnswer(NamedTuple):
+    """`response` is complete but for records: those from `read_from` on belong into it, if it is not None.
+    `wait`: there is nothing new; ask again when the log, the high watermark or the role has changed, and send
+    the response as it is when the request's `max_wait_ms` are over."""
+
+    response: FetchResponse
+    read_from: int | None = None
+    wait: bool = False
+
+
+class Ready(NamedTuple):
+    """What the driver must do, in this order: store `persist`; append `records` (control records of a leader,
+    one batch; then `Raft.voters_changed` and, synced, `Raft.appended`); send `requests`; give `answer` to
+    whoever asked for the change of voters that is under way."""
+
+    persist: Election | None = None
+    records: tuple[VotersRecord | KRaftVersionRecord, ...] = ()
+    requests: tuple[Outgoing, ...] = ()
+    answer: AddRaftVoterResponse | RemoveRaftVoterResponse | None = None
+
+
+class ReplicaView(NamedTuple):
+    """A replica as its leader sees it. Times are those that were passed in; None: never."""
+
+    key: ReplicaKey
+    endpoints: tuple[VoterEndpoint, ...]
+    end_offset: int
+    last_fetch_ms: float | None
+    last_caught_up_ms: float | None
+
+
+class QuorumView(NamedTuple):
+    """What DescribeQuorum tells."""
+
+    leader_id: int
+    epoch: int
+    high_watermark: int
+    voters: list[ReplicaView]
+    observers: list[ReplicaView]

@@ -26,6 +26,10 @@ class VoterEndpoint(NamedTuple):
     port: int
 
 
+def endpoint_named(endpoints: Iterable[VoterEndpoint], listener: str) -> VoterEndpoint | None:
+    return next((endpoint for endpoint in endpoints if endpoint.name == listener), None)
+
+
 class Voter(NamedTuple):
     id: int
     #: Zero in a static quorum.
@@ -33,6 +37,13 @@ class Voter(NamedTuple):
     endpoints: tuple[VoterEndpoint, ...] = ()
     min_kraft_version: int = STATIC
     max_kraft_version: int = DYNAMIC
+
+    def is_replica(self, node_id: int, directory_id: DirectoryId) -> bool:
+        """A voter whose directory is not known is that node, wherever its log lies."""
+        return self.id == node_id and self.directory_id in (ZERO_UUID, directory_id)
+
+    def supports(self, kraft_version: int) -> bool:
+        return self.min_kraft_version <= kraft_version <= self.max_kraft_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +61,26 @@ class VoterSet:
     def get(self, node_id: int) -> Voter | None:
         return next((voter for voter in self.voters if voter.id == node_id), None)
 
+    def has(self, node_id: int, directory_id: DirectoryId) -> bool:
+        voter = self.get(node_id)
+        return voter is not None and voter.is_replica(node_id, directory_id)
+
+    def endpoint(self, node_id: int, listener: str) -> VoterEndpoint | None:
+        return endpoint_named(self.endpoints(node_id), listener)
+
+    def endpoints(self, node_id: int) -> tuple[VoterEndpoint, ...]:
+        voter = self.get(node_id)
+        return () if voter is None else voter.endpoints
+
     def with_voter(self, changed: Voter) -> VoterSet:
         """The same set after a voter told where it listens now."""
         return VoterSet.of(changed if voter.id == changed.id else voter for voter in self.voters)
+
+    def adding(self, voter: Voter) -> VoterSet:
+        return VoterSet.of([*self.voters, voter])
+
+    def removing(self, node_id: int) -> VoterSet:
+        return VoterSet.of(voter for voter in self.voters if voter.id != node_id)
 
     def to_record(self) -> VotersRecord:
         return VotersRecord(version=0, voters=[_stored(voter) for voter in self.voters])

@@ -15,17 +15,19 @@ EPOCH_MS = 1_700_000_000_000
 
 
 class SimulatedClock:
-    """The wall clock of one node; `offset_ms` is how wrong it is, and may change at any time."""
+    """The clocks of one node: `offset_ms` is how wrong the wall clock is, and may change at any time; `speed`
+    is how fast both of them run."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, offset_ms: int = 0) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, offset_ms: int = 0, speed: float = 1.0) -> None:
         self._loop = loop
         self.offset_ms = offset_ms
+        self.speed = speed
 
     def time_ms(self) -> int:
-        return EPOCH_MS + round(self._loop.time() * 1000) + self.offset_ms
+        return EPOCH_MS + round(self.monotonic() * 1000) + self.offset_ms
 
     def monotonic(self) -> float:
-        return self._loop.time()
+        return self._loop.time() * self.speed
 
 
 class SimulatedPool:

@@ -1,8 +1,9 @@
 """A network in memory: hosts by name, ports, connections that are ordered streams of bytes with latency.
 
 Links between two hosts can be cut, each direction for itself: what is sent waits, as TCP would repeat it,
-until the link is healed or the connection is reset. A host that loses power says nothing; its peers are reset
-some time later. A process that ends or is killed closes its connections at once.
+until the link is healed or the connection is reset. A host that loses power says nothing, and who calls it
+waits: its peers are reset some time later, and only when it is on again nobody listening is an answer. A
+process that ends or is killed closes its connections at once.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class SimulatedServer:
 
 
 class SimulatedNetwork:
-    """`latency_ms` is the longest time that bytes take from one host to another."""
+    """`latency_ms` is the longest time that bytes take from one host to another, unless `slow` says more."""
 
     def __init__(self, random: Random, trace: Trace | None = None, *, latency_ms: float = 2.0) -> None:
         self.latency_ms = latency_ms
@@ -69,6 +70,9 @@ class SimulatedNetwork:
         self._ports: dict[tuple[str, int], SimulatedSocket] = {}
         self._hosts: dict[str, None] = {OUTSIDE: None, "localhost": None, "127.0.0.1": None}
         self._cut: set[tuple[str, str]] = set()
+        self._slow: dict[tuple[str, str], float] = {}
+        #: Those without power.
+        self._dark: set[str] = set()
         self._open: dict[SimulatedTransport, None] = {}
         self._next_port = _FIRST_FREE_PORT
 
@@ -80,30 +84,37 @@ class SimulatedNetwork:
         if both:
             self._cut.add((target, source))
 
+    def slow(self, source: str, target: str, latency_ms: float) -> None:
+        """One direction of a link takes longer than the others; until `heal`."""
+        self._slow[source, target] = latency_ms
+
     def heal(self, source: str | None = None, target: str | None = None) -> None:
         """Everything gets through again: between two hosts, or everywhere."""
         both = ((source, target), (target, source))
         self._cut = {link for link in self._cut if source is not None and link not in both}
+        self._slow = {link: ms for link, ms in self._slow.items() if source is not None and link not in both}
         for transport in list(self._open):
             transport.transmit()
 
     def is_cut(self, source: str, target: str) -> bool:
-        return (source, target) in self._cut
+        return (source, target) in self._cut or source in self._dark or target in self._dark
 
     def reset(self, one: str, other: str) -> None:
         """Break the connections between two hosts."""
         for transport in list(self._open):
-            if (transport.ends.source, transport.ends.target) in ((one, other), (other, one)):
+            if transport.way in ((one, other), (other, one)):
                 transport.lose(failure(errno.ECONNRESET, ""))
 
     def leave(self, process: Process, *, silently: bool) -> None:
         """A process is gone; `silently` if its whole host is, so that nobody tells the peers."""
         for sock in [each for each in self._ports.values() if each.process is process]:
             self.unbind(sock)
+        if silently:
+            self._dark.add(process.host)
         loop = asyncio.get_running_loop()
         for transport in [each for each in self._open if each.process is process]:
             self.forget(transport)
-            wait = self._random.random() * _RESET_AFTER_SECONDS if silently else self.delay()
+            wait = self._random.random() * _RESET_AFTER_SECONDS if silently else self.delay(*transport.way)
             peer = transport.peer
             if peer is not None:
                 error = failure(errno.ECONNRESET, "")
@@ -119,6 +130,7 @@ class SimulatedNetwork:
         if port == 0:
             port, self._next_port = self._next_port, self._next_port + 1
         address = (self._local(host), port)
+        self._dark.discard(address[0])
         if address in self._ports:
             raise failure(errno.EADDRINUSE, f"{host}:{port}")
         sock = self._ports[address] = SimulatedSocket(self, *address)
@@ -155,11 +167,13 @@ class SimulatedNetwork:
         self.trace.note("connect", *ends)
         theirs.context.run(theirs.attach, sock.factory)
         await self._way(target, source)
+        if ours.lost:
+            raise ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
         return ours, ours.attach(factory)
 
     async def _way(self, source: str, target: str) -> None:
         """How long a small packet takes; for ever while the link is cut."""
-        await asyncio.sleep(self.delay())
+        await asyncio.sleep(self.delay(source, target))
         while self.is_cut(source, target):
             await asyncio.sleep(self.latency_ms / 100)
 
@@ -171,8 +185,8 @@ class SimulatedNetwork:
 
     # What transports ask.
 
-    def delay(self) -> float:
-        return self._random.random() * self.latency_ms / 1000
+    def delay(self, source: str, target: str) -> float:
+        return self._random.random() * self._slow.get((source, target), self.latency_ms) / 1000
 
     def piece(self, size: int) -> int:
         """How much of what was sent travels together."""

@@ -61,6 +61,14 @@ class SimulatedTransport(asyncio.Transport):
         self._peer_ended = False
         self._lost = False
 
+    @property
+    def way(self) -> tuple[str, str]:
+        return self.ends.source, self.ends.target
+
+    @property
+    def lost(self) -> bool:
+        return self._lost
+
     def attach(self, factory: Callable[[], asyncio.BaseProtocol]) -> asyncio.BaseProtocol:
         """The connection is made; gives back the protocol, for which bytes may have come already."""
         self._protocol = protocol = factory()
@@ -91,7 +99,10 @@ class SimulatedTransport(asyncio.Transport):
         self.lose(None)
         if peer is not None:
             self._loop.call_later(
-                self._network.delay(), peer.lose, ConnectionResetError(104, "reset"), context=peer.context
+                self._network.delay(*self.way),
+                peer.lose,
+                ConnectionResetError(104, "reset"),
+                context=peer.context,
             )
 
     def is_closing(self) -> bool:
@@ -147,7 +158,7 @@ class SimulatedTransport(asyncio.Transport):
     def _send(self, peer: SimulatedTransport, piece: bytes | None) -> None:
         """None is the end of the stream."""
         peer._under_way.append(piece)
-        self._arrives = max(self._arrives, self._loop.time() + self._network.delay())
+        self._arrives = max(self._arrives, self._loop.time() + self._network.delay(*self.way))
         self._loop.call_at(self._arrives, peer._arrive, context=peer.context)
 
     def _arrive(self) -> None:

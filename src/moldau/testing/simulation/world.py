@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from moldau.base.broker_config import BrokerConfig
 from moldau.network.client import NodeConnection
-from moldau.server.format import format_storage
+from moldau.server.format import FormatOptions, format_storage
 from moldau.server.node import Node
 from moldau.storage.cleaner_runner import InlineRunner
 from moldau.storage.disk import Disk
@@ -41,7 +41,9 @@ class Simulation:
         self.network = SimulatedNetwork(self.random("network"), self.trace)
         order = self.random("order") if shuffle else None
         self.loop = SimulatedLoop(self.network, trace=self.trace, shuffle=order)
-        self.loop.set_exception_handler(_report)
+        self.loop.set_exception_handler(self._report)
+        #: What nobody caught.
+        self.unhandled: list[str] = []
 
     def random(self, purpose: str) -> Random:
         """A stream of random numbers; the same purpose gives the same numbers from the beginning."""
@@ -49,6 +51,13 @@ class Simulation:
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         return self.loop.run(main)
+
+    def _report(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """That power went is no news."""
+        error = context.get("exception")
+        if not isinstance(error, PowerLost):
+            self.unhandled.append(f"{context.get('message')}: {error!r}")
+            loop.default_exception_handler(context)
 
     async def connect(self, host: str, port: int = 9092) -> NodeConnection:
         return await NodeConnection.connect(host, port)
@@ -68,6 +77,8 @@ class SimulatedNode:
         self.config = _config(self.host, node_id, config or {})
         self.powered_off = asyncio.Event()
         self.failed = asyncio.Event()
+        #: The one or the other: somebody has to look after it.
+        self.over = asyncio.Event()
         self.node: Node | None = None
         #: What the node is given instead of the disk itself, for those who want to break its rules.
         self.wrap_disk: Callable[[Disk], Disk] = lambda disk: disk
@@ -85,13 +96,14 @@ class SimulatedNode:
             raise RuntimeError(f"{self.host} is not running")
         return self.node
 
-    def format(self) -> None:
-        format_storage(SimulatedDisk(self.drive), self.clock, self.randomness, self.config)
+    def format(self, options: FormatOptions | None = None) -> None:
+        format_storage(SimulatedDisk(self.drive), self.clock, self.randomness, self.config, options)
 
     async def boot(self) -> Node:
         """Start the node on whatever is on the drive; raises what `Node.start` does, or `PowerLost`."""
         self.powered_off.clear()
         self.failed.clear()
+        self.over.clear()
         self._process = process = Process(self.host)
         self._disk = disk = SimulatedDisk(self.drive)
         pool = self.pool = SimulatedPool(self._simulation.random(f"{self.host}/pool/{self.drive.operations}"))
@@ -102,7 +114,7 @@ class SimulatedNode:
             disk=self.wrap_disk(disk),
             pool=pool,
             cleaner=InlineRunner(disk, pool),
-            on_fatal=self.failed.set,
+            on_fatal=self._gave_up,
             open_sockets=self._simulation.network.bind,
         )
         await self._unless_power_goes(process.spawn(self.node.start()))
@@ -143,6 +155,11 @@ class SimulatedNode:
         if self._process is not None:
             self._process.alive = False
         self.powered_off.set()
+        self.over.set()
+
+    def _gave_up(self) -> None:
+        self.failed.set()
+        self.over.set()
 
     def _end(self, *, silently: bool) -> None:
         process, self._process, self.node = self._process, None, None
@@ -166,9 +183,3 @@ def _config(host: str, node_id: int, more: Mapping[str, str]) -> BrokerConfig:
             **more,
         }
     )
-
-
-def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What nobody caught; that power went is no news."""
-    if not isinstance(context.get("exception"), PowerLost):
-        loop.default_exception_handler(context)

@@ -1,0 +1,182 @@
+"""A whole cluster in one simulated world: real nodes of every role, each on a machine that can fail.
+
+    cluster = SimulatedCluster(simulation, combined(3))
+    cluster.format()
+    await cluster.start()
+
+Every machine has somebody who starts it again when it ended (`up` machines; those that are `down` stay so
+until told otherwise). A node that gives up, or whose start fails, is started anew after a moment, as a
+supervisor of processes would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from moldau.base.ids import format_uuid, random_uuid
+from moldau.server.format import FormatOptions
+from moldau.server.node import Node
+from moldau.testing.simulation.faults import PowerLost
+from moldau.testing.simulation.world import SimulatedNode, Simulation
+
+log = logging.getLogger(__name__)
+
+_START_AGAIN_SECONDS = 1.0
+_CONTROLLER_PORT = 9093
+
+#: By node id: `process.roles`.
+Layout = Mapping[int, str]
+
+
+def combined(nodes: int) -> Layout:
+    """Every node is a broker and a voter."""
+    return dict.fromkeys(range(1, nodes + 1), "broker,controller")
+
+
+def separate(controllers: int, brokers: int) -> Layout:
+    """Brokers first, as clients ask the first nodes."""
+    roles = dict.fromkeys(range(1, brokers + 1), "broker")
+    return roles | dict.fromkeys(range(brokers + 1, brokers + controllers + 1), "controller")
+
+
+class SimulatedCluster:
+    def __init__(
+        self,
+        simulation: Simulation,
+        layout: Layout,
+        config: Mapping[str, str] | None = None,
+        *,
+        dynamic: bool = True,
+    ) -> None:
+        """`dynamic`: the voters are in the log; otherwise in everybody's configuration."""
+        self.simulation = simulation
+        self.layout = layout
+        self._dynamic = dynamic
+        self._randomness = simulation.random("cluster")
+        self.cluster_id = format_uuid(random_uuid(self._randomness))
+        self._voter_ids = [node_id for node_id, roles in layout.items() if "controller" in roles]
+        self._directories = {node_id: random_uuid(self._randomness) for node_id in self._voter_ids}
+        self.machines = {
+            node_id: SimulatedNode(simulation, self._config(node_id, config or {}), node_id=node_id)
+            for node_id in layout
+        }
+        self._keepers: dict[int, asyncio.Task[None]] = {}
+        #: Those whose node has started and serves.
+        self._serving: set[int] = set()
+        self.failed_starts: list[Exception] = []
+
+    @property
+    def broker_ids(self) -> list[int]:
+        return [node_id for node_id, roles in self.layout.items() if "broker" in roles]
+
+    @property
+    def nodes(self) -> dict[int, Node]:
+        """Every node that runs, whether it has come far enough to serve or not."""
+        return {
+            node_id: machine.node for node_id, machine in self.machines.items() if machine.node is not None
+        }
+
+    @property
+    def serving(self) -> dict[int, Node]:
+        return {node_id: node for node_id, node in self.nodes.items() if node_id in self._serving}
+
+    def is_up(self, node_id: int) -> bool:
+        """Whether somebody keeps it running."""
+        return node_id in self._keepers
+
+    def _config(self, node_id: int, more: Mapping[str, str]) -> dict[str, str]:
+        host, roles = f"node{node_id}", self.layout[node_id]
+        listeners = []
+        if "broker" in roles:
+            listeners.append(f"PLAINTEXT://{host}:9092")
+        if "controller" in roles:
+            listeners.append(f"CONTROLLER://{host}:{_CONTROLLER_PORT}")
+        voters = [(voter, f"node{voter}:{_CONTROLLER_PORT}") for voter in self._voter_ids]
+        quorum = {"controller.quorum.bootstrap.servers": ",".join(address for _, address in voters)}
+        if not self._dynamic:
+            quorum = {"controller.quorum.voters": ",".join(f"{voter}@{address}" for voter, address in voters)}
+        config = {"process.roles": roles, "listeners": ",".join(listeners), **quorum, **more}
+        if not self._dynamic:
+            config["controller.quorum.bootstrap.servers"] = ""
+        return config
+
+    # Life.
+
+    def format(self) -> None:
+        controllers = ",".join(
+            f"{voter}@node{voter}:{_CONTROLLER_PORT}:{format_uuid(self._directories[voter])}"
+            for voter in self._voter_ids
+        )
+        for node_id, machine in self.machines.items():
+            votes = self._dynamic and node_id in self._voter_ids
+            machine.format(
+                FormatOptions(
+                    cluster_id=self.cluster_id,
+                    initial_controllers=controllers if votes else None,
+                    no_initial_controllers=self._dynamic and not votes,
+                )
+            )
+
+    async def start(self, timeout_seconds: float = 60.0) -> None:
+        """Boot all machines and wait until every node serves."""
+        for node_id in self.layout:
+            self.boot(node_id)
+        await self.all_serving(timeout_seconds)
+
+    async def all_serving(self, timeout_seconds: float) -> None:
+        async with asyncio.timeout(timeout_seconds):
+            while len(self._serving) < len(self.layout):
+                await asyncio.sleep(0.05)
+
+    def boot(self, node_id: int) -> None:
+        """From now on the machine is up."""
+        if node_id not in self._keepers:
+            self._keepers[node_id] = asyncio.create_task(self._keep_up(node_id), name=f"keeper{node_id}")
+
+    async def _keep_up(self, node_id: int) -> None:
+        machine = self.machines[node_id]
+        while True:
+            try:
+                await machine.boot()
+                self._serving.add(node_id)
+                await machine.over.wait()
+            except PowerLost:
+                log.info("node %d lost power while it started", node_id)
+            except Exception as error:  # noqa: BLE001  whatever it is, this process has ended
+                log.info("node %d did not start: %s", node_id, error)
+                self.failed_starts.append(error)
+            self._off(node_id, power=machine.powered_off.is_set())
+            await asyncio.sleep(_START_AGAIN_SECONDS)
+
+    def kill(self, node_id: int) -> None:
+        """`kill -9`; it stays down."""
+        self._release(node_id)
+        self._off(node_id, power=False)
+
+    def lose_power(self, node_id: int) -> None:
+        """What was not synced may be gone; it stays down."""
+        self._release(node_id)
+        self._off(node_id, power=True)
+
+    async def stop(self, node_id: int) -> None:
+        """An orderly end; it stays down."""
+        self._release(node_id)
+        try:
+            await self.machines[node_id].stop()
+        except PowerLost:
+            self._off(node_id, power=True)
+        self._serving.discard(node_id)
+
+    def _release(self, node_id: int) -> None:
+        keeper = self._keepers.pop(node_id, None)
+        if keeper is not None:
+            keeper.cancel()
+
+    def _off(self, node_id: int, *, power: bool) -> None:
+        self._serving.discard(node_id)
+        if power:
+            self.machines[node_id].lose_power()
+        else:
+            self.machines[node_id].kill()

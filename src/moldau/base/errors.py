@@ -151,7 +151,13 @@ class ErrorCode(IntEnum):
     def retriable(self) -> bool:
         return self in _RETRIABLE
 
+    @classmethod
+    def of(cls, code: int) -> ErrorCode:
+        """What another node said; a code of a newer release is an unknown error."""
+        return cls(code) if code in _CODES else cls.UNKNOWN_SERVER_ERROR
 
+
+_CODES = frozenset(int(each) for each in ErrorCode)
 _RETRIABLE = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,

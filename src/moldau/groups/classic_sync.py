@@ -78,7 +78,24 @@ class ClassicSyncs:
                 replies.append((waiting, assigned(group, member.assignment)))
                 self._rebalances.heard_from(group, member)
 
-        return Decision([record], promise, then=then, replies=replies)
+        return Decision(
+            [record],
+            promise,
+            then=then,
+            replies=replies,
+            otherwise=lambda error: self._not_stored(group, error),
+        )
+
+    def _not_stored(self, group: ClassicGroup, error: KafkaError) -> None:
+        """Nobody gets an assignment: all who wait hear why, and the group assigns anew."""
+        syncing, group.syncing = group.syncing, {}
+        for member_id, waiting in syncing.items():
+            waiting.resolve(refused_sync(error.code))
+            self._rebalances.heard_from(group, group.members[member_id])
+        replies: Replies = []
+        self._rebalances.begin(group, "the assignment could not be stored", replies)
+        for promise, answer in replies:
+            promise.resolve(answer)
 
     def _asked(self, group: ClassicGroup, member_id: str) -> None:
         group.pending_sync.discard(member_id)

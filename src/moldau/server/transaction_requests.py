@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.metadata.image import MetadataImage
+from moldau.server.coordinators.addition_channel import Addition, PartitionErrors
 from moldau.statemachine.coordinator_records import Producer
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
-PartitionErrors = dict[TopicPartition, ErrorCode]
 #: The versions that brokers use among themselves come from clients of this `transaction.version`.
 EPOCH_PER_TRANSACTION = 2
+#: How producers hear of a coordinator that did not answer.
+_UNANSWERED = {
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.BROKER_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
 
 
 async def join_or_verify(
@@ -26,16 +31,22 @@ async def join_or_verify(
     *,
     verify_only: bool,
 ) -> PartitionErrors:
-    """On behalf of a producer that writes here: add partitions to its transaction, or see that they are.
-
-    The coordinator is on this node; in a cluster it is asked with AddPartitionsToTxn.
-    """
+    """On behalf of a producer that writes here: add partitions to its transaction, or see that they are."""
     wanted = list(partitions)
-    if _leader(node, transactional_id) != node.id:
+    coordinator = node.coordinators.transactions
+    leader = coordinator.leader_of(transactional_id)
+    if leader is None:
         return dict.fromkeys(wanted, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return await add_partitions(
-        node, transactional_id, producer, wanted, EPOCH_PER_TRANSACTION, verify_only=verify_only
-    )
+    if leader == node.id:
+        return await add_partitions(
+            node, transactional_id, producer, wanted, EPOCH_PER_TRANSACTION, verify_only=verify_only
+        )
+    try:
+        return await coordinator.additions.ask(
+            leader, Addition(transactional_id, producer, wanted, verify_only)
+        )
+    except KafkaError as error:
+        return dict.fromkeys(wanted, _UNANSWERED.get(error.code, error.code))
 
 
 async def add_partitions(
@@ -78,15 +89,6 @@ def for_version(code: ErrorCode, version: int, knows_fenced_since: int) -> Error
     """Clients of old versions know PRODUCER_FENCED as INVALID_PRODUCER_EPOCH."""
     fenced = code is ErrorCode.PRODUCER_FENCED and version < knows_fenced_since
     return ErrorCode.INVALID_PRODUCER_EPOCH if fenced else code
-
-
-def _leader(node: Node, transactional_id: str) -> int:
-    coordinator = node.coordinators.transactions
-    try:
-        index = coordinator.partition_of(transactional_id)
-    except KafkaError:
-        return -1
-    return node.image.topics.by_name[coordinator.topic].partitions[index].leader
 
 
 def _exists(image: MetadataImage, topic_partition: TopicPartition) -> bool:

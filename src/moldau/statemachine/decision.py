@@ -69,3 +69,5 @@ class Decision(Generic[T, R]):
     replies: Sequence[tuple[Promise[Any], Any]] = ()
     #: What the owner of the state machine is to do, once the records are committed.
     effects: Sequence[Any] = ()
+    #: When the log refuses the records: nothing is stored, and others may have to be told.
+    otherwise: Callable[[KafkaError], None] | None = None

@@ -20,9 +20,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from moldau.base.errors import KafkaError
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.statemachine.decision import Decision, Promise
 
 T = TypeVar("T")
@@ -41,6 +41,13 @@ class StateMachineLog(Protocol[T_contra]):
         ...
 
 
+class Patience(NamedTuple):
+    """How long an answer may wait for the commit, and what is said then; the records are not taken back."""
+
+    milliseconds: Callable[[], int]
+    error: ErrorCode
+
+
 class Runtime(Generic[T]):
     def __init__(
         self,
@@ -48,9 +55,11 @@ class Runtime(Generic[T]):
         replay: Callable[[Sequence[T], int], None],
         on_effect: Callable[[Any], None] | None = None,
         committed: int | None = None,
+        patience: Patience | None = None,
     ) -> None:
         """`committed` is the last offset that is; by default everything the log holds."""
         self._log = log
+        self._patience = patience
         #: Called with the records of one decision and the offset of the first.
         self._replay = replay
         self._on_effect = on_effect
@@ -76,7 +85,7 @@ class Runtime(Generic[T]):
         decision = decide()
         if decision.records:
             base_offset = self._log.end_offset
-            self._appended = self._log.append(decision.records)
+            self._appended = self._append(decision)
             self._replay(decision.records, base_offset)
         if decision.then is not None:
             decision.then()
@@ -84,6 +93,14 @@ class Runtime(Generic[T]):
             committed = self._when_committed(self._appended)
             committed.when_settled(lambda: self._follow_up(decision, committed.error))
         return decision
+
+    def _append(self, decision: Decision[T, Any]) -> int:
+        try:
+            return self._log.append(decision.records)
+        except KafkaError as error:
+            if decision.otherwise is not None:
+                decision.otherwise(error)
+            raise
 
     async def read(self, look: Callable[[], R]) -> R:
         """Look at the state now, answer when everything it showed is committed."""
@@ -144,8 +161,18 @@ class Runtime(Generic[T]):
         return promise
 
     async def _until_committed(self, offset: int) -> None:
-        if offset > self._committed:
-            await _settled(self._when_committed(offset))
+        if offset <= self._committed:
+            return
+        waiting = _settled(self._when_committed(offset))
+        if self._patience is None:
+            await waiting
+            return
+        milliseconds = self._patience.milliseconds()
+        try:
+            async with asyncio.timeout(milliseconds / 1000):
+                await waiting
+        except TimeoutError:
+            raise KafkaError(self._patience.error, f"not committed after {milliseconds} ms") from None
 
     async def _kept(self, promise: Promise[R]) -> R:
         if not promise.settled:

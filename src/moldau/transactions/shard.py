@@ -40,7 +40,7 @@ _FINISH = "finish what is prepared"
 class TransactionShard:
     def __init__(self, context: TransactionContext, coordinator_epoch: int, timers: Timers) -> None:
         self._context = context
-        self._coordinator_epoch = coordinator_epoch
+        self.coordinator_epoch = coordinator_epoch
         self._timers = timers
         self._transactions: dict[str, Transaction] = {}
 
@@ -62,7 +62,7 @@ class TransactionShard:
         """What a former coordinator decided and did not finish is finished now."""
         prepared = [each for each in self._transactions.values() if each.is_prepared]
         if prepared:
-            markers = [MarkersToWrite.of(each, self._coordinator_epoch) for each in prepared]
+            markers = [MarkersToWrite.of(each, self.coordinator_epoch) for each in prepared]
             log.info("%d transactions were prepared and are completed now", len(markers))
             self._timers.schedule(_FINISH, 0, lambda: Decision((), None, effects=markers))
 
@@ -115,7 +115,7 @@ class TransactionShard:
         found = self._transactions.get(markers.transactional_id)
         if found is None or not found.is_prepared:
             return Decision((), None)
-        if MarkersToWrite.of(found, self._coordinator_epoch) != markers:
+        if MarkersToWrite.of(found, self.coordinator_epoch) != markers:
             return Decision((), None)
         return self._store(found.completed(self._now_ms()), None)
 
@@ -162,7 +162,7 @@ class TransactionShard:
             # With what is not stored, for retries.
             self._transactions[transaction.transactional_id] = transaction
 
-        effects = [MarkersToWrite.of(transaction, self._coordinator_epoch)] if transaction.is_prepared else []
+        effects = [MarkersToWrite.of(transaction, self.coordinator_epoch)] if transaction.is_prepared else []
         record = to_record(transaction, self._context.transaction_version())
         return Decision([record], response, then=remember, effects=effects)
 

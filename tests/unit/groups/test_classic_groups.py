@@ -384,7 +384,9 @@ def test_a_refused_first_join_leaves_no_group(coordination: Coordination) -> Non
     assert client.assignment == b"A"
 
 
-def test_a_refused_assignment_can_be_brought_again(coordination: Coordination) -> None:
+def test_a_refused_assignment_is_told_to_all_who_wait_and_the_group_assigns_anew(
+    coordination: Coordination,
+) -> None:
     first, second = ClassicClient(coordination, "A"), ClassicClient(coordination, "B")
     first.join()
     second.join()
@@ -393,9 +395,15 @@ def test_a_refused_assignment_can_be_brought_again(coordination: Coordination) -
     waiting = second.sync()
     coordination.log.refusal = NOT_AVAILABLE
     assert code(first.sync(given)) == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert group_of(coordination).state is ClassicState.COMPLETING_REBALANCE and not waiting.settled
+    assert code(waiting) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert group_of(coordination).state is ClassicState.PREPARING_REBALANCE
     coordination.log.refusal = None
+    generation = group_of(coordination).generation
+    first.join()
+    second.join()
+    assert group_of(coordination).generation == generation + 1
     assert code(first.sync(given)) == ErrorCode.NONE
+    second.sync()
     assert second.assignment == b"B"
 
 

@@ -3,6 +3,8 @@
 `apply` follows the metadata: a partition this node begins to lead is replayed into a new shard, and meanwhile
 its clients hear COORDINATOR_LOAD_IN_PROGRESS; a partition it no longer leads is dropped with everything that
 waits there, which hears NOT_COORDINATOR. Who belongs to which partition follows from a hash of the name.
+
+An answer waits until what it says is committed, that is, on every in-sync replica.
 """
 
 from __future__ import annotations
@@ -22,54 +24,18 @@ from moldau.protocol.compression import NONE
 from moldau.protocol.stored.coordinator import CoordinatorTable
 from moldau.replication.partition import Partition
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.server.coordinators.led import Led
 from moldau.server.coordinators.partition_log import PartitionLog, replay_partition
 from moldau.server.coordinators.shard import Shard
-from moldau.server.coordinators.timers import LoopTimers
 from moldau.statemachine.coordinator_records import Entry
 from moldau.statemachine.decision import Decision
-from moldau.statemachine.runtime import Runtime
+from moldau.statemachine.runtime import Patience, Runtime
 from moldau.statemachine.timers import Timers
 
 log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=Shard)
 R = TypeVar("R")
-
-
-class Led(Generic[S]):
-    """A partition this node leads: while it loads there is no runtime yet."""
-
-    def __init__(self, partition: Partition) -> None:
-        self.partition = partition
-        self.leader_epoch = partition.leader_epoch
-        self.task: asyncio.Task[None] | None = None
-        self.failure: KafkaError | None = None
-        self.shard: S | None = None
-        self.runtime: Runtime[Entry] | None = None
-        self.timers = LoopTimers(self._take)
-
-    @property
-    def is_lost(self) -> bool:
-        """It could not be loaded, and the partition has had a new leader epoch since: worth another try."""
-        return self.failure is not None and self.leader_epoch != self.partition.leader_epoch
-
-    def _take(self, decide: Callable[[], Decision[Entry, Any]]) -> None:
-        if self.runtime is not None:
-            self.runtime.take(decide)
-
-    def progressed(self, _size: int) -> None:
-        """More may be committed than before."""
-        found = self.partition.log
-        if self.runtime is not None and found is not None:
-            self.runtime.committed(found.high_watermark - 1)
-
-    def close(self) -> None:
-        self.partition.remove_waiter(self.progressed)
-        self.timers.close()
-        if self.task is not None:
-            self.task.cancel()
-        if self.runtime is not None:
-            self.runtime.close(KafkaError(ErrorCode.NOT_COORDINATOR))
 
 
 class Coordinator(Generic[S]):
@@ -82,10 +48,16 @@ class Coordinator(Generic[S]):
         replicas: ReplicaManager,
         clock: Clock,
         pool: Pool,
+        timeout_ms: Callable[[], int],
         codec: Callable[[], int] = lambda: NONE,
         on_effect: Callable[[Any], None] | None = None,
+        reloads_with_epoch: bool = False,
     ) -> None:
-        """`make_shard` gets the partition's number, its leader epoch and the shard's timers."""
+        """`make_shard` gets the partition's number, its leader epoch and the shard's timers.
+
+        `timeout_ms`: how long an answer waits for the commit. `reloads_with_epoch`: a shard is made anew when
+        the partition has a new leader epoch, even if this node has led it before.
+        """
         self.topic = topic
         self._table = table
         self._make_shard = make_shard
@@ -94,6 +66,8 @@ class Coordinator(Generic[S]):
         self._pool = pool
         self._codec = codec
         self._on_effect = on_effect
+        self._reloads_with_epoch = reloads_with_epoch
+        self._patience = Patience(timeout_ms, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         self._image = MetadataImage.empty()
         self._led: dict[int, Led[S]] = {}
 
@@ -105,6 +79,14 @@ class Coordinator(Generic[S]):
         if topic is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic} does not exist yet")
         return partition_for_name(name, len(topic.partitions))
+
+    def leader_of(self, name: str) -> int | None:
+        """The broker that leads the partition `name` belongs to; None while there is none."""
+        topic = self._image.topics.by_name.get(self.topic)
+        if topic is None:
+            return None
+        leader = topic.partitions[partition_for_name(name, len(topic.partitions))].leader
+        return leader if leader >= 0 else None
 
     async def write(self, name: str, decide: Callable[[S], Decision[Entry, R]]) -> R:
         """Let the shard that `name` belongs to decide; its answer, when that is committed."""
@@ -136,10 +118,10 @@ class Coordinator(Generic[S]):
     def leads(self, index: int) -> bool:
         return index in self._led
 
-    def is_active(self, index: int) -> bool:
+    def active_shard(self, index: int) -> S | None:
         """Led here, and loaded."""
         led = self._led.get(index)
-        return led is not None and led.runtime is not None
+        return led.shard if led is not None and led.runtime is not None else None
 
     def active_shards(self) -> Iterator[tuple[int, S]]:
         for index, led in self._led.items():
@@ -185,7 +167,7 @@ class Coordinator(Generic[S]):
     def _follow(self, partition: Partition | None, index: int) -> None:
         led = self._led.get(index)
         leads = partition is not None and partition.is_leader
-        if led is not None and (not leads or led.partition is not partition or led.is_lost):
+        if led is not None and (not leads or led.partition is not partition or self._is_outdated(led)):
             self._resign(index)
             led = None
         if partition is None or not leads:
@@ -194,6 +176,9 @@ class Coordinator(Generic[S]):
             self._lead(index, partition)
         else:
             led.leader_epoch = partition.leader_epoch
+
+    def _is_outdated(self, led: Led[S]) -> bool:
+        return led.is_lost or (self._reloads_with_epoch and led.has_new_epoch)
 
     def _lead(self, index: int, partition: Partition) -> None:
         led: Led[S] = Led(partition)
@@ -204,27 +189,37 @@ class Coordinator(Generic[S]):
             led.task = asyncio.create_task(self._load(index, led))
 
     async def _load(self, index: int, led: Led[S]) -> None:
-        shard = self._make_shard(index, led.leader_epoch, led.timers)
         started = self._clock.monotonic()
+        while True:
+            source = led.partition.log
+            failure = await self._try_to_load(index, led)
+            if failure is None:
+                break
+            if led.partition.log is source or led.partition.log is None:
+                led.failure = failure
+                return
+            log.info("%s-%d has moved to another directory and is loaded again", self.topic, index)
+        log.info("loaded %s-%d in %.3f s", self.topic, index, self._clock.monotonic() - started)
+
+    async def _try_to_load(self, index: int, led: Led[S]) -> KafkaError | None:
+        shard = self._make_shard(index, led.leader_epoch, led.timers)
         try:
             await replay_partition(led.partition.leader_log(), self._table, self._pool, shard.replay)
             self._begin(led, shard)
         except KafkaError as error:
             self._replicas.storage_failed(error)
             log.error("%s-%d cannot be loaded: %s", self.topic, index, error)
-            led.failure = KafkaError(ErrorCode.NOT_COORDINATOR, error.message)
-            return
+            return KafkaError(ErrorCode.NOT_COORDINATOR, error.message)
         except Exception:
             log.exception("%s-%d holds what cannot be replayed", self.topic, index)
-            led.failure = KafkaError(ErrorCode.NOT_COORDINATOR)
-            return
-        log.info("loaded %s-%d in %.3f s", self.topic, index, self._clock.monotonic() - started)
+            return KafkaError(ErrorCode.NOT_COORDINATOR)
+        return None
 
     def _begin(self, led: Led[S], shard: S) -> None:
         partition_log = PartitionLog(led.partition, self._clock, self._codec, self._replicas.storage_failed)
         committed = led.partition.usable_log().high_watermark - 1
         led.shard = shard
-        led.runtime = Runtime(partition_log, shard.replay, self._on_effect, committed)
+        led.runtime = Runtime(partition_log, shard.replay, self._on_effect, committed, self._patience)
         led.partition.add_waiter(led.progressed)
         shard.activate(self._image)
 

@@ -36,6 +36,7 @@ class Coordinators:
             replicas=node.replicas,
             clock=node.clock,
             pool=node.pool,
+            timeout_ms=lambda: node.config.integer("offsets.commit.timeout.ms"),
             codec=lambda: node.config.integer("offsets.topic.compression.codec"),
             on_effect=self._take,
         )

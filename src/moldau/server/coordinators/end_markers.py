@@ -1,16 +1,18 @@
-"""Ends a transaction on partitions that this node leads: a marker in the log of each.
+"""Ends a transaction on partitions that this node leads: a marker in the log of each, and committed there.
 
 On `__consumer_offsets` the marker goes through the group coordinator, whose pending offsets count then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC, TopicPartition
 from moldau.base.loop_slice import LoopSlice
+from moldau.server.commit_wait import until_committed
 from moldau.statemachine.coordinator_records import EndTransaction, encode_entries
 from moldau.storage.log import Origin
 
@@ -26,37 +28,55 @@ _NOT_READY = frozenset(
     }
 )
 
+Results = dict[TopicPartition, ErrorCode]
 
-async def write_end(
-    node: Node, end: EndTransaction, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, ErrorCode]:
+
+async def write_end(node: Node, end: EndTransaction, partitions: Iterable[TopicPartition]) -> Results:
     """How it went on each partition."""
-    results = {}
+    results: Results = {}
+    waits: list[tuple[TopicPartition, Awaitable[None]]] = []
     work = LoopSlice(node.clock)
     for each in partitions:
         await work.pause()
         try:
-            if each.topic == CONSUMER_OFFSETS_TOPIC:
-                await _end_offsets(node, end, each)
-            else:
-                _end_data(node, end, each)
-            results[each] = ErrorCode.NONE
+            wait = _begin(node, end, each)
         except KafkaError as error:
             node.replicas.storage_failed(error)
             results[each] = error.code
-    return results
+        else:
+            results[each] = ErrorCode.NONE
+            if wait is not None:
+                waits.append((each, wait))
+    codes = await asyncio.gather(*(_code(node, wait) for _, wait in waits))
+    return results | {each: code for (each, _), code in zip(waits, codes, strict=True)}
 
 
-def _end_data(node: Node, end: EndTransaction, topic_partition: TopicPartition) -> None:
+def _begin(node: Node, end: EndTransaction, topic_partition: TopicPartition) -> Awaitable[None] | None:
+    """The marker is appended; what is left to wait for, if anything."""
+    if topic_partition.topic == CONSUMER_OFFSETS_TOPIC:
+        node.replicas.by_name(*topic_partition)
+        return _end_offsets(node, end, topic_partition)
     partition = node.replicas.by_name(*topic_partition)
     partition.leader_log()
     partition.check_in_sync()
     marker = encode_entries((end,), node.clock.time_ms())
-    partition.append(marker, origin=Origin.COORDINATOR, transaction_version=end.transaction_version)
+    info = partition.append(marker, origin=Origin.COORDINATOR, transaction_version=end.transaction_version)
+    if partition.committed(info.last_offset):
+        return None
+    timeout_ms = node.config["request.timeout.ms"]
+    return until_committed(partition, info.last_offset, partition.leader_epoch, timeout_ms)
+
+
+async def _code(node: Node, wait: Awaitable[None]) -> ErrorCode:
+    try:
+        await wait
+    except KafkaError as error:
+        node.replicas.storage_failed(error)
+        return error.code
+    return ErrorCode.NONE
 
 
 async def _end_offsets(node: Node, end: EndTransaction, topic_partition: TopicPartition) -> None:
-    node.replicas.by_name(*topic_partition)
     try:
         await node.coordinators.groups.write_at(
             topic_partition.partition, lambda shard: shard.end_transaction(end)

@@ -1,8 +1,9 @@
 """Brings the markers of ended transactions to their partitions, and tells the coordinator when all are there.
 
 Until a transaction is completed this goes on: a partition whose leader cannot take the marker now gets it
-later. It ends early only when this node no longer coordinates the transaction (whoever does begins again), or
-when a newer producer or coordinator has been to the partition. A partition that was deleted needs none.
+later, from whoever leads it then. It ends early only when this node no longer coordinates the transaction in
+the epoch in which it was decided (whoever does begins again), or when a newer producer or coordinator has
+been to the partition. A partition that was deleted needs none.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
-from moldau.server.coordinators.end_markers import write_end
+from moldau.metadata.image import MetadataImage
+from moldau.server.brokers import BrokerPeers
+from moldau.server.coordinators.end_markers import Results, write_end
+from moldau.server.coordinators.marker_channel import Marker, marker_channel
 from moldau.statemachine.coordinator_records import EndTransaction
 from moldau.transactions.context import MarkersToWrite
 
@@ -30,6 +34,7 @@ _REPLACED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_C
 class MarkerSender:
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._others = marker_channel(BrokerPeers(node, "txn-marker-sender"))
         self._tasks: set[asyncio.Task[None]] = set()
 
     def send(self, markers: MarkersToWrite) -> None:
@@ -37,12 +42,16 @@ class MarkerSender:
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
+    def apply(self, image: MetadataImage) -> None:
+        self._others.apply(image)
+
     async def close(self) -> None:
         """What is not finished is taken up again by the next coordinator."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._others.close()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -66,24 +75,29 @@ class MarkerSender:
                     )
                     told = True
                 await asyncio.sleep(_RETRY_SECONDS)
-        await self._complete(markers)
+        if not left:
+            await self._complete(markers)
 
-    async def _write(
-        self, markers: MarkersToWrite, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, ErrorCode]:
+    async def _write(self, markers: MarkersToWrite, partitions: Iterable[TopicPartition]) -> Results:
         """Through the leader of each partition."""
         end = EndTransaction(
             markers.producer, markers.committed, markers.coordinator_epoch, markers.transaction_version
         )
-        here: list[TopicPartition] = []
-        elsewhere: dict[TopicPartition, ErrorCode] = {}
+        by_leader: dict[int, list[TopicPartition]] = {}
         for each in partitions:
             leader = self._leader(each)
-            if leader == self._node.id:
-                here.append(each)
-            elif leader is not None:
-                elsewhere[each] = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return {**await write_end(self._node, end, here), **elsewhere}
+            if leader is not None:
+                by_leader.setdefault(leader, []).append(each)
+        found = await asyncio.gather(*(self._write_at(leader, end, led) for leader, led in by_leader.items()))
+        return {each: code for results in found for each, code in results.items()}
+
+    async def _write_at(self, leader: int, end: EndTransaction, partitions: list[TopicPartition]) -> Results:
+        if leader == self._node.id:
+            return await write_end(self._node, end, partitions)
+        try:
+            return await self._others.ask(leader, Marker(end, partitions))
+        except KafkaError as error:
+            return dict.fromkeys(partitions, error.code)
 
     def _leader(self, topic_partition: TopicPartition) -> int | None:
         """None when there is no such partition any more."""
@@ -92,11 +106,9 @@ class MarkerSender:
         return None if found is None else found.leader
 
     def _coordinates(self, markers: MarkersToWrite) -> bool:
-        coordinator = self._node.coordinators.transactions
-        try:
-            return coordinator.is_active(coordinator.partition_of(markers.transactional_id))
-        except KafkaError:
-            return False
+        return self._node.coordinators.transactions.epoch_of(markers.transactional_id) == (
+            markers.coordinator_epoch
+        )
 
     async def _complete(self, markers: MarkersToWrite) -> None:
         told = False

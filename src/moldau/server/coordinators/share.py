@@ -29,6 +29,7 @@ class ShareStates(Coordinator[ShareShard]):
             replicas=node.replicas,
             clock=node.clock,
             pool=node.pool,
+            timeout_ms=lambda: node.config.integer("share.coordinator.write.timeout.ms"),
             codec=lambda: node.config.integer("share.coordinator.state.topic.compression.codec"),
         )
 

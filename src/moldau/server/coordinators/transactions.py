@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TRANSACTION_STATE_TOPIC
+from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.features import TRANSACTION_VERSION
+from moldau.metadata.image import MetadataImage
 from moldau.protocol.stored.coordinator import TRANSACTION_STATE
+from moldau.server.brokers import BrokerPeers
+from moldau.server.coordinators.addition_channel import addition_channel
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.marker_sender import MarkerSender
 from moldau.statemachine.coordinator_records import Entry
@@ -32,6 +36,8 @@ class Transactions(Coordinator[TransactionShard]):
     def __init__(self, node: Node) -> None:
         self._node = node
         self._markers = MarkerSender(node)
+        #: Towards the coordinators of transactions that write to partitions of this node.
+        self.additions = addition_channel(BrokerPeers(node, "add-partitions-to-txn"))
         self._context = TransactionContext(
             node.clock,
             lambda: TransactionSettings.from_config(node.config),
@@ -45,11 +51,27 @@ class Transactions(Coordinator[TransactionShard]):
             replicas=node.replicas,
             clock=node.clock,
             pool=node.pool,
+            timeout_ms=lambda: node.config.integer("request.timeout.ms"),
             on_effect=self._markers.send,
+            # Markers of an epoch between may have been elsewhere: only a newer epoch counts after them.
+            reloads_with_epoch=True,
         )
 
     def _shard(self, index: int, leader_epoch: int, timers: Timers) -> TransactionShard:
         return TransactionShard(self._context, leader_epoch, timers)
+
+    def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        super().apply(delta, image)
+        self._markers.apply(image)
+        self.additions.apply(image)
+
+    def epoch_of(self, transactional_id: str) -> int | None:
+        """In which epoch this node coordinates it; None when it does not, or not yet."""
+        try:
+            shard = self.active_shard(self.partition_of(transactional_id))
+        except KafkaError:
+            return None
+        return None if shard is None else shard.coordinator_epoch
 
     async def decide(
         self, transactional_id: str, decide: Callable[[TransactionShard], Decision[Entry, R]]
@@ -80,6 +102,7 @@ class Transactions(Coordinator[TransactionShard]):
     async def close(self) -> None:
         await super().close()
         await self._markers.close()
+        await self.additions.close()
 
     async def _producer_id_at_hand(self) -> None:
         """Without one, a decision that needs it is refused, and those that do not go on."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
-from moldau.server.transaction_requests import PartitionErrors, join_or_verify
+from moldau.server.coordinators.addition_channel import PartitionErrors
+from moldau.server.transaction_requests import join_or_verify
 from moldau.statemachine.coordinator_records import Producer
 from moldau.storage.verification import NOT_REQUIRED, Guard
 

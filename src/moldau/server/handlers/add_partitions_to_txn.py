@@ -6,6 +6,7 @@ producers, for several at once, and may only want to know whether partitions hav
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from moldau.base.ids import TopicPartition
@@ -18,12 +19,8 @@ from moldau.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from moldau.server.context import RequestContext
-from moldau.server.transaction_requests import (
-    EPOCH_PER_TRANSACTION,
-    PartitionErrors,
-    add_partitions,
-    for_version,
-)
+from moldau.server.coordinators.addition_channel import PartitionErrors
+from moldau.server.transaction_requests import EPOCH_PER_TRANSACTION, add_partitions, for_version
 from moldau.statemachine.coordinator_records import Producer
 
 if TYPE_CHECKING:
@@ -39,15 +36,15 @@ async def handle(
 ) -> AddPartitionsToTxnResponse:
     version = context.api_version
     if version >= _BATCHED_SINCE:
-        results = [await _add(node, each, EPOCH_PER_TRANSACTION, version) for each in request.transactions]
-        return AddPartitionsToTxnResponse(results_by_transaction=results)
-    asked = AddPartitionsToTxnTransaction(
+        asked = (_add(node, each, EPOCH_PER_TRANSACTION, version) for each in request.transactions)
+        return AddPartitionsToTxnResponse(results_by_transaction=list(await asyncio.gather(*asked)))
+    transaction = AddPartitionsToTxnTransaction(
         transactional_id=request.v3_and_below_transactional_id,
         producer_id=request.v3_and_below_producer_id,
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    result = await _add(node, asked, 0, version)
+    result = await _add(node, transaction, 0, version)
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=result.topic_results)
 
 

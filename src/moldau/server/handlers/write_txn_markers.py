@@ -5,9 +5,9 @@ Version 2 tells by which `transaction.version` the marker's epoch is to be check
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
-from moldau.base.errors import ErrorCode
 from moldau.base.ids import TopicPartition
 from moldau.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -18,7 +18,7 @@ from moldau.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from moldau.server.context import RequestContext
-from moldau.server.coordinators.end_markers import write_end
+from moldau.server.coordinators.end_markers import Results, write_end
 from moldau.statemachine.coordinator_records import EndTransaction, Producer
 
 if TYPE_CHECKING:
@@ -29,13 +29,23 @@ async def handle(
     node: Node, context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
     """One result for each producer, whatever the number of its markers."""
-    results: dict[int, dict[TopicPartition, ErrorCode]] = {}
+    by_producer: dict[int, list[WritableTxnMarker]] = {}
     for marker in request.markers:
-        results.setdefault(marker.producer_id, {}).update(await _write(node, marker))
-    return WriteTxnMarkersResponse(markers=[_result(*each) for each in results.items()])
+        by_producer.setdefault(marker.producer_id, []).append(marker)
+    results = await asyncio.gather(*(_write_all(node, markers) for markers in by_producer.values()))
+    return WriteTxnMarkersResponse(
+        markers=[_result(*each) for each in zip(by_producer, results, strict=True)]
+    )
 
 
-async def _write(node: Node, marker: WritableTxnMarker) -> dict[TopicPartition, ErrorCode]:
+async def _write_all(node: Node, markers: list[WritableTxnMarker]) -> Results:
+    results: Results = {}
+    for marker in markers:
+        results |= await _write(node, marker)
+    return results
+
+
+async def _write(node: Node, marker: WritableTxnMarker) -> Results:
     end = EndTransaction(
         Producer(marker.producer_id, marker.producer_epoch),
         marker.transaction_result,
@@ -48,7 +58,7 @@ async def _write(node: Node, marker: WritableTxnMarker) -> dict[TopicPartition, 
     return await write_end(node, end, partitions)
 
 
-def _result(producer_id: int, errors: dict[TopicPartition, ErrorCode]) -> WritableTxnMarkerResult:
+def _result(producer_id: int, errors: Results) -> WritableTxnMarkerResult:
     topics: dict[str, list[WritableTxnMarkerPartitionResult]] = {}
     for (topic, index), code in errors.items():
         result = WritableTxnMarkerPartitionResult(partition_index=index, error_code=code)

@@ -12,15 +12,16 @@ import random
 import resource
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 
 from moldau.base.broker_config import BrokerConfig
 from moldau.base.clock import SystemClock
 from moldau.base.errors import KafkaError
 from moldau.base.pool import ThreadPool
+from moldau.network.client import OpenConnection
 from moldau.network.listener import ListenError
 from moldau.quorum.errors import UnusableMetadata
-from moldau.server.format import FormatError, format_storage, is_formatted
+from moldau.server.format import FormatError, FormatOptions, format_storage, is_formatted
 from moldau.server.meta_properties import UnusableFolder
 from moldau.server.node import Node
 from moldau.storage.cleaner_runner import ProcessRunner
@@ -29,6 +30,8 @@ from moldau.storage.disk import PosixDisk
 log = logging.getLogger(__name__)
 
 Ports = dict[str, int]
+#: Makes, once the loop is there, what opens the connections to other nodes.
+MakeLinks = Callable[[asyncio.AbstractEventLoop], OpenConnection]
 _DESCRIPTORS = 65_536
 
 _REFUSALS = (FormatError, ListenError, UnusableFolder, UnusableMetadata, KafkaError)
@@ -38,7 +41,12 @@ class StartError(Exception):
     """The node cannot start; the message says why and what to do."""
 
 
-def run_node(properties: Mapping[str, str], *, on_ready: Callable[[Ports], None] | None = None) -> int:
+def run_node(
+    properties: Mapping[str, str],
+    *,
+    on_ready: Callable[[Ports], None] | None = None,
+    make_links: MakeLinks | None = None,
+) -> int:
     """Run a node until SIGTERM or Ctrl-C; `on_ready` hears the port of every listener."""
     if sys.platform == "win32":
         raise StartError("Moldau runs on Linux and macOS; on Windows, start it inside WSL.")
@@ -46,32 +54,32 @@ def run_node(properties: Mapping[str, str], *, on_ready: Callable[[Ports], None]
         config = BrokerConfig.from_properties(properties)
         for warning in config.warnings:
             log.warning("%s", warning)
-        return _run_loop(config, on_ready or (lambda ports: None))
+        return _run_loop(_serve(config, on_ready or (lambda ports: None), make_links))
     except _REFUSALS as error:
         raise StartError(str(error)) from error
     except OSError as error:
         raise StartError(f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")) from error
 
 
-def format_if_needed(properties: Mapping[str, str]) -> None:
+def format_if_needed(properties: Mapping[str, str], options: FormatOptions | None = None) -> None:
     """What `moldau dev` does by itself: make the folders of a new node ready."""
     try:
         config = BrokerConfig.from_properties(properties)
         disk = PosixDisk()
         if not is_formatted(disk, config):
-            format_storage(disk, SystemClock(), random.SystemRandom(), config)
+            format_storage(disk, SystemClock(), random.SystemRandom(), config, options)
     except _REFUSALS as error:
         raise StartError(str(error)) from error
     except OSError as error:
         raise StartError(f"{error.filename or ''}: {error.strerror or error}".lstrip(": ")) from error
 
 
-def _run_loop(config: BrokerConfig, on_ready: Callable[[Ports], None]) -> int:
+def _run_loop(serving: Coroutine[None, None, int]) -> int:
     try:
         import uvloop
     except ImportError:
-        return asyncio.run(_serve(config, on_ready))
-    return uvloop.run(_serve(config, on_ready))
+        return asyncio.run(serving)
+    return uvloop.run(serving)
 
 
 def _raise_descriptor_limit() -> None:
@@ -82,7 +90,9 @@ def _raise_descriptor_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _serve(config: BrokerConfig, on_ready: Callable[[Ports], None]) -> int:
+async def _serve(
+    config: BrokerConfig, on_ready: Callable[[Ports], None], make_links: MakeLinks | None
+) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -97,6 +107,7 @@ async def _serve(config: BrokerConfig, on_ready: Callable[[Ports], None]) -> int
         pool=pool,
         cleaner=ProcessRunner(),
         on_fatal=stop.set,
+        open_connection=make_links(loop) if make_links is not None else None,
     )
     try:
         await node.start()

@@ -1,135 +1,207 @@
-"""A node in a process of its own, on a free port, with its data in a temporary folder.
+"""A cluster of real processes: nodes on free ports, with their data in a temporary folder.
 
-The process is real and so are its sockets and files: what a test sees is what production does. Starting
-is quick because nodes are forked from a launcher that has everything imported (see `launcher.py`).
-`kill` is `kill -9`: nothing is flushed, and `restart` then goes through recovery on the same folder and
-the same port.
+The processes are real and so are their sockets and files: what a test sees is what production does. Starting
+is quick because nodes are forked from a launcher that has everything imported (see `launcher.py`), all at the
+same time. Nodes can be killed, paused and started again, and the network between them can be cut (see
+`links.py`); clients always reach every node.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import signal
-import tempfile
-import time
-import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 
-from moldau.base.single_node import CONTROLLER_LISTENER, single_node_properties
-from moldau.testing.launcher import Launcher, NodeFailed, NodeProcess, NodeSilent, PortTaken
+from moldau.testing.blueprint import HOST, Blueprint, Setting
+from moldau.testing.cluster_node import ClusterNode
+from moldau.testing.launcher import NodeFailed
 
-__all__ = ["Cluster", "NodeFailed"]
-
-#: How long a port may be somebody else's between two starts: any connection may get it as its own end.
-_PORT_PATIENCE_S = 10.0
-_LAST_LINES = 20
+__all__ = ["Cluster", "ClusterNode", "NodeFailed"]
 
 
 class Cluster:
-    """One node, formatted and started on entering the context, gone without a trace on leaving it.
+    """Formatted and started on entering the context, gone without a trace on leaving it.
 
-    `config` holds broker settings by Kafka's names. With `data_dir` the data stays there afterwards;
-    a folder that already holds a node's data is used as it is.
+    The first three brokers are controllers as well; with `controllers` there are as many separate ones, whose
+    ids follow those of the brokers. Ids count from 1. `config` holds broker settings by Kafka's names,
+    `node_config` those of single nodes by their ids. With `data_dir` the data stays there afterwards; a
+    folder that already holds the data of such a cluster is used as it is.
     """
 
     def __init__(
         self,
         *,
-        config: Mapping[str, str | int | bool] | None = None,
+        brokers: int = 1,
+        controllers: int = 0,
+        config: Mapping[str, Setting] | None = None,
+        node_config: Mapping[int, Mapping[str, Setting]] | None = None,
         data_dir: str | os.PathLike[str] | None = None,
         start_timeout: float = 30.0,
     ) -> None:
-        self._overrides = {name: _text(value) for name, value in (config or {}).items()}
-        self._keep_data = data_dir is not None
-        self._data_dir = Path(data_dir).absolute() if data_dir is not None else None
-        self._remove_data: weakref.finalize[..., Cluster] | None = None
-        self._start_timeout = start_timeout
-        self._process: NodeProcess | None = None
-        self._ports: dict[str, int] = {}
+        folder = Path(data_dir).absolute() if data_dir is not None else None
+        self._blueprint = Blueprint(brokers, controllers, config or {}, node_config or {}, folder)
+        self.nodes = [ClusterNode(number, self._blueprint, start_timeout) for number in self._blueprint.ports]
+
+    # What it is.
+
+    @property
+    def brokers(self) -> list[ClusterNode]:
+        return [node for node in self.nodes if node.is_broker]
+
+    @property
+    def controllers(self) -> list[ClusterNode]:
+        return [node for node in self.nodes if node.is_controller]
 
     @property
     def bootstrap_servers(self) -> str:
         """What clients call `bootstrap.servers`."""
-        return f"127.0.0.1:{self.port}"
+        return ",".join(f"{HOST}:{node.port}" for node in self.brokers)
 
     @property
-    def port(self) -> int:
-        return self._port("PLAINTEXT")
-
-    @property
-    def controller_port(self) -> int:
-        return self._port("CONTROLLER")
+    def bootstrap_controllers(self) -> str:
+        """What tools call `--bootstrap-controller`."""
+        return ",".join(f"{HOST}:{node.controller_port}" for node in self.controllers)
 
     @property
     def data_dir(self) -> Path:
-        if self._data_dir is None:
-            raise RuntimeError("the cluster has no data folder before it is started")
-        return self._data_dir
+        return self._blueprint.data_dir
+
+    @property
+    def running(self) -> bool:
+        """Whether every node runs."""
+        return all(node.running for node in self.nodes)
+
+    def node(self, node_id: int) -> ClusterNode:
+        for node in self.nodes:
+            if node.id == node_id:
+                return node
+        raise ValueError(f"the cluster has no node {node_id}; its nodes are 1 to {len(self.nodes)}")
+
+    # The node of a cluster that has only one.
+
+    @property
+    def port(self) -> int:
+        return self._only.port
+
+    @property
+    def controller_port(self) -> int:
+        return self._only.controller_port
 
     @property
     def log_file(self) -> Path:
         """What the node said, over all its starts."""
-        return self.data_dir / "node.log"
+        return self._only.log_file
 
     @property
     def pid(self) -> int:
-        return self._running().pid
-
-    @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.alive()
+        return self._only.pid
 
     @property
     def exit_code(self) -> int | None:
         """Of the node that ran last, as `subprocess` has it; None while it runs or before it did."""
-        return None if self._process is None or self.running else self._process.exit_code
+        return self._only.exit_code
+
+    @property
+    def _only(self) -> ClusterNode:
+        if len(self.nodes) > 1:
+            raise RuntimeError(f"the cluster has {len(self.nodes)} nodes; ask one of them: cluster.node(1)")
+        return self.nodes[0]
+
+    # Life.
 
     def start(self) -> Cluster:
-        """Start the node and wait until it serves; nothing happens if it runs already."""
+        """Start the nodes that do not run, and wait until they serve and the brokers know of each other."""
         if self.running:
             return self
-        if self._data_dir is None:
-            self._data_dir = Path(tempfile.mkdtemp(prefix="moldau-"))
-            self._remove_data = weakref.finalize(self, shutil.rmtree, self._data_dir, ignore_errors=True)
-        self._data_dir.mkdir(parents=True, exist_ok=True)
-        patience = time.monotonic() + (_PORT_PATIENCE_S if self._ports else 0)
-        while True:
-            try:
-                self._launch()
-                return self
-            except PortTaken:
-                if time.monotonic() >= patience:
-                    raise
-                time.sleep(0.05)
+        self._blueprint.prepare()
+        try:
+            for node in self.nodes:
+                node.start(wait=False)
+            for node in self.nodes:
+                node.wait_ready()
+            if len(self.nodes) > 1:
+                self.wait_for_brokers()
+        except BaseException:
+            for node in self.nodes:
+                node.end()
+            raise
+        return self
+
+    def wait_for_brokers(self, timeout: float = 30.0) -> None:
+        """Until every broker that runs and is not paused knows that exactly these are there."""
+        from moldau.testing.watching import wait_for_brokers
+
+        awake = {node.id: node.port for node in self.brokers if node.running and not node.paused}
+        wait_for_brokers(HOST, awake, timeout)
 
     def stop(self, timeout: float = 30.0) -> None:
-        """An orderly shutdown, as by SIGTERM: everything synced, nothing to recover."""
-        self._end(signal.SIGTERM, timeout)
+        """An orderly shutdown of every node that runs: everything synced, nothing to recover."""
+        chosen = self._running()
+        for node in chosen:
+            node.begin_stop()
+        for node in chosen:
+            node.wait_stopped(timeout)
 
-    def kill(self) -> None:
-        """`kill -9`: the process is gone at once."""
-        self._end(signal.SIGKILL, 10.0)
+    def kill(self, node_id: int | None = None) -> None:
+        """`kill -9`: the process is gone at once. Without an id: every node that runs."""
+        for node in self._running() if node_id is None else [self.node(node_id)]:
+            node.kill()
 
-    def restart(self) -> None:
-        """Start again on the same folder and port; stops the node first if it runs."""
-        if self.running:
+    def pause(self, node_id: int) -> None:
+        """SIGSTOP: the node stands still and its connections stay open."""
+        self.node(node_id).pause()
+
+    def resume(self, node_id: int) -> None:
+        """A paused node goes on where it was."""
+        self.node(node_id).resume()
+
+    def restart(self, node_id: int | None = None, *, wait: bool = True) -> None:
+        """Start again on the same folder and ports; stops the node first if it runs. Without an id: all."""
+        if node_id is not None:
+            self.node(node_id).restart(wait=wait)
+            return
+        if any(node.running for node in self.nodes):
             self.stop()
         self.start()
 
     def close(self) -> None:
-        """Stop the node and remove its data, unless `data_dir` was given."""
+        """Stop the nodes and remove their data, unless `data_dir` was given."""
         try:
-            if self.running:
-                self.stop() if self._keep_data else self.kill()
+            if self._blueprint.keeps_data and any(node.running for node in self.nodes):
+                self.stop()
         finally:
-            if self._process is not None:
-                self._process.end()
-            if self._remove_data is not None:
-                self._remove_data()
-                self._data_dir = self._remove_data = None
+            for node in self.nodes:
+                node.end()
+            self._blueprint.clean_up()
+
+    def _running(self) -> list[ClusterNode]:
+        return [node for node in self.nodes if node.running] or self.nodes[:1]
+
+    # The network between the nodes.
+
+    def partition(self, a: int | Collection[int], b: int | Collection[int], *, one_way: bool = False) -> None:
+        """Cut the links between two nodes, or two groups of them, until `heal`. With `one_way` only what `a`
+        says does not reach `b`."""
+        for one, other in ((one, other) for one in self._ids(a) for other in self._ids(b) if one != other):
+            self._blueprint.cuts.add((one, other))
+            if not one_way:
+                self._blueprint.cuts.add((other, one))
+        self._follow_cuts()
+
+    def heal(self) -> None:
+        """All links are whole again; what was sent meanwhile arrives."""
+        self._blueprint.cuts.clear()
+        self._follow_cuts()
+
+    def _follow_cuts(self) -> None:
+        for node in self.nodes:
+            node.follow_cuts()
+
+    def _ids(self, nodes: int | Collection[int]) -> list[int]:
+        return [self.node(each).id for each in ([nodes] if isinstance(nodes, int) else nodes)]
+
+    # As a context.
 
     def __enter__(self) -> Cluster:
         try:
@@ -145,46 +217,3 @@ class Cluster:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _launch(self) -> None:
-        temporary = None if self._keep_data else str(self.data_dir)
-        process = Launcher.shared().start(self._properties(), str(self.log_file), temporary)
-        self._process = process
-        try:
-            self._ports = process.wait_ready(self._start_timeout)
-        except NodeSilent as failed:
-            process.end()
-            raise NodeFailed(self._with_last_words(str(failed))) from failed
-        except BaseException:
-            process.end()
-            raise
-
-    def _with_last_words(self, sentence: str) -> str:
-        lines = self.log_file.read_text(errors="replace").splitlines() if self.log_file.exists() else []
-        return "\n".join([f"{sentence}; its last words:", *lines[-_LAST_LINES:]]) if lines else sentence
-
-    def _running(self) -> NodeProcess:
-        if self._process is None or not self._process.alive():
-            raise RuntimeError("the node is not running")
-        return self._process
-
-    def _port(self, listener: str) -> int:
-        if listener not in self._ports:
-            known = ", ".join(self._ports) or "none before it is started"
-            raise RuntimeError(f"the cluster has no listener {listener} (there is: {known})")
-        return self._ports[listener]
-
-    def _end(self, number: signal.Signals, timeout: float) -> None:
-        process = self._running()
-        os.kill(process.pid, number)
-        if not process.wait_ended(timeout):
-            raise TimeoutError(f"the node still runs {timeout} s after {number.name}; see {self.log_file}")
-
-    def _properties(self) -> dict[str, str]:
-        broker, controller = self._ports.get("PLAINTEXT", 0), self._ports.get(CONTROLLER_LISTENER, 0)
-        folder = str(self.data_dir / "logs")
-        return {**single_node_properties("127.0.0.1", broker, controller, folder), **self._overrides}
-
-
-def _text(value: str | int | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

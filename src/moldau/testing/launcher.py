@@ -5,6 +5,7 @@ with it travels one end of a socket pair through which the node is heard: its pr
 the reason it could not start, at last its exit code, sent when the process is gone and its ports and locks
 are free. The other way round, a node lives only as long as the test process holds its end of the pair. So
 nothing is left running when an object is forgotten, a start is interrupted or the test process is killed.
+A second pair carries orders to the node: which of its links to other nodes are cut.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ import sys
 import threading
 import time
 import weakref
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import moldau
+from moldau.testing.orders import Orders
 
 #: `-P` and the end of the path: neither the current folder nor ours hides a module of the standard library.
 _PROGRAM = (
@@ -46,18 +49,39 @@ class NodeSilent(NodeFailed):
     """The node ended, or did nothing for too long, without saying why."""
 
 
+@dataclass(frozen=True, slots=True)
+class StartOrder:
+    """A node to start."""
+
+    properties: dict[str, str]
+    log_file: str
+    #: A folder to remove if the node has to be ended for us.
+    temporary: str | None = None
+    #: Arguments of `FormatOptions`, for a folder that is not formatted yet.
+    format: dict[str, str | bool] = field(default_factory=dict)
+    #: The ports the node is cut off from: what it says does not get there, what they say does not get here.
+    outgoing: list[int] = field(default_factory=list)
+    incoming: list[int] = field(default_factory=list)
+
+
 class NodeProcess:
     """A node as the test process sees it. Letting go of this object ends the node."""
 
-    def __init__(self, reports: socket.socket) -> None:
+    def __init__(self, reports: socket.socket, orders: socket.socket) -> None:
         self._reports = reports.detach()
-        self._let_go = weakref.finalize(self, os.close, self._reports)
+        self._let_go = weakref.finalize(self, _close, self._reports, orders)
+        self.orders = Orders(orders)
         self._lock = threading.Lock()
         self._buffer = b""
         self._said: dict[str, Any] = {}
 
     @property
     def pid(self) -> int:
+        deadline = time.monotonic() + _LONG_ENOUGH_S
+        while "pid" not in self._said and time.monotonic() < deadline and self.alive():
+            self._listen(_PATIENCE_S)
+        if "pid" not in self._said:
+            raise NodeFailed("the process that starts nodes does not answer")
         return int(self._said["pid"])
 
     @property
@@ -124,6 +148,11 @@ class NodeProcess:
                 self._let_go()
 
 
+def _close(reports: int, orders: socket.socket) -> None:
+    os.close(reports)
+    orders.close()
+
+
 class Launcher:
     """The test process's end. One launcher serves the whole process; it starts with the first node."""
 
@@ -152,19 +181,15 @@ class Launcher:
                 cls._shared = Launcher()
             return cls._shared
 
-    def start(self, properties: dict[str, str], log_file: str, temporary: str | None = None) -> NodeProcess:
-        """Ask for a node. `temporary` is a folder to remove if the node has to be ended for us."""
-        request = {
-            "properties": properties,
-            "log_file": log_file,
-            "folder": _current_folder(),
-            "temporary": temporary,
-        }
-        ours, theirs = socket.socketpair()
-        node = NodeProcess(ours)
-        with theirs, self._lock:
+    def start(self, order: StartOrder) -> NodeProcess:
+        request = {**asdict(order), "folder": _current_folder()}
+        reports, their_reports = socket.socketpair()
+        orders, their_orders = socket.socketpair()
+        node = NodeProcess(reports, orders)
+        with their_reports, their_orders, self._lock:
             try:
-                self._send(json.dumps(request).encode() + b"\n", theirs.fileno())
+                line = json.dumps(request).encode() + b"\n"
+                self._send(line, [their_reports.fileno(), their_orders.fileno()])
             except OSError as error:
                 raise NodeFailed(
                     "the process that starts nodes is gone; what it said is on stderr"
@@ -182,8 +207,8 @@ class Launcher:
         """A forked child must not talk into its parent's socket."""
         return self._owner == os.getpid() and self._process.poll() is None
 
-    def _send(self, line: bytes, descriptor: int) -> None:
-        sent = socket.send_fds(self._socket, [line], [descriptor])
+    def _send(self, line: bytes, descriptors: list[int]) -> None:
+        sent = socket.send_fds(self._socket, [line], descriptors)
         self._socket.sendall(line[sent:])
 
 

@@ -18,7 +18,12 @@ import socket
 import sys
 import traceback
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from moldau.network.client import OpenConnection
 
 #: How often to look whether the test process is still our parent, should its socket live on in a child of it.
 _PARENT_CHECK_MS = 500
@@ -49,7 +54,9 @@ class _Node:
 
 
 def main() -> None:
-    from moldau.server import run  # noqa: F401  imported here, once, for all the forks
+    # Imported here, once, for all the forks.
+    from moldau.server import run  # noqa: F401
+    from moldau.testing import links  # noqa: F401
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _exit)
@@ -119,21 +126,25 @@ class _LauncherProcess:
         self._received.extend(socket.socket(fileno=descriptor) for descriptor in descriptors)
         *lines, self._pending = (self._pending + data).split(b"\n")
         for line in lines:
-            self._start(json.loads(line), self._received.pop(0))
+            reports, orders = self._received.pop(0), self._received.pop(0)
+            with orders:
+                self._start(json.loads(line), reports, orders)
         return bool(data)
 
-    def _start(self, request: dict[str, Any], reports: socket.socket) -> None:
+    def _start(self, request: dict[str, Any], reports: socket.socket, orders: socket.socket) -> None:
         pid = os.fork()
         if not pid:
-            self._become_node(request, reports)
+            self._become_node(request, reports, orders)
         node = self._nodes[pid] = _Node(pid, reports, request["temporary"])
         node.report(pid=pid)
 
-    def _become_node(self, request: dict[str, Any], reports: socket.socket) -> NoReturn:
+    def _become_node(
+        self, request: dict[str, Any], reports: socket.socket, orders: socket.socket
+    ) -> NoReturn:
         status = 1
         try:
             self._forget()
-            status = _run_node(request, reports)
+            status = _run_node(request, reports, orders)
         finally:
             # Never back into the launcher's loop: this is the node's process now.
             if sys.exc_info()[0] is not None:
@@ -151,9 +162,12 @@ class _LauncherProcess:
             each.close()
 
 
-def _run_node(request: dict[str, Any], reports: socket.socket) -> int:
+def _run_node(request: dict[str, Any], reports: socket.socket, orders: socket.socket) -> int:
     from moldau.network.listener import ListenError
     from moldau.server import run
+    from moldau.server.format import FormatOptions
+    from moldau.testing.links import Links
+    from moldau.testing.orders import ObeyOrders
 
     _redirect(request["log_file"])
     if request["folder"] is not None:
@@ -163,9 +177,16 @@ def _run_node(request: dict[str, Any], reports: socket.socket) -> int:
     def report(**fields: Any) -> None:
         reports.sendall(json.dumps(fields).encode() + b"\n")
 
+    def make_links(loop: AbstractEventLoop) -> OpenConnection:
+        links = Links(request["outgoing"], request["incoming"])
+        ObeyOrders(orders, links).listen(loop)
+        return links.open
+
     try:
-        run.format_if_needed(request["properties"])
-        return run.run_node(request["properties"], on_ready=lambda ports: report(ports=ports))
+        run.format_if_needed(request["properties"], FormatOptions(**request["format"]))
+        return run.run_node(
+            request["properties"], on_ready=lambda ports: report(ports=ports), make_links=make_links
+        )
     except run.StartError as error:
         report(failed=str(error), port_taken=isinstance(error.__cause__, ListenError))
         return 1

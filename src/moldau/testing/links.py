@@ -14,8 +14,6 @@ are on one machine.
 from __future__ import annotations
 
 import asyncio
-import json
-import socket
 from collections.abc import Callable, Collection
 from typing import Any, cast
 
@@ -180,30 +178,3 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return default if self._socket is None else self._socket.get_extra_info(name, default)
-
-
-class CutOrders:
-    """The node's end of the socket through which its test says what is cut.
-
-    An order is a line of JSON with the ports and a number; the number goes back when the order is in force.
-    """
-
-    def __init__(self, channel: socket.socket, links: Links) -> None:
-        self._channel = channel
-        self._links = links
-        self._buffer = b""
-
-    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._channel.setblocking(False)
-        loop.add_reader(self._channel, self._readable, loop)
-
-    def _readable(self, loop: asyncio.AbstractEventLoop) -> None:
-        data = self._channel.recv(65_536)
-        if not data:
-            loop.remove_reader(self._channel)
-            return
-        *lines, self._buffer = (self._buffer + data).split(b"\n")
-        for line in lines:
-            order = json.loads(line)
-            self._links.cut(order["outgoing"], order["incoming"])
-            self._channel.send(b"%d\n" % order["number"])

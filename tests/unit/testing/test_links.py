@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 import uvloop
 
-from moldau.testing.links import CutOrders, Links
+from moldau.testing.links import Links
+from moldau.testing.orders import ObeyOrders, Orders
 
 #: Long enough for bytes to cross this machine many times.
 A_MOMENT_S = 0.05
@@ -237,22 +237,22 @@ def test_what_is_held_is_bounded(play: Callable[[Scene], None]) -> None:
     play(scene)
 
 
-def test_orders_are_confirmed_once_they_are_in_force(play: Callable[[Scene], None]) -> None:
+def test_orders_are_obeyed_when_they_are_confirmed(play: Callable[[Scene], None]) -> None:
     async def scene(links: Links, server: Server) -> None:
         client = await connect(links, server)
         ours, theirs = socket.socketpair()
         with ours, theirs:
-            ours.setblocking(False)
-            loop = asyncio.get_running_loop()
-            CutOrders(theirs, links).listen(loop)
-            answer: Awaitable[bytes] = loop.sock_recv(ours, 100)
-            order = {"number": 7, "outgoing": [server.port], "incoming": []}
-            await loop.sock_sendall(ours, json.dumps(order).encode() + b"\n")
-            assert await answer == b"7\n"
+            orders = Orders(ours)
+            assert not orders.cut([], [], timeout=0), "nobody listens yet"
+            ObeyOrders(theirs, links).listen(asyncio.get_running_loop())
+            assert await asyncio.to_thread(orders.cut, [server.port], [], 5)
             client.transport.write(b"held")
             await asyncio.sleep(A_MOMENT_S)
             assert server.got == b""
-            ours.close()
+            assert await asyncio.to_thread(orders.cut, [], [], 5)
+            await until(lambda: server.got == b"held")
+            ours.shutdown(socket.SHUT_RDWR)
             await asyncio.sleep(A_MOMENT_S)
+            assert not orders.cut([server.port], [], timeout=5), "the node is gone"
 
     play(scene)

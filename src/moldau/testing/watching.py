@@ -1,0 +1,63 @@
+"""Looking at a cluster from outside, until it is as it should be."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping
+
+from moldau.base.errors import KafkaError
+from moldau.network.client import NodeConnection
+from moldau.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+_INTERVAL_S = 0.01
+
+
+def wait_for_brokers(host: str, ports: Mapping[int, int], timeout: float) -> None:
+    """Until each of these brokers, known by ids and ports, tells its clients of exactly these."""
+    outcome: list[str] = []
+
+    def watch() -> None:
+        outcome.append(asyncio.run(_watch(host, ports, timeout)))
+
+    # A thread, because the caller may be in a loop of its own.
+    thread = threading.Thread(target=watch, name="moldau-watch")
+    thread.start()
+    thread.join()
+    if not outcome or outcome[0]:
+        detail = outcome[0] if outcome else "nobody could be asked"
+        raise TimeoutError(f"the brokers did not all find each other within {timeout:g} s: {detail}")
+
+
+async def _watch(host: str, ports: Mapping[int, int], timeout: float) -> str:
+    """What is missing in the end; empty if nothing is."""
+    seen: dict[int, str] = {}
+    try:
+        async with asyncio.timeout(timeout):
+            watches = (_watch_one(host, node_id, ports, seen) for node_id in ports)
+            await asyncio.gather(*watches)
+    except TimeoutError:
+        return "; ".join(f"node {node_id} knows {what}" for node_id, what in sorted(seen.items()))
+    return ""
+
+
+async def _watch_one(host: str, node_id: int, ports: Mapping[int, int], seen: dict[int, str]) -> None:
+    while True:
+        try:
+            connection = await NodeConnection.connect(host, ports[node_id])
+            try:
+                while (known := await _brokers(connection)) != set(ports):
+                    seen[node_id] = f"brokers {sorted(known)}"
+                    await asyncio.sleep(_INTERVAL_S)
+            finally:
+                connection.close()
+            seen.pop(node_id, None)
+            return
+        except KafkaError as error:
+            seen[node_id] = f"nothing ({error})"
+            await asyncio.sleep(_INTERVAL_S)
+
+
+async def _brokers(connection: NodeConnection) -> set[int]:
+    described: DescribeClusterResponse = await connection.call(DescribeClusterRequest())
+    return {broker.broker_id for broker in described.brokers}

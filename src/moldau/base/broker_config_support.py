@@ -32,7 +32,6 @@ def check_supported(config: BrokerConfig) -> None:
     """Stop the start of a node that would ignore something it must not ignore."""
     _check_listeners(config)
     _check_plugins(config)
-    _check_roles(config)
 
 
 def _check_listeners(config: BrokerConfig) -> None:
@@ -83,20 +82,6 @@ def _short_name(assignor: str) -> str:
     if package.startswith("org.apache.kafka.coordinator.group.assignor"):
         return name.removesuffix("Assignor").lower()
     return assignor
-
-
-def _check_roles(config: BrokerConfig) -> None:
-    if config.process_roles != {"broker", "controller"}:
-        raise ConfigError(
-            f"process.roles={','.join(config.entries('process.roles'))} is not supported yet: a Moldau "
-            "cluster is one node for now, with process.roles=broker,controller."
-        )
-    if len(config.quorum_voters) > 1:
-        raise ConfigError(
-            f"controller.quorum.voters={','.join(config.entries('controller.quorum.voters'))} names "
-            f"{len(config.quorum_voters)} voters; a Moldau cluster is one node for now, so name only "
-            f"node {config.node_id}."
-        )
 
 
 def doubts(config: BrokerConfig) -> tuple[str, ...]:

@@ -158,6 +158,15 @@ def fence(state: ControllerState, broker: BrokerRegistration) -> list[MetadataRe
     return [*records, change]
 
 
+def broker_gone(state: ControllerState, broker_id: int, epoch: int) -> Decision[MetadataRecord, None]:
+    """Fence a broker without waiting for its session to end; one that has come back meanwhile stays."""
+    broker = state.image.cluster.brokers.get(broker_id)
+    if broker is None or broker.epoch != epoch or broker.fenced:
+        return Decision([], None)
+    state.heartbeats.fenced(broker_id)
+    return Decision(fence(state, broker), None)
+
+
 def _begin_shutdown(state: ControllerState, broker: BrokerRegistration) -> list[MetadataRecord]:
     records: list[MetadataRecord] = []
     if not broker.in_controlled_shutdown:

@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 
 from moldau.base.broker_config import BrokerConfig
 from moldau.base.errors import KafkaError
-from moldau.base.ids import Randomness
+from moldau.base.ids import ZERO_UUID, Randomness, Uuid
 from moldau.controller import (
     brokers,
     configs,
@@ -60,10 +60,6 @@ from moldau.protocol.messages.controller_registration import (
 from moldau.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from moldau.protocol.messages.describe_client_quotas import (
-    DescribeClientQuotasRequest,
-    DescribeClientQuotasResponse,
-)
 from moldau.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from moldau.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -82,8 +78,12 @@ R = TypeVar("R")
 
 
 class Controller:
-    def __init__(self, config: BrokerConfig, cluster_id: str, randomness: Randomness) -> None:
+    def __init__(
+        self, config: BrokerConfig, cluster_id: str, randomness: Randomness, incarnation_id: Uuid = ZERO_UUID
+    ) -> None:
+        """`incarnation_id` is that of the broker in the same process."""
         self.state = ControllerState(config, cluster_id, randomness)
+        self._incarnation_id = incarnation_id
         self._upkeep = Upkeep(0)
 
     @property
@@ -112,7 +112,11 @@ class Controller:
         state = self.state
         state.kraft_version = kraft_version
         self._upkeep = Upkeep(now_ms)
-        state.heartbeats.activate(state.image.cluster.brokers.values(), state.node_id, now_ms)
+        brokers = state.image.cluster.brokers
+        former = brokers.get(state.node_id)
+        # A broker with the id of this node that is not in this process ran in the one before, and is gone.
+        gone = former is not None and former.incarnation_id != self._incarnation_id
+        state.heartbeats.activate(brokers.values(), state.node_id if gone else None, now_ms)
         empty = state.image.features.metadata_version is None
         records = activation_records(
             bootstrap if empty else None, in_transaction=in_transaction, min_isr=state.static_min_isr
@@ -139,6 +143,10 @@ class Controller:
         self, request: BrokerHeartbeatRequest, now_ms: int
     ) -> Decision[MetadataRecord, BrokerHeartbeatResponse]:
         return brokers.broker_heartbeat(self.state, request, now_ms)
+
+    def broker_gone(self, broker_id: int, epoch: int) -> Decision[MetadataRecord, None]:
+        """The process of a broker is known to be no longer there."""
+        return brokers.broker_gone(self.state, broker_id, epoch)
 
     def unregister_broker(
         self, request: UnregisterBrokerRequest
@@ -202,9 +210,6 @@ class Controller:
         self, request: AlterClientQuotasRequest
     ) -> Decision[MetadataRecord, AlterClientQuotasResponse]:
         return _answered(request, lambda: quotas.alter_client_quotas(self.state, request))
-
-    def describe_client_quotas(self, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
-        return quotas.describe_client_quotas(self.image, request)
 
     def update_features(
         self, request: UpdateFeaturesRequest, version: int

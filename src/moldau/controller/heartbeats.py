@@ -42,12 +42,11 @@ class Heartbeats:
         self._session_timeout_ms = session_timeout_ms
         self._sessions: dict[int, _Session] = {}
 
-    def activate(self, brokers: Iterable[BrokerRegistration], local_id: int, now_ms: int) -> None:
-        """Begin with who is registered. Unfenced brokers get time to report; but a broker with the id of this
-        node ran in the process before this one and is surely gone."""
+    def activate(self, brokers: Iterable[BrokerRegistration], gone: int | None, now_ms: int) -> None:
+        """Begin with who is registered. Unfenced brokers get time to report, but not one that is `gone`."""
         self._sessions = {}
         for broker in brokers:
-            contact = None if broker.id == local_id else now_ms
+            contact = None if broker.id == gone else now_ms
             self._sessions[broker.id] = _Session(broker.epoch, broker.fenced, contact)
 
     def agree_with(self, brokers: Mapping[int, BrokerRegistration]) -> None:

@@ -30,7 +30,7 @@ from moldau.quorum.bootstrap import metadata_version_of, read_bootstrap
 from moldau.quorum.metadata_log import Loaded, MetadataLog
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshotter import Snapshotter
-from moldau.raft.voters import STATIC, VoterSet
+from moldau.raft.voters import STATIC, VoterEndpoint, VoterSet
 from moldau.statemachine.decision import Decision
 from moldau.statemachine.runtime import Runtime
 from moldau.storage.disk import Disk, LogDirectoryFailed
@@ -80,6 +80,22 @@ class MetadataQuorum:
     @property
     def leader_epoch(self) -> int:
         return self._log.epoch
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this node is the active controller."""
+        return self._writer is not None
+
+    @property
+    def leader_endpoint(self) -> VoterEndpoint | None:
+        """Where the active controller listens; None while nobody knows."""
+        return next(iter(self._settings.endpoints), None)
+
+    def on_leader_change(self, callback: Callable[[], None]) -> None:
+        """Called whenever another node, or nobody, is the active controller; here nobody else ever is."""
+
+    async def caught_up_with_leader(self) -> None:
+        """Until there is a leader, and everything it had committed by then is in the image."""
 
     @property
     def directory_id(self) -> DirectoryId:

@@ -18,6 +18,7 @@ class RequestContext(NamedTuple):
     principal: str
     client_host: str
     connection: Connection
+    correlation_id: int = 0
 
     @property
     def client_software(self) -> tuple[str, str]:

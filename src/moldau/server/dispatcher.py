@@ -61,12 +61,12 @@ class ApiDispatcher:
             ANONYMOUS,
             connection.peer_host,
             connection,
+            header.correlation_id,
         )
         return self._run(served, header, context, request)
 
     def disconnected(self, connection: Connection) -> None:
-        """Nothing outlives a connection but what the coordinators keep themselves."""
-        self._node.share.disconnected(connection)
+        self._node.disconnected(connection)
 
     def _unserved(self, served: ServedApi | None, header: RequestHeader) -> Parts:
         """ApiVersions in a version we do not know gets an answer; anything else ends the connection."""
@@ -84,7 +84,7 @@ class ApiDispatcher:
         except CloseConnection:
             raise
         except Exception as error:  # noqa: BLE001  a bug in one handler must not take the node down
-            result = _failure(served, header.api_version, request, error)
+            result = failure(served, header.api_version, request, error)
         if result is None or isinstance(result, Message):
             return Answer(_frame(header, result))
         produce = header.api_key == PRODUCE
@@ -101,7 +101,7 @@ class ApiDispatcher:
         except CloseConnection:
             raise
         except Exception as error:  # noqa: BLE001  as above
-            response = _failure(served, header.api_version, request, error)
+            response = failure(served, header.api_version, request, error)
         return _frame(header, response)
 
     def _unsupported_api_versions(self, served: ServedApi, header: RequestHeader) -> Parts:
@@ -130,7 +130,7 @@ def _frame(header: RequestHeader, response: Message | None) -> Parts:
     return [_SIZE.pack(size) + head, *body]
 
 
-def _failure(served: ServedApi, version: int, request: Message, error: Exception) -> Message:
+def failure(served: ServedApi, version: int, request: Message, error: Exception) -> Message:
     """The answer to a request that failed as a whole."""
     if not isinstance(error, KafkaError):
         log.error("%s failed: %.1000r", served.api.name, request, exc_info=error)

@@ -1,8 +1,11 @@
 """The node, wired by hand: every part is made here and handed what it needs.
 
-Start: take the ports, read and lock the folders, load the metadata log and lead the quorum, open the logs,
-register, then let clients in. Stop is the reverse: leaderships given up, no new requests, background work
-ended, logs synced and marked clean.
+Every node has folders, the metadata quorum (as a voter or as an observer), a way to the active controller,
+and the publisher that puts committed metadata into place. What `process.roles` adds is in `broker_role.py`
+and, for a controller, the listener that other nodes reach it at.
+
+Start: take the ports, read and lock the folders, let other nodes in, join the quorum and follow its metadata,
+then become a broker. Stop is the reverse; the quorum ends last: the broker's way out leads through it.
 """
 
 from __future__ import annotations
@@ -14,27 +17,32 @@ from typing import Any
 
 from moldau.base.broker_config import BrokerConfig
 from moldau.base.clock import Clock
-from moldau.base.ids import Randomness, TopicPartition, Uuid, random_uuid
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import Randomness, random_uuid
 from moldau.base.pool import Pool
 from moldau.controller.controller import Controller
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.network.client import OpenConnection
+from moldau.network.connection import Connection
 from moldau.network.listener import ConnectionLimits, Listener, OpenSockets
-from moldau.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quorum.settings import QuorumSettings
 from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.apis import ServedApi, served_apis
-from moldau.server.broker_lifecycle import BrokerLifecycle, Identity
+from moldau.server.broker_lifecycle import BrokerLifecycle
+from moldau.server.broker_role import BrokerRole
+from moldau.server.broker_watch import BrokerWatch
+from moldau.server.controller_calls import ControllerCalls
 from moldau.server.controller_channel import ControllerChannel
+from moldau.server.controller_presence import ControllerPresence
 from moldau.server.coordinators.coordinators import Coordinators
 from moldau.server.dispatcher import ApiDispatcher
-from moldau.server.endpoints import advertised
 from moldau.server.fetch_sessions import FetchSessionCache
+from moldau.server.identity import Identity
+from moldau.server.local_controller import LocalController
 from moldau.server.loop_lag import LoopLag
 from moldau.server.node_settings import NodeSettings
-from moldau.server.placements import Placements
 from moldau.server.producer_ids import ProducerIds
 from moldau.server.publisher import Publisher
 from moldau.server.roles import BROKER, CONTROLLER
@@ -44,20 +52,25 @@ from moldau.server.storage_folders import NodeFolders, read_folders
 from moldau.storage.cleaner_job import CleanerRunner
 from moldau.storage.disk import Disk
 from moldau.storage.log_directory import LogDirectory
-from moldau.storage.log_manager import DirectoryFailure, LogManager
+from moldau.storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 
-_SHUTDOWN_SECONDS = 30.0
-#: How often closed segments are looked through for damage.
-_CHECK_INTERVAL_MS = 86_400_000
-
 
 class Node:
-    """One process of a cluster, with the roles of broker and controller.
+    """One process of a cluster.
 
     `start` may be called once; what it makes (`metadata`, `logs`, `replicas`, …) is there from then on.
     """
+
+    # What a broker has; a node that is only a controller has none of it.
+    logs: LogManager
+    replicas: ReplicaManager
+    coordinators: Coordinators
+    share: SharePartitions
+    fetch_sessions: FetchSessionCache
+    producer_ids: ProducerIds
+    lifecycle: BrokerLifecycle
 
     def __init__(
         self,
@@ -73,36 +86,32 @@ class Node:
         open_connection: OpenConnection | None = None,
     ) -> None:
         self.id = config.node_id
-        #: How connections to other nodes are opened; None: as the loop does.
-        self.open_connection = open_connection
         self.clock = clock
         self.disk = disk
         self.pool = pool
+        self.randomness = randomness
+        #: How connections to other nodes are opened; None: as the loop does.
+        self.open_connection = open_connection
         self.failed = False
         self.ports: dict[str, int] = {}
         self.cluster_id = ""
         self.limits = ConnectionLimits()
         self.settings = NodeSettings(config, self.limits)
-        self.fetch_sessions = FetchSessionCache(
-            clock, randomness, config["max.incremental.fetch.session.cache.slots"]
-        )
-        self.randomness = randomness
+        self.loop_lag = LoopLag(clock)
+        self.publisher = Publisher(self._apply, self.fatal)
+        self.broker_watch = BrokerWatch(self)
         self._cleaner = cleaner
         self._on_fatal = on_fatal
         self._open_sockets = open_sockets
-        self.loop_lag = LoopLag(clock)
         self._scheduler = Scheduler()
-        self._publisher = Publisher(self._apply, self._fatal)
         unstable = config["unstable.api.versions.enable"]
         self._apis = {role: served_apis(role, unstable=unstable) for role in (BROKER, CONTROLLER)}
         self._listeners: list[Listener] = []
+        self._broker: BrokerRole | None = None
         #: Set when the metadata has a folder of its own, which then needs a lock of its own.
         self._metadata_folder: LogDirectory | None = None
         self._background: dict[asyncio.Task[None], None] = {}
-        self._placements = Placements(
-            lambda placed: self._in_background(self.lifecycle.report_placement(placed))
-        )
-        self._started = False
+        self._was_active = False
 
     # What handlers ask.
 
@@ -114,7 +123,7 @@ class Node:
     @property
     def image(self) -> MetadataImage:
         """The metadata that is in place on this node."""
-        return self._publisher.image
+        return self.publisher.image
 
     def role_of(self, listener_name: str) -> str:
         return CONTROLLER if listener_name in self.config.controller_listener_names else BROKER
@@ -124,7 +133,8 @@ class Node:
 
     def any_broker_id(self) -> int:
         """What clients are told is the controller: any broker, because brokers forward to it."""
-        return self.id if self.id in self.image.cluster.brokers else -1
+        alive = [each.id for each in self.image.cluster.brokers.values() if not each.fenced]
+        return self.id if self.id in alive or not alive else alive[0]
 
     # Start.
 
@@ -132,18 +142,21 @@ class Node:
         self._bind()
         folders = await self.pool.run(read_folders, self.disk, self.clock, self.randomness, self.config)
         self.cluster_id = folders.cluster_id
-        await self._claim_logs(folders)
-        await self._lead_quorum(folders)
-        await self._load_logs()
-        self._publisher.start()
-        await self._publisher.caught_up()
-        await self._join()
+        self.identity = Identity.of(self.config, self.cluster_id, random_uuid(self.randomness), self.ports)
+        await self._claim(folders)
+        self._make_quorum(folders)
+        await self._accept(CONTROLLER)
+        await self.metadata.start()
+        await self._follow_metadata()
+        if CONTROLLER in self.config.process_roles:
+            await self.presence.ensure()
+        if self._broker is not None:
+            await self._broker.register()
         self._schedule()
         self.loop_lag.start()
-        for listener in self._listeners:
-            await listener.accept()
-        self._started = True
-        self._placements.begin()
+        await self._accept(BROKER)
+        if self._broker is not None:
+            await self._broker.unfence()
         log.info("node %d of cluster %s is ready on %s", self.id, self.cluster_id, self.ports)
 
     def _bind(self) -> None:
@@ -162,160 +175,114 @@ class Node:
             self._listeners.append(listener)
             self.ports[endpoint.name] = listener.bind(endpoint.host or None, endpoint.port)
 
-    async def _lead_quorum(self, folders: NodeFolders) -> None:
-        controller = Controller(self.config, self.cluster_id, self.randomness)
-        settings = QuorumSettings.from_config(self.config, folders.metadata_directory_id)
-        self.metadata = MetadataQuorum(
-            settings, controller, disk=self.disk, clock=self.clock, pool=self.pool, on_failure=self._fatal
-        )
-        self.metadata.add_listener(self._publisher.announce)
-        self.controller_channel = ControllerChannel(self.metadata, self.clock, self._publisher.caught_up)
-        self.producer_ids = ProducerIds(self._allocate_producer_ids)
-        await self.metadata.start()
-        if self.metadata.image.acls:
-            log.warning("the metadata holds ACLs; without an authorizer they are kept and not enforced")
-
-    async def _claim_logs(self, folders: NodeFolders) -> None:
-        self.logs = LogManager(
-            self.disk,
-            self.clock,
-            self.pool,
-            self.randomness,
-            folders.log_directories,
-            self._cleaner,
-            settings=self.settings.log_manager_settings(),
-            cleaner_settings=self.settings.cleaner_settings(),
-            on_directory_failure=self._directory_failed,
-            on_log_replaced=lambda topic_partition, moved: self._placements.found(
-                self.replicas.log_replaced(topic_partition, moved)
-            ),
-        )
-        self.replicas = ReplicaManager(self.id, self.logs, self.settings.log_config, self.clock)
-        self.coordinators = Coordinators(self)
-        self.share = SharePartitions(self)
-        await self.logs.claim()
-        if self.config.metadata_log_dir not in folders.log_directories:
+    async def _claim(self, folders: NodeFolders) -> None:
+        """Make sure that nobody else uses the folders."""
+        if BROKER in self.config.process_roles:
+            self._broker = BrokerRole(self, folders, self._cleaner)
+            await self.logs.claim()
+        if self._broker is None or self.config.metadata_log_dir not in folders.log_directories:
             metadata_folder = LogDirectory(self.disk, self.pool, self.config.metadata_log_dir)
             await self.pool.run(metadata_folder.claim)
             self._metadata_folder = metadata_folder
 
-    async def _load_logs(self) -> None:
-        image = self.metadata.image
-        self._follow_settings(image)
-
-        def is_stray(topic_partition: TopicPartition, topic_id: Uuid | None) -> bool:
-            topic = image.topics.by_name.get(topic_partition.topic)
-            partition = topic.partitions.get(topic_partition.partition) if topic is not None else None
-            moved = topic is not None and topic_id is not None and topic.id != topic_id
-            return partition is None or moved or self.id not in partition.replicas
-
-        await self.logs.load(lambda topic: self.settings.log_config(image, topic), is_stray)
-
-    async def _join(self) -> None:
-        config = self.config
-        identity = Identity(
+    def _make_quorum(self, folders: NodeFolders) -> None:
+        controller = Controller(self.config, self.cluster_id, self.randomness, self.identity.incarnation_id)
+        settings = QuorumSettings.from_config(self.config, folders.metadata_directory_id)
+        self.metadata = MetadataQuorum(
+            settings, controller, disk=self.disk, clock=self.clock, pool=self.pool, on_failure=self.fatal
+        )
+        self.metadata.add_listener(self.publisher.announce)
+        self.metadata.on_leader_change(self._leader_changed)
+        self.local_controller = LocalController(self.metadata, controller, self.clock)
+        calls = ControllerCalls(
+            self.metadata,
+            self.clock,
             node_id=self.id,
-            cluster_id=self.cluster_id,
-            incarnation_id=random_uuid(self.randomness),
-            rack=config.text("broker.rack"),
-            broker_endpoints=advertised(config.advertised_listeners, self.ports),
-            controller_endpoints=advertised(config.advertised_controller_listeners, self.ports),
+            connect_timeout_ms=self.config["socket.connection.setup.timeout.ms"],
+            open_connection=self.open_connection,
         )
-        self.lifecycle = BrokerLifecycle(
-            identity,
-            self.controller_channel,
-            image=lambda: self.image,
-            cordoned=lambda: [each.id for each in self.logs.directories if each.cordoned and each.id],
+        self.controller_channel = ControllerChannel(
+            self.local_controller,
+            calls,
+            self.publisher,
+            is_controller_listener=lambda name: self.role_of(name) == CONTROLLER,
+            heartbeat_timeout_ms=self.config["broker.heartbeat.interval.ms"],
         )
-        online = [each.id for each in self.logs.directories if each.online and each.id is not None]
-        await self.lifecycle.register(online, self.logs.previous_broker_epoch)
-        await self.lifecycle.unfence()
+        self.presence = ControllerPresence(self.identity, self.controller_channel, self.publisher)
+
+    async def _accept(self, role: str) -> None:
+        for listener in self._listeners:
+            if self.role_of(listener.name) == role:
+                await listener.accept()
+
+    async def _follow_metadata(self) -> None:
+        """Until there is a leader and everything it had committed is in place here."""
+        try:
+            async with asyncio.timeout(self._patience_seconds()):
+                await self.metadata.caught_up_with_leader()
+        except TimeoutError:
+            raise KafkaError(
+                ErrorCode.REQUEST_TIMED_OUT,
+                "no active controller was found within initial.broker.registration.timeout.ms="
+                f"{self.config['initial.broker.registration.timeout.ms']}; are the controllers of "
+                "controller.quorum.voters or controller.quorum.bootstrap.servers running?",
+            ) from None
+        if self.metadata.image.acls:
+            log.warning("the metadata holds ACLs; without an authorizer they are kept and not enforced")
+        if self._broker is not None:
+            await self._broker.load_logs()
+        self.publisher.start()
+        await self.publisher.caught_up()
+
+    def _patience_seconds(self) -> float | None:
+        """A broker does not wait for ever; a controller may be the one the others wait for."""
+        if CONTROLLER in self.config.process_roles:
+            return None
+        return float(self.config["initial.broker.registration.timeout.ms"]) / 1000
 
     def _schedule(self) -> None:
-        every, upkeep, config = self._scheduler.every, self.logs.upkeep, self.config
-        first = config["log.initial.task.delay.ms"]
-        every(config["log.retention.check.interval.ms"], upkeep.retention, first_ms=first)
-        # Closed segments are synced soon after they are closed, however rarely `flush.ms` is looked at.
-        every(min(config["log.flush.scheduler.interval.ms"], 1000), upkeep.flush_due)
-        every(config["log.flush.offset.checkpoint.interval.ms"], upkeep.write_recovery_points, first_ms=first)
-        every(
-            config["log.flush.start.offset.checkpoint.interval.ms"], upkeep.write_log_starts, first_ms=first
-        )
-        every(config["replica.high.watermark.checkpoint.interval.ms"], upkeep.write_high_watermarks)
-        every(
-            config["producer.id.expiration.check.interval.ms"],
-            lambda: upkeep.expire_producers(self.config["producer.id.expiration.ms"]),
-        )
-        every(
-            config["transaction.abort.timed.out.transaction.cleanup.interval.ms"],
-            self.coordinators.transactions.abort_timed_out,
-        )
-        every(
-            config["transaction.remove.expired.transaction.cleanup.interval.ms"],
-            self.coordinators.transactions.expire,
-        )
-        every(config["share.coordinator.state.topic.prune.interval.ms"], self.coordinators.share.prune)
-        every(
-            config["share.coordinator.cold.partition.snapshot.interval.ms"],
-            self.coordinators.share.snapshot_cold,
-        )
-        every(1000, upkeep.remove_deleted_files)
-        every(1000, self.logs.moves.advance)
-        every(1000, lambda: self._placements.found_by(self.replicas.open_again()))
-        every(lambda: self.config.integer("log.cleaner.backoff.ms"), self.logs.cleaner.clean_due)
-        every(_CHECK_INTERVAL_MS, upkeep.check)
-        every(config["broker.heartbeat.interval.ms"], self.lifecycle.beat)
+        every = self._scheduler.every
         every(1000, self._close_idle_connections)
-        every(1000, self._controller_upkeep)
+        if CONTROLLER in self.config.process_roles:
+            every(1000, self._controller_upkeep)
+            every(1000, self.presence.ensure)
         every(60_000, self.metadata.maintain)
 
     # Running.
 
     async def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if delta.broker_configs_changed(self.id):
-            self._follow_settings(image)
-        await self._placements.found_by(self.replicas.apply(delta, image))
-        self.coordinators.apply(delta, image)
-        self.share.apply(delta, image)
+            self.settings.follow(image)
+            self.pool.resize(self.config["background.threads"])
+            if self._broker is not None:
+                self._broker.follow_settings()
+        if self._broker is not None:
+            await self._broker.apply(delta, image)
 
-    def _follow_settings(self, image: MetadataImage) -> None:
-        """Put dynamic broker settings into force."""
-        self.settings.follow(image)
-        self.logs.cleaner.settings = self.settings.cleaner_settings()
-        self.logs.settings = self.settings.log_manager_settings()
-        self.logs.loader.producer_expiration_ms = self.config["producer.id.expiration.ms"]
-        self.logs.directories.cordon(self.settings.cordoned_directories())
-        self.pool.resize(self.config["background.threads"])
+    def disconnected(self, connection: Connection) -> None:
+        """Nothing outlives a connection but what the coordinators keep themselves."""
+        if self._broker is not None:
+            self.share.disconnected(connection)
+        self.broker_watch.disconnected(connection)
+
+    def _leader_changed(self) -> None:
+        was_active, self._was_active = self._was_active, self.metadata.is_active
+        if self._was_active and not was_active:
+            self.broker_watch.try_all()
 
     def _close_idle_connections(self) -> None:
         self.limits.close_idle(asyncio.get_running_loop().time())
 
     async def _controller_upkeep(self) -> None:
-        while await self.metadata.write(
-            lambda: self.metadata.controller.upkeep(int(self.clock.monotonic() * 1000))
-        ):
+        while self.metadata.is_active and await self.local_controller.upkeep():
             await asyncio.sleep(0)
 
-    async def _allocate_producer_ids(self) -> range:
-        answer = await self.controller_channel.allocate_producer_ids(
-            AllocateProducerIdsRequest(broker_id=self.id, broker_epoch=self.lifecycle.epoch)
-        )
-        return range(answer.producer_id_start, answer.producer_id_start + answer.producer_id_len)
-
-    def _directory_failed(self, failure: DirectoryFailure) -> None:
-        self.replicas.went_offline(failure.partitions)
-        directory = next(each for each in self.logs.directories if each.path == failure.path)
-        if failure.last:
-            self._fatal(OSError(f"the last log directory has failed: {failure.reason}"))
-        elif self._started and directory.id is not None:
-            self._in_background(self.lifecycle.directory_failed(directory.id))
-
-    def _fatal(self, error: Exception) -> None:
+    def fatal(self, error: Exception) -> None:
         log.critical("the node cannot go on: %s", error, exc_info=error)
         self.failed = True
         self._on_fatal()
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._background[task] = None
         task.add_done_callback(self._background_ended)
@@ -330,19 +297,25 @@ class Node:
 
     async def stop(self) -> None:
         """End in order whatever `start` got to."""
-        if self._started and not self.failed and self.config["controlled.shutdown.enable"]:
-            await self.lifecycle.controlled_shutdown(_SHUTDOWN_SECONDS)
-        for listener in self._listeners:
-            await listener.close()
+        if self._broker is not None and not self.failed:
+            await self._broker.leave()
+        await self._close(BROKER)
         self.loop_lag.stop()
-        await self._scheduler.close()
+        if self._broker is not None:
+            await self._broker.end_work()
         await asyncio.gather(*self._background, return_exceptions=True)
-        await self._publisher.close()
+        await self.publisher.close()
+        if self._broker is not None:
+            await self._broker.close()
+        await self._scheduler.close()
         if hasattr(self, "metadata"):
             await self.metadata.close()
-        if hasattr(self, "coordinators"):
-            await self.share.close()
-            await self.coordinators.close()
-            await self.logs.shutdown(self.lifecycle.epoch if self._started else -1)
+            self.controller_channel.close()
+        await self._close(CONTROLLER)
         if self._metadata_folder is not None:
             self._metadata_folder.release()
+
+    async def _close(self, role: str) -> None:
+        for listener in self._listeners:
+            if self.role_of(listener.name) == role:
+                await listener.close()

@@ -2,8 +2,8 @@
 
 The quorum announces images synchronously, in order; applying one may wait for the disk (new logs). `image` is
 the last one whose replicas are in place, so what clients are told always exists. `caught_up` lets an answer
-wait until the change it reports can be used. An image that cannot be applied stops the node: going on with
-half of it would be worse.
+wait until the change it reports can be used, `until` does so for the change of another node. An image that
+cannot be applied stops the node: going on with half of it would be worse.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 
 Apply = Callable[[MetadataDelta, MetadataImage], Awaitable[None]]
+Shows = Callable[[MetadataImage], bool]
 
 
 class Publisher:
@@ -24,7 +25,7 @@ class Publisher:
         self._on_failure = on_failure
         self._queue: asyncio.Queue[tuple[MetadataDelta, MetadataImage]] = asyncio.Queue()
         self._announced = -1
-        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._waiters: list[tuple[Shows, asyncio.Future[None]]] = []
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -36,9 +37,22 @@ class Publisher:
 
     async def caught_up(self) -> None:
         """Until everything announced so far is applied."""
-        if self.image.offset < self._announced:
+        announced = self._announced
+        await self._shown(lambda image: image.offset >= announced)
+
+    async def until(self, shows: Shows, timeout_seconds: float) -> bool:
+        """Until the applied image shows something; False when it did not in time."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._shown(shows)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _shown(self, shows: Shows) -> None:
+        if not shows(self.image):
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append((self._announced, waiter))
+            self._waiters.append((shows, waiter))
             await waiter
 
     async def close(self) -> None:
@@ -57,11 +71,15 @@ class Publisher:
                 self._on_failure(error)
                 return
             self.image = image
-            self._release(lambda waiter: waiter.set_result(None), image.offset)
+            self._release(lambda waiter: waiter.set_result(None), image)
 
-    def _release(self, release: Callable[[asyncio.Future[None]], object], up_to: int | None = None) -> None:
-        waiting = self._waiters
-        self._waiters = [entry for entry in waiting if up_to is not None and entry[0] > up_to]
-        for offset, waiter in waiting:
-            if (up_to is None or offset <= up_to) and not waiter.done():
+    def _release(
+        self, release: Callable[[asyncio.Future[None]], object], image: MetadataImage | None = None
+    ) -> None:
+        """Those who wait for what `image` shows, or everybody; whoever gave up is forgotten."""
+        waiting = [(shows, waiter) for shows, waiter in self._waiters if not waiter.done()]
+        ready = [image is None or shows(image) for shows, _ in waiting]
+        self._waiters = [entry for entry, done in zip(waiting, ready, strict=True) if not done]
+        for (_, waiter), done in zip(waiting, ready, strict=True):
+            if done:
                 release(waiter)

@@ -329,9 +329,6 @@ def test_a_file_for_zookeeper_is_told_what_to_do() -> None:
             {"group_consumer_assignors": "x.Y"},
             "group.consumer.assignors has x.Y; Moldau has only uniform and range",
         ),
-        (B, "process.roles=broker is not supported yet"),
-        (C, "process.roles=controller is not supported yet"),
-        ({"controller_quorum_voters": "1@h:1,2@h:2"}, "controller.quorum.voters=1@h:1,2@h:2 names 2 voters"),
     ],
     ids=str,
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.quotas import describe_client_quotas
 from moldau.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
@@ -17,5 +17,5 @@ if TYPE_CHECKING:
 
 def handle(
     node: Node, context: RequestContext, request: DescribeClientQuotasRequest
-) -> Awaitable[DescribeClientQuotasResponse]:
-    return node.controller_channel.describe_client_quotas(context, request)
+) -> DescribeClientQuotasResponse:
+    return describe_client_quotas(node.image, request)

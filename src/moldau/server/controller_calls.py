@@ -1,0 +1,128 @@
+"""A request for the active controller, tried until it is answered: here if this node is it, or over the wire.
+
+Who the active controller is comes from the quorum. A controller that is not active (any more), a connection
+that breaks and one that cannot be made mean the same: look again, after a moment or as soon as the quorum
+tells of another leader, until the request's time is up. As in Kafka a request may so be carried out twice.
+
+Every purpose has a connection of its own, because answers come in the order of the requests: a heartbeat must
+not wait behind a topic with thousands of partitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from moldau.base.clock import Clock
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.network.client import OpenConnection
+from moldau.network.peer import Peer
+from moldau.protocol.schema import Message
+from moldau.quorum.metadata_quorum import MetadataQuorum
+from moldau.raft.voters import VoterEndpoint
+
+R = TypeVar("R")
+
+HEARTBEAT: Final = "heartbeat"
+FORWARDING: Final = "forwarding"
+ALTER_PARTITION: Final = "alter-partition"
+DIRECTORY_ASSIGNMENTS: Final = "directory-assignments"
+REGISTRATION: Final = "registration"
+
+_RETRY_SECONDS = 0.05
+_LOOK_AGAIN = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT})
+
+
+class ControllerCalls:
+    def __init__(
+        self,
+        quorum: MetadataQuorum,
+        clock: Clock,
+        *,
+        node_id: int,
+        connect_timeout_ms: int,
+        open_connection: OpenConnection | None = None,
+    ) -> None:
+        self._quorum = quorum
+        self._clock = clock
+        self._node_id = node_id
+        self._connect_timeout_ms = connect_timeout_ms
+        self._open_connection = open_connection
+        self._peers: dict[str, Peer] = {}
+        self._news = asyncio.Event()
+        quorum.on_leader_change(self._leader_changed)
+
+    async def call(
+        self, purpose: str, request: Message, here: Callable[[], Awaitable[R]], timeout_ms: int
+    ) -> R:
+        """The answer of the active controller; `here` asks it when it lives in this process.
+
+        An error about the whole request is a `KafkaError`, REQUEST_TIMED_OUT when nobody answered in time.
+        """
+        deadline = self._clock.monotonic() + timeout_ms / 1000
+        failure = KafkaError(ErrorCode.NOT_CONTROLLER, "there is no active controller")
+        while (left := deadline - self._clock.monotonic()) > 0:
+            self._news.clear()
+            try:
+                async with asyncio.timeout(left):
+                    if self._quorum.is_active:
+                        return await here()
+                    answer: R = await self._away(purpose, request, left)
+                    return answer
+            except TimeoutError:
+                break
+            except KafkaError as error:
+                if error.code not in _LOOK_AGAIN:
+                    raise
+                failure = error
+            await self._moment(min(_RETRY_SECONDS, left))
+        raise KafkaError(
+            ErrorCode.REQUEST_TIMED_OUT, f"no answer from the active controller in {timeout_ms} ms: {failure}"
+        )
+
+    async def _away(self, purpose: str, request: Message, left: float) -> Any:
+        endpoint = self._quorum.leader_endpoint
+        if endpoint is None:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "there is no active controller")
+        answer = await self._peer(purpose, endpoint).call(request, timeout_ms=max(1, int(left * 1000)))
+        if answer.error_code == ErrorCode.NOT_CONTROLLER:
+            raise KafkaError(
+                ErrorCode.NOT_CONTROLLER, f"{endpoint.host}:{endpoint.port} is not the active controller"
+            )
+        return answer
+
+    def _peer(self, purpose: str, endpoint: VoterEndpoint) -> Peer:
+        peer = self._peers.get(purpose)
+        if peer is None or (peer.host, peer.port) != (endpoint.host, endpoint.port):
+            if peer is not None:
+                peer.close()
+            peer = self._peers[purpose] = Peer(
+                endpoint.host,
+                endpoint.port,
+                client_id=f"node-{self._node_id}-{purpose}",
+                connect_timeout_ms=self._connect_timeout_ms,
+                open_connection=self._open_connection,
+            )
+        return peer
+
+    def _leader_changed(self) -> None:
+        """Whoever waits for the old one looks for the new one."""
+        self._news.set()
+        endpoint = self._quorum.leader_endpoint
+        for purpose, peer in list(self._peers.items()):
+            if endpoint is None or (peer.host, peer.port) != (endpoint.host, endpoint.port):
+                del self._peers[purpose]
+                peer.close()
+
+    async def _moment(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    def close(self) -> None:
+        for peer in self._peers.values():
+            peer.close()
+        self._peers.clear()

@@ -1,0 +1,21 @@
+"""AllocateProducerIds (key 67), versions 0: the next block of producer ids for a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from moldau.protocol.messages.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from moldau.server.context import RequestContext
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+def handle(
+    node: Node, context: RequestContext, request: AllocateProducerIdsRequest
+) -> Awaitable[AllocateProducerIdsResponse]:
+    return node.local_controller.allocate_producer_ids(request)

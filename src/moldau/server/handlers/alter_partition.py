@@ -1,0 +1,18 @@
+"""AlterPartition (key 56), versions 2 to 3: a leader tells the controller who is in sync."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from moldau.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from moldau.server.context import RequestContext
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+
+def handle(
+    node: Node, context: RequestContext, request: AlterPartitionRequest
+) -> Awaitable[AlterPartitionResponse]:
+    return node.local_controller.alter_partition(request)

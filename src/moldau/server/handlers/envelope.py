@@ -1,0 +1,43 @@
+"""Envelope (key 58), version 0: a client's request that a broker passes on to the active controller.
+
+The request inside is served like any other of this listener, in the name of whoever sent it. That this
+controller is not active is told by the envelope itself, so that the broker looks for the right one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from moldau.protocol.schema import Message
+from moldau.server.context import RequestContext
+from moldau.server.dispatcher import failure
+from moldau.server.envelopes import decode_forwarded, unwrap_request, wrap_response
+
+if TYPE_CHECKING:
+    from moldau.server.apis import ServedApi
+    from moldau.server.node import Node
+
+
+async def handle(node: Node, context: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse:
+    forwarded, header, body = unwrap_request(context, request)
+    served = node.apis_of(context.listener_name).get(header.api_key)
+    if served is None or not served.serves(header.api_version):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the forwarded request is not served here")
+    response = await _answer(node, served, forwarded, decode_forwarded(request, header, body))
+    return wrap_response(header, response)
+
+
+async def _answer(node: Node, served: ServedApi, context: RequestContext, request: Message) -> Message:
+    try:
+        response = served.handle(node, context, request)
+        if response is not None and not isinstance(response, Message):
+            response = await response
+    except Exception as error:
+        if isinstance(error, KafkaError) and error.code is ErrorCode.NOT_CONTROLLER:
+            raise
+        return failure(served, context.api_version, request, error)
+    if response is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a forwarded request without an answer")
+    return response

@@ -1,0 +1,51 @@
+"""When a change that another node decided can be seen here: what its answer promises is in this node's image.
+
+Kafka answers before that; here the client that was told "created" may use what was created at once, on the
+broker that told it. Requests not named here change nothing that a client looks for right afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from moldau.base.errors import ErrorCode
+from moldau.metadata.image import MetadataImage
+from moldau.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from moldau.protocol.messages.delete_topics import DeleteTopicsResponse
+from moldau.protocol.schema import Message
+
+Shows = Callable[[MetadataImage], bool]
+
+
+def visible(request: Message, response: Message) -> Shows | None:
+    """What the image must show; None when there is nothing to wait for."""
+    if isinstance(response, DeleteTopicsResponse):
+        return _deleted(response)
+    if isinstance(request, CreateTopicsRequest) and isinstance(response, CreateTopicsResponse):
+        return None if request.validate_only else _created(response)
+    if isinstance(request, CreatePartitionsRequest) and isinstance(response, CreatePartitionsResponse):
+        return None if request.validate_only else _added(request, response)
+    return None
+
+
+def _created(response: CreateTopicsResponse) -> Shows:
+    names = [each.name for each in response.topics if each.error_code == ErrorCode.NONE]
+    return lambda image: all(name in image.topics.by_name for name in names)
+
+
+def _deleted(response: DeleteTopicsResponse) -> Shows:
+    deleted = [each for each in response.responses if each.error_code == ErrorCode.NONE]
+    ids = [each.topic_id for each in deleted]
+    return lambda image: not any(topic_id in image.topics.by_id for topic_id in ids)
+
+
+def _added(request: CreatePartitionsRequest, response: CreatePartitionsResponse) -> Shows:
+    done = {each.name for each in response.results if each.error_code == ErrorCode.NONE}
+    wanted = {each.name: each.count for each in request.topics if each.name in done}
+
+    def shows(image: MetadataImage) -> bool:
+        topics = image.topics.by_name
+        return all(name not in topics or len(topics[name].partitions) >= wanted[name] for name in wanted)
+
+    return shows

@@ -37,9 +37,10 @@ def place(
         return [[ids[(start + index) % len(ids)]] for index in range(partitions)]
     positions = {broker: position for position, broker in enumerate(ring)}
     placed = []
-    for index in range(start, start + partitions):
-        leader = active[index % len(active)]
-        shift = index // len(active) % (len(ring) - 1)
+    for index in range(partitions):
+        leader = active[(start + index) % len(active)]
+        # Counted from the topic's own first partition: one round of leaders spreads its followers evenly too.
+        shift = (start + index // len(active)) % (len(ring) - 1)
         placed.append(_replicas(ring, leader, positions[leader] + 1 + shift, replication_factor))
     return placed
 

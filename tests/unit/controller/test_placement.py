@@ -39,6 +39,13 @@ def test_leaders_and_replicas_are_spread_evenly(factor: int, start: int) -> None
     assert all(len(set(chosen)) == factor for chosen in placed)
 
 
+@pytest.mark.parametrize("start", range(6))
+def test_one_round_is_even_wherever_it_starts(start: int) -> None:
+    placed = place(brokers("-/a", "-/b", "-/c"), 3, 2, start)
+    assert set(leaders(placed).values()) == {1}
+    assert set(replicas(placed).values()) == {2}
+
+
 def test_the_same_pairs_do_not_always_meet() -> None:
     placed = place(brokers("-/a", "-/b", "-/c", "-/d"), 12, 2)
     assert {tuple(chosen) for chosen in placed if chosen[0] == 0} == {(0, 1), (0, 2), (0, 3)}

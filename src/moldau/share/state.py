@@ -6,7 +6,7 @@ A snapshot holds all of it; updates hold what changed since. A tombstone of the 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from moldau.protocol.stored.share_state import (
     ShareSnapshotKey,
@@ -86,7 +86,16 @@ def tombstone(key: ShareKey) -> CoordinatorRecord:
     return CoordinatorRecord(ShareSnapshotKey(**key._asdict()), None)
 
 
-def read_batches(stored: Iterable[StoredBatch]) -> tuple[StateBatch, ...]:
+class _Batch(Protocol):
+    """A batch in one of the messages that hold some."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+def read_batches(stored: Iterable[_Batch]) -> tuple[StateBatch, ...]:
     return tuple(
         StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
         for each in stored

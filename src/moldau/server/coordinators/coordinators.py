@@ -18,6 +18,7 @@ from moldau.server.coordinators.internal_topics import InternalTopics
 from moldau.server.coordinators.share import ShareStates
 from moldau.server.coordinators.transactions import Transactions
 from moldau.server.share.initialization import StateInitialization
+from moldau.server.share.persister import Persister
 from moldau.statemachine.timers import Timers
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Coordinators:
         )
         self.transactions = Transactions(node)
         self.share = ShareStates(node)
+        self.persister = Persister(node)
         self._all: list[Coordinator[Any]] = [self.groups, self.transactions, self.share]
         self.internal_topics = InternalTopics(lambda: node.config, self._create)
 
@@ -60,12 +62,14 @@ class Coordinators:
         """The replicas are in place: take over what this node leads now, drop what it no longer leads."""
         for coordinator in self._all:
             coordinator.apply(delta, image)
+        self.persister.apply(image)
 
     async def close(self) -> None:
         await self._regexes.close()
         await self._share_state.close()
         for coordinator in self._all:
             await coordinator.close()
+        await self.persister.close()
 
     async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         return await self._node.controller_channel.create_topics(None, request)

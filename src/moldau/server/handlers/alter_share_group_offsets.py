@@ -10,7 +10,7 @@ from moldau.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsResponse,
 )
 from moldau.server.context import RequestContext
-from moldau.server.share.persister import Failures, Persister
+from moldau.server.share.persister import Failures
 from moldau.server.share.settings import check_offered
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ async def _alter(node: Node, request: AlterShareGroupOffsetsRequest) -> AlterSha
     altered = await groups.write(group_id, lambda shard: shard.share.offsets.alter(request))
     if not altered.state.offsets:
         return altered.response
-    failures = await Persister(node).initialize(altered.state)
+    failures = await node.coordinators.persister.initialize(altered.state)
     if failures:
         _tell(altered.response, failures)
     else:

@@ -11,7 +11,6 @@ from moldau.protocol.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 from moldau.server.context import RequestContext
-from moldau.server.share.persister import Persister
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -38,6 +37,6 @@ async def _delete_share_state(node: Node, group_id: str) -> None:
     state = await node.coordinators.groups.write(
         group_id, lambda shard: shard.share.offsets.delete_group(group_id)
     )
-    failures = {} if state is None else await Persister(node).delete(state)
+    failures = {} if state is None else await node.coordinators.persister.delete(state)
     for failed in failures.values():
         raise next(iter(failed.values()))

@@ -11,7 +11,6 @@ from moldau.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsResponseTopic,
 )
 from moldau.server.context import RequestContext
-from moldau.server.share.persister import Persister
 from moldau.server.share.settings import check_offered
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ async def _delete(
     deleting = await groups.write(group_id, lambda shard: shard.share.offsets.delete(request))
     if deleting.state is None:
         return deleting.refused
-    failures = await Persister(node).delete(deleting.state)
+    failures = await node.coordinators.persister.delete(deleting.state)
     refused = list(deleting.refused)
     for topic_id, failed in failures.items():
         topic = node.image.topics.by_id.get(topic_id)

@@ -16,7 +16,6 @@ from moldau.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseTopic,
 )
 from moldau.server.context import RequestContext
-from moldau.server.share.persister import Persister
 from moldau.server.share.settings import check_offered
 from moldau.share.keys import ShareKey
 from moldau.share.merging import UNKNOWN_START
@@ -87,7 +86,7 @@ async def _partition(node: Node, key: ShareKey) -> DescribeShareGroupOffsetsResp
         partition_index=key.partition, start_offset=UNKNOWN_START, lag=_UNKNOWN_LAG
     )
     try:
-        state = await Persister(node).summary(key)
+        state = await node.coordinators.persister.summary(key)
     except KafkaError:
         return answer
     answer.start_offset, answer.leader_epoch = state.start_offset, state.leader_epoch

@@ -14,9 +14,9 @@ from moldau.protocol.messages.write_share_group_state import (
 )
 from moldau.server.context import RequestContext
 from moldau.server.share.state_requests import ask_each
-from moldau.share.deliveries import StateBatch
 from moldau.share.keys import ShareKey
 from moldau.share.shard import StateWrite
+from moldau.share.state import read_batches
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -31,10 +31,7 @@ async def handle(
             asked.leader_epoch,
             asked.start_offset,
             asked.delivery_complete_count,
-            [
-                StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
-                for each in asked.state_batches
-            ],
+            read_batches(asked.state_batches),
         )
         await node.coordinators.share.write(key.name, lambda shard: shard.write(key, wanted))
         return PartitionResult(partition=key.partition)

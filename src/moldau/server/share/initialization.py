@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.base.errors import KafkaError
 from moldau.groups.share_topics import InitializeState
-from moldau.server.share.persister import Persister
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -33,7 +32,7 @@ class StateInitialization:
         groups, group_id = self._node.coordinators.groups, wanted.group_id
         topics = {topic_id: list(offsets) for topic_id, offsets in wanted.offsets.items()}
         try:
-            failures = await Persister(self._node).initialize(wanted)
+            failures = await self._node.coordinators.persister.initialize(wanted)
             if failures:
                 log.error("the state of share group %s is not made: %s", group_id, failures)
                 await groups.write(

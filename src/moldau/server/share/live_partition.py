@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.replication.partition import Partition
-from moldau.server.share.persister import Persister
 from moldau.server.share.settings import duration_ms, limits, offset_reset
 from moldau.share.acknowledgement import Acknowledgement, acknowledge, release
 from moldau.share.deliveries import StateBatch
@@ -35,6 +34,9 @@ _TOLD = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.BROKER_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -61,7 +63,7 @@ class LivePartition:
         #: Whether somebody is reading the log for it right now.
         self.busy = False
         self._node = node
-        self._persister = Persister(node)
+        self._persister = node.coordinators.persister
         self._on_refused = on_refused
         self._loop = asyncio.get_running_loop()
         self._share = SharePartition(lambda: limits(node, key.group_id), self._now_ms)

@@ -1,6 +1,7 @@
-"""Asking the share coordinator: what the group coordinator and the leaders of partitions want kept.
+"""Asking the share coordinator, wherever it is: what groups and the leaders of partitions want kept.
 
-The coordinator may still have to be made or loaded; that is waited for, for some seconds.
+The coordinator may still have to be made, found or loaded; that is waited for, for some seconds. Every try
+looks it up anew.
 """
 
 from __future__ import annotations
@@ -12,9 +13,19 @@ from typing import TYPE_CHECKING, TypeVar
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import SHARE_STATE_TOPIC, TopicId
 from moldau.groups.share_topics import DeleteState, InitializeState
+from moldau.metadata.image import MetadataImage
+from moldau.protocol.messages import (
+    delete_share_group_state,
+    initialize_share_group_state,
+    read_share_group_state,
+    read_share_group_state_summary,
+    write_share_group_state,
+)
+from moldau.server.brokers import BrokerPeers
+from moldau.server.share.state_channel import StateChannels
 from moldau.share.keys import ShareKey
 from moldau.share.shard import ShareShard, StateWrite
-from moldau.share.state import ShareState
+from moldau.share.state import ShareState, read_batches
 
 if TYPE_CHECKING:
     from moldau.server.coordinators.coordinator import Coordinator
@@ -30,6 +41,10 @@ _AGAIN = frozenset(
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        # Of the connection to it.
+        ErrorCode.BROKER_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.REQUEST_TIMED_OUT,
     }
 )
 _ATTEMPTS = 12
@@ -40,44 +55,95 @@ _MAX_BACKOFF_SECONDS = 1.0
 class Persister:
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._peers = BrokerPeers(node, "share-state")
+        self._others = StateChannels(self._peers)
 
     @property
     def _states(self) -> Coordinator[ShareShard]:
         return self._node.coordinators.share
+
+    def apply(self, image: MetadataImage) -> None:
+        self._peers.apply(image)
+
+    async def close(self) -> None:
+        await self._others.close()
 
     async def initialize(self, wanted: InitializeState) -> Failures:
         epoch = wanted.state_epoch
 
         async def one(key: ShareKey) -> None:
             offset = wanted.offsets[key.topic_id][key.partition]
-            await self._retried(
-                lambda: self._states.write(key.name, lambda shard: shard.initialize(key, epoch, offset))
+            asked = initialize_share_group_state.PartitionData(
+                partition=key.partition, state_epoch=epoch, start_offset=offset
+            )
+            await self._ask(
+                key,
+                lambda: self._states.write(key.name, lambda shard: shard.initialize(key, epoch, offset)),
+                lambda broker: self._others.initialize.ask(broker, key, asked),
             )
 
         return await _all(one, _keys(wanted.group_id, wanted.offsets))
 
     async def delete(self, wanted: DeleteState) -> Failures:
         async def one(key: ShareKey) -> None:
-            await self._retried(lambda: self._states.write(key.name, lambda shard: shard.delete(key)))
+            asked = delete_share_group_state.PartitionData(partition=key.partition)
+            await self._ask(
+                key,
+                lambda: self._states.write(key.name, lambda shard: shard.delete(key)),
+                lambda broker: self._others.delete.ask(broker, key, asked),
+            )
 
         return await _all(one, _keys(wanted.group_id, wanted.partitions))
 
     async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
-        return await self._retried(
-            lambda: self._states.write(key.name, lambda shard: shard.read(key, leader_epoch))
+        async def remote(broker: int) -> ShareState:
+            asked = read_share_group_state.PartitionData(partition=key.partition, leader_epoch=leader_epoch)
+            result = await self._others.read.ask(broker, key, asked)
+            return ShareState(
+                state_epoch=result.state_epoch,
+                leader_epoch=leader_epoch,
+                start_offset=result.start_offset,
+                batches=read_batches(result.state_batches),
+            )
+
+        return await self._ask(
+            key, lambda: self._states.write(key.name, lambda shard: shard.read(key, leader_epoch)), remote
         )
 
     async def write(self, key: ShareKey, wanted: StateWrite) -> None:
-        await self._retried(lambda: self._states.write(key.name, lambda shard: shard.write(key, wanted)))
+        async def remote(broker: int) -> None:
+            await self._others.write.ask(broker, key, _written(key, wanted))
+
+        await self._ask(
+            key, lambda: self._states.write(key.name, lambda shard: shard.write(key, wanted)), remote
+        )
 
     async def summary(self, key: ShareKey) -> ShareState:
-        return await self._retried(lambda: self._states.read(key.name, lambda shard: shard.summary(key)))
+        async def remote(broker: int) -> ShareState:
+            # Who only looks has no leader's epoch to be fenced by.
+            asked = read_share_group_state_summary.PartitionData(partition=key.partition, leader_epoch=-1)
+            result = await self._others.summary.ask(broker, key, asked)
+            return ShareState(
+                state_epoch=result.state_epoch,
+                leader_epoch=result.leader_epoch,
+                start_offset=result.start_offset,
+                complete_count=result.delivery_complete_count,
+            )
 
-    async def _retried(self, ask: Callable[[], Awaitable[R]]) -> R:
+        return await self._ask(
+            key, lambda: self._states.read(key.name, lambda shard: shard.summary(key)), remote
+        )
+
+    async def _ask(
+        self,
+        key: ShareKey,
+        here: Callable[[], Awaitable[R]],
+        there: Callable[[int], Awaitable[R]],
+    ) -> R:
         delay = _BACKOFF_SECONDS
         for _ in range(_ATTEMPTS):
             try:
-                return await ask()
+                return await self._ask_once(key, here, there)
             except KafkaError as error:
                 if error.code not in _AGAIN:
                     raise
@@ -85,7 +151,37 @@ class Persister:
                 await self._node.coordinators.internal_topics.ensure(SHARE_STATE_TOPIC)
             await asyncio.sleep(delay)
             delay = min(2 * delay, _MAX_BACKOFF_SECONDS)
-        return await ask()
+        return await self._ask_once(key, here, there)
+
+    async def _ask_once(
+        self,
+        key: ShareKey,
+        here: Callable[[], Awaitable[R]],
+        there: Callable[[int], Awaitable[R]],
+    ) -> R:
+        coordinator = self._states.leader_of(key.name)
+        if coordinator is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return await (here() if coordinator == self._node.id else there(coordinator))
+
+
+def _written(key: ShareKey, wanted: StateWrite) -> write_share_group_state.PartitionData:
+    return write_share_group_state.PartitionData(
+        partition=key.partition,
+        state_epoch=wanted.state_epoch,
+        leader_epoch=wanted.leader_epoch,
+        start_offset=wanted.start_offset,
+        delivery_complete_count=wanted.complete_count,
+        state_batches=[
+            write_share_group_state.StateBatch(
+                first_offset=each.first_offset,
+                last_offset=each.last_offset,
+                delivery_state=each.state,
+                delivery_count=each.delivery_count,
+            )
+            for each in wanted.batches
+        ],
+    )
 
 
 def _keys(group_id: str, partitions: Mapping[TopicId, Iterable[int]]) -> list[ShareKey]:

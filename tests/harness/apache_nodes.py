@@ -48,7 +48,7 @@ class ApacheNodes:
                 heap=heap,
                 options=options,
                 cluster_id=self.cluster_id,
-                voters=self._voters(),
+                voters=self.voters,
             )
             one.port, one.controller_port = port, controller_port
             self.nodes[node] = one
@@ -99,7 +99,9 @@ class ApacheNodes:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _voters(self) -> str:
+    @property
+    def voters(self) -> str:
+        """What `kafka-storage format` wants as `--initial-controllers`."""
         return ",".join(
             f"{node}@127.0.0.1:{controller_port}:{self._directories[node]}"
             for node, (_, controller_port) in self._ports.items()

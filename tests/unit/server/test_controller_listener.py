@@ -1,0 +1,183 @@
+"""What other nodes ask a controller over a real socket: registrations, heartbeats, requests in envelopes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.base.errors import ErrorCode
+from moldau.network.client import NodeConnection
+from moldau.protocol.headers import RequestHeader, decode_response_header, encode_request_header
+from moldau.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from moldau.protocol.messages.alter_partition import AlterPartitionRequest
+from moldau.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from moldau.protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
+from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from moldau.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from moldau.protocol.schema import decode, encode_bytes
+from moldau.server.identity import feature_ranges
+from moldau.server.node import Node
+from moldau.server.principals import decode_principal, encode_principal
+from tests.harness.node import connected, running_node
+from tests.unit.metadata.builders import uid
+from tests.unit.server.test_coordinators import until
+
+LOCALHOST = bytes([127, 0, 0, 1])
+
+
+@asynccontextmanager
+async def controller_connection(node: Node) -> AsyncIterator[NodeConnection]:
+    async with connected(node, "CONTROLLER") as connection:
+        yield connection
+
+
+async def register(node: Node, connection: NodeConnection, port: int, **changes: Any) -> Any:
+    """Broker 2 as it would register itself; it listens, or does not, at `port`."""
+    request = BrokerRegistrationRequest(
+        broker_id=2,
+        cluster_id=node.cluster_id,
+        incarnation_id=uid(21),
+        listeners=[Listener(name="PLAINTEXT", host="127.0.0.1", port=port)],
+        features=[Feature(**each) for each in feature_ranges(node.image)],
+        log_dirs=[uid(102)],
+    )
+    for name, value in changes.items():
+        setattr(request, name, value)
+    return await connection.call(request)
+
+
+async def beat(connection: NodeConnection, epoch: int, **values: Any) -> BrokerHeartbeatResponse:
+    request = BrokerHeartbeatRequest(
+        broker_id=2, broker_epoch=epoch, current_metadata_offset=1 << 40, cordoned_log_dirs=[], **values
+    )
+    answer: BrokerHeartbeatResponse = await connection.call(request)
+    return answer
+
+
+def fenced(node: Node) -> bool:
+    return node.image.cluster.brokers[2].fenced
+
+
+class TestBrokers:
+    def test_a_broker_registers_is_unfenced_and_may_stop(self, tmp_path: Path) -> None:
+        async def main() -> None:
+            async with running_node(tmp_path) as node, controller_connection(node) as connection:
+                answer = await register(node, connection, 1)
+                assert (await beat(connection, answer.broker_epoch)).is_fenced is False
+                await until(lambda: not fenced(node))
+                ids = AllocateProducerIdsRequest(broker_id=2, broker_epoch=answer.broker_epoch)
+                assert (await connection.call(ids)).producer_id_len == 1000
+                stopping = await beat(connection, answer.broker_epoch, want_shut_down=True)
+                assert stopping.should_shut_down
+                await until(lambda: fenced(node))
+
+        asyncio.run(main())
+
+    def test_the_wrong_ones_are_refused(self, tmp_path: Path) -> None:
+        async def main() -> None:
+            async with running_node(tmp_path) as node, controller_connection(node) as connection:
+                stranger = await register(node, connection, 1, cluster_id="another")
+                assert stranger.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+                assert (await beat(connection, 5)).error_code == ErrorCode.STALE_BROKER_EPOCH
+                answer = await register(node, connection, 1)
+                await beat(connection, answer.broker_epoch)
+                twin = await register(node, connection, 1, incarnation_id=uid(22))
+                assert twin.error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+                stale = await beat(connection, answer.broker_epoch - 1)
+                assert stale.error_code == ErrorCode.STALE_BROKER_EPOCH
+                altered = await connection.call(AlterPartitionRequest(broker_id=2, broker_epoch=1))
+                assert altered.error_code == ErrorCode.STALE_BROKER_EPOCH
+
+        asyncio.run(main())
+
+    def test_a_broker_whose_process_ended_is_fenced_at_once(self, tmp_path: Path) -> None:
+        async def main() -> None:
+            server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+            port = server.sockets[0].getsockname()[1]
+            server.close()
+            await server.wait_closed()
+            async with running_node(tmp_path) as node:
+                async with controller_connection(node) as connection:
+                    answer = await register(node, connection, port)
+                    await beat(connection, answer.broker_epoch)
+                    await until(lambda: not fenced(node))
+                async with asyncio.timeout(2):
+                    await until(lambda: fenced(node))
+
+        asyncio.run(main())
+
+    def test_a_broken_connection_that_can_be_made_again_changes_nothing(self, tmp_path: Path) -> None:
+        async def main() -> None:
+            tried = asyncio.Event()
+            server = await asyncio.start_server(lambda reader, writer: tried.set(), "127.0.0.1", 0)
+            async with running_node(tmp_path) as node:
+                async with controller_connection(node) as connection:
+                    answer = await register(node, connection, server.sockets[0].getsockname()[1])
+                    await beat(connection, answer.broker_epoch)
+                    await until(lambda: not fenced(node))
+                await asyncio.wait_for(tried.wait(), 5)
+                assert not node.metadata.image.cluster.brokers[2].fenced
+            server.close()
+
+        asyncio.run(main())
+
+
+def envelope(request: Any, version: int, **changes: Any) -> EnvelopeRequest:
+    header = RequestHeader(request.API_KEY, version, 77, "someone")
+    result = EnvelopeRequest(
+        request_data=encode_request_header(header) + encode_bytes(request, version),
+        request_principal=encode_principal("User:alice"),
+        client_host_address=LOCALHOST,
+    )
+    for name, value in changes.items():
+        setattr(result, name, value)
+    return result
+
+
+CREATE = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)])
+
+
+class TestEnvelopes:
+    def test_a_forwarded_request_is_answered_in_its_own_version(self, tmp_path: Path) -> None:
+        async def main() -> None:
+            async with running_node(tmp_path) as node, controller_connection(node) as connection:
+                answer: EnvelopeResponse = await connection.call(envelope(CREATE, 6))
+                assert answer.error_code == ErrorCode.NONE
+                assert answer.response_data is not None
+                correlation_id, body = decode_response_header(19, 6, answer.response_data)
+                response = decode(CreateTopicsResponse, answer.response_data, 6, body)
+                assert (correlation_id, response.topics[0].error_code) == (77, ErrorCode.NONE)
+                assert "t" in node.image.topics.by_name
+
+        asyncio.run(main())
+
+    @pytest.mark.parametrize(
+        ("request_", "error"),
+        [
+            (envelope(CREATE, 6, request_principal=b"\x00\x09"), ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+            (envelope(CREATE, 6, request_principal=None), ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+            (envelope(CREATE, 6, client_host_address=b"\x01"), ErrorCode.INVALID_REQUEST),
+            (envelope(CREATE, 6, request_data=b"\x00\x13"), ErrorCode.UNSUPPORTED_VERSION),
+            (envelope(CREATE, 6, request_data=b"\x00\x13\x00\x63" + bytes(7)), ErrorCode.UNSUPPORTED_VERSION),
+            (envelope(BrokerHeartbeatRequest(), 1), ErrorCode.INVALID_REQUEST),
+        ],
+        ids=["principal", "no principal", "address", "header", "version", "not forwardable"],
+    )
+    def test_bad_envelopes(self, tmp_path: Path, request_: EnvelopeRequest, error: ErrorCode) -> None:
+        async def main() -> None:
+            async with running_node(tmp_path) as node, controller_connection(node) as connection:
+                answer: EnvelopeResponse = await connection.call(request_)
+                assert (answer.error_code, answer.response_data) == (error, None)
+
+        asyncio.run(main())
+
+
+def test_a_principal_has_the_bytes_of_kafka() -> None:
+    encoded = encode_principal("User:ANONYMOUS")
+    assert encoded == b"\x00\x00\x05User\x0aANONYMOUS\x00\x00"
+    assert decode_principal(encoded) == "User:ANONYMOUS"

@@ -18,6 +18,7 @@ from moldau.server.coordinators.internal_topics import InternalTopics
 from moldau.server.coordinators.share import ShareStates
 from moldau.server.coordinators.transactions import Transactions
 from moldau.server.share.initialization import StateInitialization
+from moldau.server.share.partition_ends import PartitionEnds
 from moldau.server.share.persister import Persister
 from moldau.statemachine.timers import Timers
 
@@ -44,6 +45,7 @@ class Coordinators:
         self.transactions = Transactions(node)
         self.share = ShareStates(node)
         self.persister = Persister(node)
+        self.partition_ends = PartitionEnds(node)
         self._all: list[Coordinator[Any]] = [self.groups, self.transactions, self.share]
         self.internal_topics = InternalTopics(lambda: node.config, self._create)
 
@@ -63,13 +65,16 @@ class Coordinators:
         for coordinator in self._all:
             coordinator.apply(delta, image)
         self.persister.apply(image)
+        self.partition_ends.apply(image)
 
     async def close(self) -> None:
+        await self.internal_topics.close()
         await self._regexes.close()
         await self._share_state.close()
         for coordinator in self._all:
             await coordinator.close()
         await self.persister.close()
+        await self.partition_ends.close()
 
     async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         return await self._node.controller_channel.create_topics(None, request)

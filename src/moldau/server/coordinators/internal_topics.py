@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from moldau.base.broker_config import BrokerConfig
-from moldau.base.errors import ErrorCode
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from moldau.protocol.messages.create_topics import (
     CreatableTopic,
@@ -22,6 +22,9 @@ from moldau.protocol.messages.create_topics import (
 )
 
 log = logging.getLogger(__name__)
+
+#: Clients that wait for a topic are answered after this long, whatever the controller does.
+CREATION_SECONDS = 5.0
 
 Create = Callable[[CreateTopicsRequest], Awaitable[CreateTopicsResponse]]
 
@@ -84,17 +87,27 @@ class InternalTopics:
         self._complained: set[str] = set()
 
     async def ensure(self, name: str) -> None:
-        """Try to create it; whether that worked, the metadata tells."""
+        """Try to create it, for some seconds; whether that worked, the metadata tells."""
         task = self._under_way.get(name)
         if task is None:
             task = asyncio.create_task(self._make(name))
             self._under_way[name] = task
             task.add_done_callback(lambda _: self._under_way.pop(name, None))
-        await asyncio.shield(task)
+        await asyncio.wait([task], timeout=CREATION_SECONDS)
+
+    async def close(self) -> None:
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _make(self, name: str) -> None:
         topic = creatable(self._config(), name)
-        answer = await self._create(CreateTopicsRequest(topics=[topic]))
+        try:
+            answer = await self._create(CreateTopicsRequest(topics=[topic]))
+        except KafkaError as error:
+            log.warning("%s cannot be created now: %s", name, error)
+            return
         for result in answer.topics:
             if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 self._complain(topic, result.error_code, result.error_message)

@@ -93,7 +93,7 @@ async def _partition(node: Node, key: ShareKey) -> DescribeShareGroupOffsetsResp
     if state.start_offset == UNKNOWN_START or state.complete_count == UNKNOWN_COUNT:
         return answer
     try:
-        end = node.replicas.by_id(key.topic_id, key.partition).leader_log().high_watermark
+        end = await node.coordinators.partition_ends.of(key)
         answer.lag = end - state.start_offset - state.complete_count
     except KafkaError as error:
         return DescribeShareGroupOffsetsResponsePartition(

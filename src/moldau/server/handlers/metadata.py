@@ -6,6 +6,7 @@ Unlike Apache Kafka the answer waits for the creation, so clients need no second
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from moldau.protocol.messages.metadata import (
 )
 from moldau.server.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from moldau.server.context import RequestContext
-from moldau.server.coordinators.internal_topics import creatable
+from moldau.server.coordinators.internal_topics import CREATION_SECONDS, creatable
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -77,8 +78,9 @@ async def _create_and_answer(
 ) -> MetadataResponse:
     topics = [creatable(node.config, name) for name in names]
     try:
-        created = await node.controller_channel.create_topics(context, CreateTopicsRequest(topics=topics))
-    except KafkaError as error:
+        async with asyncio.timeout(CREATION_SECONDS):
+            created = await node.controller_channel.create_topics(context, CreateTopicsRequest(topics=topics))
+    except (KafkaError, TimeoutError) as error:
         log.warning("topics %s cannot be created now: %s", ", ".join(names), error)
         return _answer(node, context, request, {})
     errors = {topic.name: topic.error_code for topic in created.topics if topic.error_code in _TOLD}

@@ -86,6 +86,8 @@ class Connection(asyncio.BufferedProtocol):
         self.client_software = ("unknown", "unknown")
         self.last_activity = loop.time()
         self.requests = 0
+        #: Called when more comes while a request is being answered that others have to wait for.
+        self.on_more: Callable[[], None] | None = None
         self._dispatcher = dispatcher
         self._frames = FrameBuffer(max_frame)
         self._loop = loop
@@ -133,6 +135,8 @@ class Connection(asyncio.BufferedProtocol):
         self._frames.received(nbytes)
         self.last_activity = self._loop.time()
         self._pump()
+        if self._exclusive and self.on_more is not None:
+            self.on_more()
 
     def eof_received(self) -> bool:
         return False
@@ -151,6 +155,11 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def idle(self) -> bool:
         return not self._slots
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the peer has sent something that was not looked at yet."""
+        return self._frames.buffered > 0
 
     @property
     def unsent_bytes(self) -> int:

@@ -1,90 +1,99 @@
 """One partition as this node sees it: its log, its role, and how far it is committed.
 
+A leader keeps a `Leadership`, a follower none. What both can do is in `Replica`.
+
 Invariants:
 
-- the high watermark never goes back while this node leads, and equals the smallest log end of the
-  in-sync replicas; with an ISR of one that is our own log end, on the same code;
+- the high watermark never goes back, except where a log is cut below it after an unclean election;
 - state changes synchronously on the event loop; whoever waits is woken after the change is complete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId, TopicPartition
 from moldau.metadata.image import PartitionRegistration
+from moldau.protocol.messages.alter_partition import ResponsePartitionData
+from moldau.replication.leadership import IsrChange, Leadership
+from moldau.replication.local_broker import LocalBroker
+from moldau.replication.partition_changes import PartitionChanges
+from moldau.replication.replica import Replica
+from moldau.replication.waiters import Waiter
 from moldau.storage.disk import Buffer
 from moldau.storage.log import AppendInfo, Log, Origin
 from moldau.storage.verification import NOT_REQUIRED, Guard
 
-#: Called with the number of bytes that became readable.
-Waiter = Callable[[int], None]
+__all__ = ["Partition", "Waiter"]
+
+logger = logging.getLogger(__name__)
 
 
-class Partition:
-    __slots__ = (
-        "_registration",
-        "_waiters",
-        "local_id",
-        "log",
-        "topic_id",
-        "topic_partition",
-    )
+class Partition(Replica):
+    __slots__ = ("_broker", "_changes")
 
     def __init__(
-        self, topic_partition: TopicPartition, topic_id: TopicId, log: Log | None, local_id: int
+        self,
+        topic_partition: TopicPartition,
+        topic_id: TopicId,
+        log: Log | None,
+        broker: LocalBroker,
+        changes: PartitionChanges,
     ) -> None:
-        self.topic_partition = topic_partition
-        self.topic_id = topic_id
-        #: None while the directory that holds it is offline.
-        self.log = log
-        self.local_id = local_id
-        self._registration: PartitionRegistration | None = None
-        self._waiters: dict[Waiter, None] = {}
+        super().__init__(topic_partition, topic_id, log)
+        self._broker = broker
+        self._changes = changes
 
-    @property
-    def registration(self) -> PartitionRegistration:
-        if self._registration is None:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic_partition} has no role yet")
-        return self._registration
-
-    @property
-    def leader_epoch(self) -> int:
-        return self.registration.leader_epoch
-
-    @property
-    def is_leader(self) -> bool:
-        return self._registration is not None and self._registration.leader == self.local_id
+    # The role.
 
     def take_role(self, registration: PartitionRegistration) -> None:
         """Adopt what the metadata log says about leader, epoch and in-sync replicas."""
         previous = self._registration
-        self._registration = registration
-        if self.log is None or not self.is_leader:
+        if previous is not None and registration.partition_epoch < previous.partition_epoch:
+            # The controller's answer to a proposal was faster than the metadata log.
             return
-        if previous is None or previous.leader_epoch != registration.leader_epoch:
-            self.log.leader_epochs.assign(registration.leader_epoch, self.log.log_end_offset)
-        self._advance_high_watermark()
+        self._registration = registration
+        if registration.leader == self._broker.id:
+            self._lead(registration, previous)
+        elif self.leadership is not None:
+            self.leadership = None
+            self._look_again(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def leader_log(self, current_leader_epoch: int = -1) -> Log:
-        """The log, when this node leads in the epoch the caller knows (-1: any)."""
-        registration = self.registration
-        if current_leader_epoch >= 0:
-            if current_leader_epoch < registration.leader_epoch:
-                raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
-            if current_leader_epoch > registration.leader_epoch:
-                raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
-        if registration.leader != self.local_id:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return self.usable_log()
-
-    def usable_log(self) -> Log:
+    def _lead(self, registration: PartitionRegistration, previous: PartitionRegistration | None) -> None:
+        new_leader = self.leadership is None
+        leadership = self.leadership = self.leadership or Leadership(self._broker, registration)
+        leadership.adopt(registration)
         if self.log is None:
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"the disk that holds {self.topic_partition} is offline"
-            )
-        return self.log
+            return
+        if new_leader or previous is None or registration.leader_epoch > previous.leader_epoch:
+            leadership.begin_epoch(self.log, new_leader=new_leader)
+            self._uncommitted_bytes = 0
+            # Fetches that wait were asked in an epoch that is over.
+            self.appended.wake(0)
+        self._advance(self.log)
+
+    def stop(self) -> None:
+        """The replica leaves this node; whoever waits looks again and finds it gone."""
+        self._registration = None
+        self.leadership = None
+        self._look_again(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def take_log(self, log: Log) -> None:
+        """The log, when it could not be opened before, or now lies elsewhere."""
+        self.log = log
+        leadership = self.leadership
+        if leadership is not None:
+            if self.leader_epoch != log.leader_epochs.latest or leadership.epoch_start_offset is None:
+                leadership.begin_epoch(log, new_leader=True)
+            self._advance(log)
+
+    def go_offline(self) -> None:
+        """The disk below it has failed; whoever waits looks again and is told."""
+        self.log = None
+        self._look_again(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    # Leading.
 
     def check_in_sync(self) -> None:
         """With acks=all the write is refused when too few replicas would hold it."""
@@ -116,43 +125,59 @@ class Partition:
             transaction_version=transaction_version,
         )
         if not info.duplicate:
-            self._advance_high_watermark()
-            self._wake(info.size)
+            self._uncommitted_bytes += info.size
+            self._advance(log)
+            self.appended.wake(info.size)
         return info
 
-    def committed(self, offset: int) -> bool:
-        """Whether every in-sync replica has the record at `offset`."""
-        return self.log is not None and self.log.high_watermark > offset
+    def note_fetch(self, replica_id: int, offset: int, log_start: int, leader_end: int, epoch: int) -> None:
+        """A follower asked for `offset` when our log ended at `leader_end`: it has everything before."""
+        log, leadership = self.leader_log(), self.leadership
+        if leadership is None:
+            return
+        replica = leadership.follower(replica_id, epoch_known=True)
+        before = replica.log_start_offset, replica.log_end_offset
+        leadership.fetched(replica, offset, log_start, leader_end, epoch)
+        growth = leadership.proposed_growth(replica, log)
+        if growth is not None:
+            logger.info("%s: broker %d has caught up", self.topic_partition, replica_id)
+            self._changes.submit(self, growth)
+        if before[1] != offset:
+            self._advance(log)
+        if before[0] != log_start:
+            self.cut.wake(0)
 
-    def add_waiter(self, waiter: Waiter) -> None:
-        self._waiters[waiter] = None
+    def shrink_isr(self) -> None:
+        """Let go of in-sync replicas that are too far behind."""
+        if self.leadership is None or self.log is None:
+            return
+        change = self.leadership.proposed_shrinking(self.log)
+        if change is not None:
+            isr = self.registration.isr
+            logger.info("%s: in-sync replicas %s shrink to %s", self.topic_partition, isr, change.isr)
+            self._changes.submit(self, change)
 
-    def remove_waiter(self, waiter: Waiter) -> None:
-        self._waiters.pop(waiter, None)
+    # What became of proposals.
 
-    def stop(self) -> None:
-        """The replica leaves this node; whoever waits looks again and finds it gone."""
-        self._registration = None
-        self._wake(0)
+    def still_wants(self, change: IsrChange) -> bool:
+        return self.leadership is not None and self.leadership.pending is change
 
-    def take_log(self, log: Log) -> None:
-        """The log, when it could not be opened before, or now lies elsewhere."""
-        self.log = log
-        if self.is_leader:
-            if self.leader_epoch != log.leader_epochs.latest:
-                log.leader_epochs.assign(self.leader_epoch, log.log_end_offset)
-            self._advance_high_watermark()
+    def change_made(self, change: IsrChange, answer: ResponsePartitionData) -> None:
+        leadership = self.leadership
+        if leadership is None or not leadership.confirmed(
+            change, tuple(answer.isr), answer.leader_epoch, answer.partition_epoch
+        ):
+            return
+        self._registration = leadership.registration
+        logger.info("%s: in-sync replicas are %s", self.topic_partition, answer.isr)
+        if self.log is not None:
+            self._advance(self.log)
 
-    def go_offline(self) -> None:
-        """The disk below it has failed; whoever waits looks again and is told."""
-        self.log = None
-        self._wake(0)
+    def change_refused(self, change: IsrChange, code: ErrorCode) -> bool:
+        logger.info("%s: in-sync replicas %s refused: %s", self.topic_partition, change.isr, code.name)
+        return self.leadership is not None and self.leadership.refused(change, code)
 
-    def _advance_high_watermark(self) -> None:
-        log = self.log
-        if log is not None and self.registration.isr == (self.local_id,):
-            log.high_watermark = log.log_end_offset
-
-    def _wake(self, size: int) -> None:
-        for waiter in list(self._waiters):
-            waiter(size)
+    def _advance(self, log: Log) -> None:
+        leadership = self.leadership
+        if leadership is not None:
+            self._commit_to(log, leadership.committed_end(log))

@@ -1,25 +1,31 @@
 """The replicas this node holds, kept in step with the metadata image.
 
-`apply` is called once for every published image: it opens logs for new replicas, gives each its role, drops
-deleted ones and passes changed configs on. Partitions are keyed by topic id; names are resolved only at the
-edge. A replica whose directory is offline stays in the table without a log, so that clients are told about
-the disk instead of about a partition that does not exist.
+`apply` is called once for every published image: it opens logs for new replicas, gives each its role and lets
+followers fetch, drops those that were deleted or went to other brokers, and passes changed configs on.
+Partitions are keyed by topic id; names are resolved only at the edge. A replica whose directory is offline
+stays in the table without a log, so that clients are told about the disk instead of about a partition that
+does not exist.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import NamedTuple
 
-from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR, DirectoryId, TopicId, TopicPartition
 from moldau.base.loop_slice import LoopSlice
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
+from moldau.network.client import OpenConnection
+from moldau.replication.fetchers import Fetchers
+from moldau.replication.following import PartitionKey
+from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition import Partition
+from moldau.replication.partition_changes import AlterPartition, PartitionChanges
+from moldau.replication.throttles import FOLLOWER_RATE, LEADER_RATE, Throttle, topic_replicas
 from moldau.storage.disk import DiskFull, LogDirectoryFailed
 from moldau.storage.log import Log
 from moldau.storage.log_config import LogConfig
@@ -28,7 +34,6 @@ from moldau.storage.log_manager import LogManager, NewLog
 log = logging.getLogger(__name__)
 
 ConfigOf = Callable[[str], LogConfig]
-PartitionKey = tuple[TopicId, int]
 _NOT_A_DIRECTORY = (UNASSIGNED_DIR, MIGRATING_DIR, LOST_DIR)
 _COMPLAIN_EVERY_SECONDS = 10.0
 
@@ -44,21 +49,44 @@ class Placed(NamedTuple):
 class ReplicaManager:
     def __init__(
         self,
-        node_id: int,
+        broker: LocalBroker,
         logs: LogManager,
         config_of: Callable[[MetadataImage, str], LogConfig],
-        clock: Clock,
+        alter_partition: AlterPartition,
+        open_connection: OpenConnection | None = None,
     ) -> None:
-        self._clock = clock
+        self._broker = broker
         self._next_complaint = 0.0
-        self._node_id = node_id
         self._logs = logs
         self._config_of = config_of
+        self._changes = PartitionChanges(broker, alter_partition)
+        self.leader_throttle = self._throttle(LEADER_RATE)
+        self.follower_throttle = self._throttle(FOLLOWER_RATE)
+        self._fetchers = Fetchers(broker, logs, self.follower_throttle, self.storage_failed, open_connection)
         self._partitions: dict[PartitionKey, Partition] = {}
         self._by_name: dict[tuple[str, int], Partition] = {}
-        self._image = MetadataImage.empty()
         #: New logs that found no room, or no file descriptor: tried again by `open_again`.
         self._unopened: dict[PartitionKey, NewLog] = {}
+
+    def _throttle(self, rate: str) -> Throttle:
+        broker = self._broker
+        return Throttle(
+            broker.clock,
+            lambda: broker.config[rate],
+            lambda: (
+                broker.config["replication.quota.window.num"],
+                broker.config["replication.quota.window.size.seconds"],
+            ),
+        )
+
+    def begin_fetching(self) -> None:
+        """This broker is registered: leaders may hear from it."""
+        self._fetchers.begin()
+
+    async def close(self) -> None:
+        """Stop copying and reporting; the logs are not touched from here any more."""
+        await self._fetchers.close()
+        await self._changes.close()
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
@@ -70,14 +98,14 @@ class ReplicaManager:
         if partition is not None:
             return partition
         raise self._missing(
-            self._image.topics.by_name.get(topic), index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            self._broker.image.topics.by_name.get(topic), index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
 
     def by_id(self, topic_id: TopicId, index: int) -> Partition:
         partition = self._partitions.get((topic_id, index))
         if partition is not None:
             return partition
-        raise self._missing(self._image.topics.by_id.get(topic_id), index, ErrorCode.UNKNOWN_TOPIC_ID)
+        raise self._missing(self._broker.image.topics.by_id.get(topic_id), index, ErrorCode.UNKNOWN_TOPIC_ID)
 
     def _missing(self, topic: TopicImage | None, index: int, unknown: ErrorCode) -> KafkaError:
         if topic is None:
@@ -91,23 +119,42 @@ class ReplicaManager:
     async def apply(self, delta: MetadataDelta, image: MetadataImage) -> list[Placed]:
         """Bring the replicas in line with `image`; what the controller should hear about where they lie."""
         # First, because whoever looks for a deleted topic while its logs go must find it unknown.
-        self._image = image
-        await self._drop(delta.topics_deleted)
+        self._broker.image = image
+        await self._drop(delta, image)
         changed = [
             (image.topics.by_id[topic_id], index)
             for topic_id, indexes in delta.topics_changed.items()
             for index in sorted(indexes)
-            if self._node_id in image.topics.by_id[topic_id].partitions[index].replicas
+            if self._broker.id in image.topics.by_id[topic_id].partitions[index].replicas
         ]
         # Working out a topic's settings costs more than opening one of its logs.
         config_of = cache(partial(self._config_of, image))
         await self._open(delta, config_of, changed)
-        turn = LoopSlice(self._clock)
+        turn = LoopSlice(self._broker.clock)
         for topic, index in changed:
-            self._partitions[topic.id, index].take_role(topic.partitions[index])
+            self._give_role((topic.id, index), topic.partitions[index])
             await turn.pause()
         self._apply_configs(delta, config_of)
+        if delta.brokers.changes or delta.broker_configs_changed(self._broker.id):
+            self._fetchers.brokers_changed()
+        self._fetchers.close_idle()
         return [placed for topic, index in changed if (placed := self._placed(topic, index)) is not None]
+
+    def _give_role(self, key: PartitionKey, registration: PartitionRegistration) -> None:
+        partition = self._partitions[key]
+        if registration.leader == self._broker.id:
+            # Before anything else: what is still being fetched must not reach the log any more.
+            self._fetchers.unfollow(key)
+            partition.take_role(registration)
+            return
+        known = partition.current
+        partition.take_role(registration)
+        if (
+            known is None
+            or known.leader_epoch != registration.leader_epoch
+            or known.leader != registration.leader
+        ):
+            self._fetchers.follow(key, partition)
 
     async def _open(
         self, delta: MetadataDelta, config_of: ConfigOf, changed: list[tuple[TopicImage, int]]
@@ -146,7 +193,9 @@ class ReplicaManager:
                 continue
             log.info("%s has its log now", new.topic_partition)
             partition.take_log(found)
-            where = self._placed(self._image.topics.by_id[key[0]], key[1])
+            if not partition.is_leader:
+                self._fetchers.follow(key, partition)
+            where = self._placed(self._broker.image.topics.by_id[key[0]], key[1])
             if where is not None:
                 placed.append(where)
         return placed
@@ -159,49 +208,82 @@ class ReplicaManager:
         return None
 
     def _directory(self, registration: PartitionRegistration) -> DirectoryId | None:
-        directory = registration.directory_of(self._node_id)
+        directory = registration.directory_of(self._broker.id)
         return None if directory in _NOT_A_DIRECTORY else directory
 
     def _add(self, topic_partition: TopicPartition, topic_id: TopicId, found: Log | None) -> None:
-        partition = Partition(topic_partition, topic_id, found, self._node_id)
+        partition = Partition(topic_partition, topic_id, found, self._broker, self._changes)
         self._partitions[topic_id, topic_partition.partition] = partition
         self._by_name[topic_partition] = partition
 
     def _placed(self, topic: TopicImage, index: int) -> Placed | None:
         found = self._partitions[topic.id, index].log
         actual = self._logs.directories.of(found).id if found is not None else None
-        if actual is None or actual == topic.partitions[index].directory_of(self._node_id):
+        if actual is None or actual == topic.partitions[index].directory_of(self._broker.id):
             return None
         return Placed(topic.id, index, actual)
 
-    async def _drop(self, topic_ids: Iterable[TopicId]) -> None:
-        doomed = set(topic_ids)
+    async def _drop(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Replicas of deleted topics, and those that other brokers hold now: gone with their logs."""
         gone = []
-        for key in [key for key in self._partitions if key[0] in doomed] if doomed else ():
+        for key in self._unwanted(delta, image):
             partition = self._partitions.pop(key)
+            self._fetchers.unfollow(key)
             self._unopened.pop(key, None)
-            self._by_name.pop(partition.topic_partition, None)
+            if self._by_name.get(partition.topic_partition) is partition:
+                del self._by_name[partition.topic_partition]
             partition.stop()
             gone.append(partition.topic_partition)
         if gone:
             await self._logs.delete(*gone)
 
+    def _unwanted(self, delta: MetadataDelta, image: MetadataImage) -> list[PartitionKey]:
+        doomed, changed = delta.topics_deleted, delta.topics_changed
+        if not doomed and not changed:
+            return []
+        return [
+            key
+            for key in self._partitions
+            if key[0] in doomed
+            or (key[0] in changed and not self._is_mine(image.topics.by_id[key[0]], key[1]))
+        ]
+
+    def _is_mine(self, topic: TopicImage, index: int) -> bool:
+        registration = topic.partitions.get(index)
+        return registration is not None and self._broker.id in registration.replicas
+
     def _apply_configs(self, delta: MetadataDelta, config_of: ConfigOf) -> None:
         changed = delta.topic_configs_changed()
-        everything = delta.broker_configs_changed(self._node_id)
+        everything = delta.broker_configs_changed(self._broker.id)
         if not changed and not everything:
             return
+        for topic in sorted(changed):
+            self._throttle_replicas(topic, self._broker.image.topic_config(topic))
         for partition in self._partitions.values():
             name = partition.topic_partition.topic
             if everything or name in changed:
                 self._logs.update_config(partition.topic_partition, config_of(name))
+
+    def _throttle_replicas(self, topic: str, configs: Mapping[str, str]) -> None:
+        leaders, followers = topic_replicas(configs)
+        self.leader_throttle.set_replicas(topic, leaders, self._broker.id)
+        self.follower_throttle.set_replicas(topic, followers, self._broker.id)
+
+    # In-sync replicas.
+
+    async def shrink_isr(self) -> None:
+        """Called from time to time, twice in `replica.lag.time.max.ms`."""
+        turn = LoopSlice(self._broker.clock)
+        for partition in list(self._partitions.values()):
+            partition.shrink_isr()
+            await turn.pause()
 
     # Directories.
 
     def log_replaced(self, topic_partition: TopicPartition, moved: Log) -> list[Placed]:
         """The replica has moved to another directory; what the controller should hear about it."""
         partition = self._by_name.get(topic_partition)
-        topic = self._image.topics.by_name.get(topic_partition.topic)
+        topic = self._broker.image.topics.by_name.get(topic_partition.topic)
         if partition is None or topic is None or topic.id != partition.topic_id:
             return []
         partition.take_log(moved)
@@ -223,7 +305,7 @@ class ReplicaManager:
 
     def _may_complain(self) -> bool:
         """A full disk fails every produce request; one line in a while is enough."""
-        now = self._clock.monotonic()
+        now = self._broker.clock.monotonic()
         due = now >= self._next_complaint
         if due:
             self._next_complaint = now + _COMPLAIN_EVERY_SECONDS

@@ -14,6 +14,7 @@ from moldau.base.ids import TopicPartition, Uuid
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from moldau.replication.local_broker import LocalBroker
 from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.broker_lifecycle import BrokerLifecycle
 from moldau.server.coordinators.coordinators import Coordinators
@@ -62,7 +63,13 @@ class BrokerRole:
                 node.replicas.log_replaced(topic_partition, moved)
             ),
         )
-        node.replicas = ReplicaManager(node.id, node.logs, node.settings.log_config, node.clock)
+        node.replicas = ReplicaManager(
+            LocalBroker(node.id, node.clock, lambda: node.config, lambda: node.lifecycle.epoch),
+            node.logs,
+            node.settings.log_config,
+            lambda request: node.controller_channel.alter_partition(request),
+            node.open_connection,
+        )
         node.coordinators = Coordinators(node)
         node.share = SharePartitions(node)
         node.producer_ids = ProducerIds(self._allocate_producer_ids)
@@ -94,6 +101,7 @@ class BrokerRole:
         online = [each.id for each in node.logs.directories if each.online and each.id is not None]
         timeout_seconds = node.config["initial.broker.registration.timeout.ms"] / 1000
         await node.lifecycle.register(online, node.logs.previous_broker_epoch, timeout_seconds)
+        node.replicas.begin_fetching()
 
     async def unfence(self) -> None:
         node = self._node
@@ -118,6 +126,7 @@ class BrokerRole:
             config["producer.id.expiration.check.interval.ms"],
             lambda: upkeep.expire_producers(node.config["producer.id.expiration.ms"]),
         )
+        every(max(1, config["replica.lag.time.max.ms"] // 2), node.replicas.shrink_isr)
         every(1000, upkeep.remove_deleted_files)
         every(1000, node.logs.moves.advance)
         every(1000, lambda: self._placements.found_by(node.replicas.open_again()))
@@ -186,6 +195,7 @@ class BrokerRole:
 
     async def end_work(self) -> None:
         await self._scheduler.close()
+        await self._node.replicas.close()
 
     async def close(self) -> None:
         node = self._node

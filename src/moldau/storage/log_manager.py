@@ -338,18 +338,27 @@ class LogManager:
         """Begin to move a replica to another data directory; `moves.advance` does the rest."""
         await self.moves.begin(topic_partition, path)
 
-    async def truncate_to(self, topic_partition: TopicPartition, offset: int) -> None:
-        """Cut a log, keeping the cleaner away from what it is about to lose."""
-        await self._truncate(topic_partition, lambda log: log.truncate_to(offset))
+    async def truncate_to(
+        self, topic_partition: TopicPartition, offset: int, *, when: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Cut a log, keeping the cleaner away from what it is about to lose; `when` it comes to it."""
+        await self._truncate(topic_partition, lambda log: log.truncate_to(offset), when)
 
-    async def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
-        await self._truncate(topic_partition, lambda log: log.truncate_fully_and_start_at(offset))
+    async def truncate_fully_and_start_at(
+        self, topic_partition: TopicPartition, offset: int, *, when: Callable[[], bool] = lambda: True
+    ) -> None:
+        await self._truncate(topic_partition, lambda log: log.truncate_fully_and_start_at(offset), when)
 
-    async def _truncate(self, topic_partition: TopicPartition, truncate: Callable[[Log], object]) -> None:
+    async def _truncate(
+        self,
+        topic_partition: TopicPartition,
+        truncate: Callable[[Log], object],
+        when: Callable[[], bool],
+    ) -> None:
         await self.cleaner.pause(topic_partition)
         try:
             log = self.logs.get(topic_partition)
-            if log is None:
+            if log is None or not when():
                 return
             truncate(log)
             directory = self.directories.of(log)

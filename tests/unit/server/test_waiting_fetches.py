@@ -42,7 +42,7 @@ def fetch(topic_id: bytes, *, name: str = "t", wait_ms: int = LONG_MS, min_bytes
 
 
 def waiters(node: Node) -> int:
-    return sum(len(partition._waiters) for partition in node.replicas)
+    return sum(len(partition.progress) for partition in node.replicas)
 
 
 async def until(condition: Any) -> None:

@@ -1,7 +1,13 @@
-"""DeleteRecords (key 21), versions 0 to 2: moves the start of a log forward."""
+"""DeleteRecords (key 21), versions 0 to 2: moves the start of a log forward, on all replicas that are alive.
+
+Followers learn of it with their next fetch; the answer waits until they have, or until its time is up, and
+then gives the smallest start there is.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -12,6 +18,7 @@ from moldau.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from moldau.replication.partition import Partition
 from moldau.server.context import RequestContext
 
 if TYPE_CHECKING:
@@ -20,29 +27,85 @@ if TYPE_CHECKING:
 HIGH_WATERMARK = -1
 
 
-def handle(node: Node, context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
+def handle(
+    node: Node, context: RequestContext, request: DeleteRecordsRequest
+) -> DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]:
+    deletion = _Deletion(node)
+    response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=topic.name,
-                partitions=[_delete(node, topic.name, partition) for partition in topic.partitions],
+                partitions=[deletion.begin(topic.name, partition) for partition in topic.partitions],
             )
             for topic in request.topics
         ]
     )
+    return deletion.complete(response, request.timeout_ms) if deletion.waiting else response
 
 
-def _delete(node: Node, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
-    result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
+class _Deletion:
+    """One request on its way; `waiting` are those whose followers have not followed yet."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.waiting: list[tuple[Partition, int, DeleteRecordsPartitionResult]] = []
+
+    def begin(self, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+        result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
+        try:
+            partition = self._node.replicas.by_name(topic, asked.partition_index)
+            log = partition.leader_log()
+            if "delete" not in log.config.cleanup_policy:
+                raise KafkaError(ErrorCode.POLICY_VIOLATION)
+            offset = log.high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
+            if not 0 <= offset <= log.high_watermark:
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+            log.delete_records_before(offset)
+            if not _is_done(partition, offset, result):
+                self.waiting.append((partition, offset, result))
+        except KafkaError as error:
+            result.error_code = error.code
+        return result
+
+    async def complete(self, response: DeleteRecordsResponse, timeout_ms: int) -> DeleteRecordsResponse:
+        changed = asyncio.Event()
+
+        def wake(_size: int) -> None:
+            changed.set()
+
+        for partition, _, _ in self.waiting:
+            partition.cut.add(wake)
+            # Followers that wait for records are told of the new start at once.
+            partition.appended.wake(0)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while not all(_looked_at(*each) for each in self.waiting):
+                    changed.clear()
+                    await changed.wait()
+        except TimeoutError:
+            for partition, offset, result in self.waiting:
+                if not _looked_at(partition, offset, result):
+                    result.error_code = ErrorCode.REQUEST_TIMED_OUT
+        finally:
+            for partition, _, _ in self.waiting:
+                partition.cut.remove(wake)
+        return response
+
+
+def _looked_at(partition: Partition, offset: int, result: DeleteRecordsPartitionResult) -> bool:
+    """Whether there is nothing more to wait for."""
+    if result.error_code:
+        return True
     try:
-        log = node.replicas.by_name(topic, asked.partition_index).leader_log()
-        if "delete" not in log.config.cleanup_policy:
-            raise KafkaError(ErrorCode.POLICY_VIOLATION)
-        offset = log.high_watermark if asked.offset == HIGH_WATERMARK else asked.offset
-        if not 0 <= offset <= log.high_watermark:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        log.delete_records_before(offset)
-        result.low_watermark = log.log_start_offset
+        return _is_done(partition, offset, result)
     except KafkaError as error:
-        result.error_code = error.code
-    return result
+        result.error_code, result.low_watermark = error.code, -1
+        return True
+
+
+def _is_done(partition: Partition, offset: int, result: DeleteRecordsPartitionResult) -> bool:
+    """Whether all replicas begin at the offset or behind it."""
+    log = partition.leader_log()
+    leadership = partition.leadership
+    result.low_watermark = log.log_start_offset if leadership is None else leadership.low_watermark(log)
+    return result.low_watermark >= offset

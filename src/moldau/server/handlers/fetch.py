@@ -1,8 +1,13 @@
-"""Fetch (key 1), versions 4 to 18, for consumers; fetches by followers come with the cluster.
+"""Fetch (key 1), versions 4 to 18, for consumers and for followers.
 
 Sessions decide which partitions are looked at; each is read up to the high watermark, or up to the last
-stable offset for `read_committed`. Too little found: wait for appends or `max_wait_ms`, then look again.
-Pages that are not in the cache are read in the pool, so the loop never waits for a disk.
+stable offset for `read_committed`, and by followers to its end. Too little found: wait for what they wait
+for or `max_wait_ms`, then look again. Pages that are not in the cache are read in the pool, so the loop never
+waits for a disk.
+
+What a follower asks for tells the leader how far it is; that is noted before the request waits. Consumers
+may be sent to a replica that is closer to them (`replica.selector.class`), and read from any that has a log.
+A follower that sends its next request while this one waits has something new to ask: it is answered at once.
 """
 
 from __future__ import annotations
@@ -24,6 +29,8 @@ from moldau.protocol.messages.fetch import (
     PartitionData,
 )
 from moldau.replication.partition import Partition
+from moldau.replication.remote_replica import RemoteReplica
+from moldau.replication.replica_selector import preferred_replica
 from moldau.server.context import RequestContext
 from moldau.server.current_leaders import CurrentLeaders
 from moldau.server.fetch_sessions import FetchSession, SessionKey
@@ -34,6 +41,8 @@ if TYPE_CHECKING:
 
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
+#: The version from which on consumers may read from followers.
+FOLLOWERS_SINCE = 11
 #: The version that first told a consumer who leads instead.
 LEADERS_SINCE = 16
 _TELL_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
@@ -106,9 +115,11 @@ class _Fetch:
         self.answers: dict[SessionKey, PartitionData] = {}
         self.size = 0
         self.urgent = False
+        #: Whether the request has only just come: what it tells of the follower is news then.
+        self._is_fresh = True
         self._partitions: list[Partition] = []
         #: How far each log could be read when it was looked at.
-        self._seen: list[tuple[Log, int, int]] = []
+        self._seen: list[tuple[Log, tuple[int, ...]]] = []
         self._deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
 
     # Reading.
@@ -128,7 +139,7 @@ class _Fetch:
 
     async def _from_disk(self, key: SessionKey, asked: FetchPartition) -> ReadResult | KafkaError | None:
         try:
-            log = self._find(key).leader_log(asked.current_leader_epoch)
+            log = self._log(self._find(key), asked)
             return await self.node.pool.run(self._read, log, asked, blocking=True)
         except KafkaError as error:
             return error
@@ -156,8 +167,15 @@ class _Fetch:
             answer = _failed(asked.partition, error.code, unknown=error.code in _UNKNOWN)
         if answer is None:
             return False
+        if self.follower >= 0 and self._has_new_start(key, answer):
+            self.urgent = True
         self.answers[key] = answer
         return True
+
+    def _has_new_start(self, key: SessionKey, answer: PartitionData) -> bool:
+        """Whether the log starts elsewhere than the follower was told: somebody waits for it to follow."""
+        known = self.session.partitions.get(key)
+        return known is not None and known.log_start_offset not in (-1, answer.log_start_offset)
 
     def _find(self, key: SessionKey) -> Partition:
         name, topic_id, index = key
@@ -165,24 +183,26 @@ class _Fetch:
             return self.node.replicas.by_id(topic_id, index)
         return self.node.replicas.by_name(name, index)
 
+    def _log(self, partition: Partition, asked: FetchPartition) -> Log:
+        if self.follower < 0 and self.version >= FOLLOWERS_SINCE:
+            return partition.readable_log(asked.current_leader_epoch)
+        return partition.leader_log(asked.current_leader_epoch)
+
     def _answer(
         self, partition: Partition, asked: FetchPartition, found: ReadResult | None
     ) -> PartitionData | None:
-        log = partition.leader_log(asked.current_leader_epoch)
-        if self.follower >= 0:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.follower} has no replica")
-        high_watermark, stable = log.high_watermark, log.last_stable_offset
-        self._seen.append((log, high_watermark, stable))
-        answer = PartitionData(
-            partition_index=asked.partition,
-            high_watermark=high_watermark,
-            last_stable_offset=stable,
-            log_start_offset=log.log_start_offset,
-            records=b"",
-            aborted_transactions=None,
-        )
-        if asked.last_fetched_epoch >= 0 and self._diverges(log, asked, answer):
+        log = self._log(partition, asked)
+        replica = self._replica(partition, asked)
+        leader_end = log.log_end_offset
+        self._seen.append((log, self._extent(log)))
+        answer = _empty_answer(asked.partition, log)
+        if self._is_sent_elsewhere(partition, asked, answer):
             self.urgent = True
+            return answer
+        if asked.last_fetched_epoch >= 0 and _diverges(log, asked, answer):
+            self.urgent = True
+            return answer
+        if replica is not None and self._is_throttled(partition, replica):
             return answer
         if found is None:
             found = self._read(log, asked, blocking=False)
@@ -190,7 +210,10 @@ class _Fetch:
             return None
         self.size += found.size
         answer.records = found.parts
-        if self.request.isolation_level == READ_COMMITTED:
+        if replica is not None:
+            self._note(partition, asked, leader_end, found.size)
+            answer.high_watermark = log.high_watermark
+        elif self.request.isolation_level == READ_COMMITTED:
             aborted = log.aborted_transactions(asked.fetch_offset, found.next_offset) if found.size else ()
             answer.aborted_transactions = [
                 AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
@@ -198,24 +221,64 @@ class _Fetch:
             ]
         return answer
 
+    # Followers.
+
+    def _replica(self, partition: Partition, asked: FetchPartition) -> RemoteReplica | None:
+        if self.follower < 0 or partition.leadership is None:
+            return None
+        return partition.leadership.follower(self.follower, epoch_known=asked.current_leader_epoch >= 0)
+
+    def _note(self, partition: Partition, asked: FetchPartition, leader_end: int, size: int) -> None:
+        throttle = self.node.replicas.leader_throttle
+        if size and throttle.covers(*partition.topic_partition):
+            throttle.record(size)
+        if self._is_fresh:
+            epoch = self.request.replica_state.replica_epoch
+            partition.note_fetch(self.follower, asked.fetch_offset, asked.log_start_offset, leader_end, epoch)
+
+    def _is_throttled(self, partition: Partition, replica: RemoteReplica) -> bool:
+        throttle = self.node.replicas.leader_throttle
+        return (
+            throttle.covers(*partition.topic_partition)
+            and replica.id not in partition.registration.isr
+            and throttle.is_exceeded()
+        )
+
+    def _is_sent_elsewhere(self, partition: Partition, asked: FetchPartition, answer: PartitionData) -> bool:
+        """Whether the consumer shall read from a replica that is closer to it."""
+        if self.follower >= 0 or not self.request.rack_id or partition.leadership is None:
+            return False
+        answer.preferred_read_replica = preferred_replica(
+            self.node.config.text("replica.selector.class"),
+            self.request.rack_id,
+            partition.leadership,
+            asked.fetch_offset,
+            self.node.image,
+        )
+        return answer.preferred_read_replica >= 0
+
+    # Reading.
+
     def _read(self, log: Log, asked: FetchPartition, *, blocking: bool) -> ReadResult | None:
-        committed = self.request.isolation_level == READ_COMMITTED
+        if self.follower >= 0:
+            bound = log.log_end_offset
+        elif self.request.isolation_level == READ_COMMITTED:
+            bound = log.last_stable_offset
+        else:
+            bound = log.high_watermark
         return log.read(
             asked.fetch_offset,
             max(0, min(asked.partition_max_bytes, self.max_bytes - self.size)),
-            upper_bound=log.last_stable_offset if committed else log.high_watermark,
+            upper_bound=bound,
             min_one_batch=self.size == 0,
             blocking=blocking,
         )
 
-    def _diverges(self, log: Log, asked: FetchPartition, answer: PartitionData) -> bool:
-        epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
-        if epoch < 0 or end_offset < 0:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
-            answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
-            return True
-        return False
+    def _extent(self, log: Log) -> tuple[int, ...]:
+        """What can be read of a log, by those who ask here."""
+        if self.follower >= 0:
+            return (log.log_end_offset,)
+        return log.high_watermark, log.last_stable_offset
 
     # Waiting.
 
@@ -229,7 +292,10 @@ class _Fetch:
 
     async def wait(self) -> FetchResponse:
         loop = asyncio.get_running_loop()
+        self._is_fresh = False
         while not self.satisfied() and loop.time() < self._deadline:
+            if self.follower >= 0 and self.context.connection.has_more:
+                break
             # The loop may have turned between looking and here: what came meanwhile wakes nobody any more.
             if not self._outdated():
                 await self._more(loop)
@@ -238,10 +304,7 @@ class _Fetch:
         return self.response()
 
     def _outdated(self) -> bool:
-        return any(
-            log.high_watermark != high_watermark or log.last_stable_offset != stable
-            for log, high_watermark, stable in self._seen
-        )
+        return any(self._extent(log) != seen for log, seen in self._seen)
 
     async def _more(self, loop: asyncio.AbstractEventLoop) -> None:
         """Until enough bytes arrived in the partitions at hand, or time is up."""
@@ -256,16 +319,19 @@ class _Fetch:
             if (missing <= 0 or size == 0 or any_counts) and not arrived.done():
                 arrived.set_result(None)
 
-        partitions = self._partitions
-        for partition in partitions:
-            partition.add_waiter(on_progress)
+        watched = [each.progress if self.follower < 0 else each.appended for each in self._partitions]
+        for waiters in watched:
+            waiters.add(on_progress)
         timer = loop.call_at(self._deadline, on_progress, 0)
+        if self.follower >= 0:
+            self.context.connection.on_more = lambda: on_progress(0)
         try:
             await arrived
         finally:
             timer.cancel()
-            for partition in partitions:
-                partition.remove_waiter(on_progress)
+            self.context.connection.on_more = None
+            for waiters in watched:
+                waiters.remove(on_progress)
 
     # Answering.
 
@@ -289,3 +355,25 @@ class _Fetch:
         if leaders is not None and self.follower < 0:
             response.node_endpoints = [NodeEndpoint(**each) for each in leaders.endpoints]
         return response
+
+
+def _empty_answer(index: int, log: Log) -> PartitionData:
+    return PartitionData(
+        partition_index=index,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        records=b"",
+        aborted_transactions=None,
+    )
+
+
+def _diverges(log: Log, asked: FetchPartition, answer: PartitionData) -> bool:
+    """Whether our log and that of whoever asks part before the offset it asks for; then told where."""
+    epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0 or asked.fetch_offset < log.log_start_offset:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+        answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+        return True
+    return False

@@ -1,7 +1,9 @@
 """ListOffsets (key 2), versions 1 to 11: where a partition begins, ends, or passes a point in time.
 
 Answers by position come from memory; answers by time may have to read the log, so they come from the pool.
-The tiered offsets (-5 and -6) say "none", because nothing is tiered.
+The tiered offsets (-5 and -6) say "none", because nothing is tiered. A new leader does not know yet what its
+predecessor had committed: until its high watermark has reached the beginning of its epoch, the end of the log
+is OFFSET_NOT_AVAILABLE. Replicas (any `replica_id` that is not a consumer's) are told the real end.
 """
 
 from __future__ import annotations
@@ -32,6 +34,11 @@ LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 #: The version that first knew each special timestamp.
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+CONSUMER = -1
+#: Asks any replica, not only the leader.
+DEBUGGING = -2
+#: The version that first knew OFFSET_NOT_AVAILABLE.
+_NOT_AVAILABLE_SINCE = 5
 _NOWHERE = TimestampOffset(timestamp=-1, offset=-1, leader_epoch=-1)
 
 
@@ -68,10 +75,14 @@ async def _find(
     if context.api_version < _SINCE.get(asked.timestamp, 0) or asked.timestamp < EARLIEST_PENDING_UPLOAD:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     partition = node.replicas.by_name(topic.name, asked.partition_index)
-    log = partition.leader_log(asked.current_leader_epoch)
-    end = log.last_stable_offset if request.isolation_level == 1 else log.high_watermark
+    reach = partition.readable_log if request.replica_id == DEBUGGING else partition.leader_log
+    log = reach(asked.current_leader_epoch)
+    end = _end(log, request)
+    unsure = request.replica_id == CONSUMER and partition.may_have_committed_more
     match asked.timestamp:
         case -1:  # latest
+            if unsure:
+                raise _not_available(context.api_version)
             return TimestampOffset(-1, end, partition.leader_epoch)
         case -2:
             return _position(log, log.log_start_offset)
@@ -83,7 +94,23 @@ async def _find(
             found = await node.pool.run(log.offset_of_max_timestamp)
         case timestamp:
             found = await node.pool.run(log.offset_for_timestamp, timestamp)
-    return found if found is not None and found.offset < end else _NOWHERE
+    if found is not None and found.offset < end:
+        return found
+    if unsure:
+        raise _not_available(context.api_version)
+    return _NOWHERE
+
+
+def _end(log: Log, request: ListOffsetsRequest) -> int:
+    if request.replica_id != CONSUMER:
+        return log.log_end_offset
+    return log.last_stable_offset if request.isolation_level == 1 else log.high_watermark
+
+
+def _not_available(version: int) -> KafkaError:
+    if version >= _NOT_AVAILABLE_SINCE:
+        return KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
+    return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 def _position(log: Log, offset: int) -> TimestampOffset:

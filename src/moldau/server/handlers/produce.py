@@ -34,6 +34,7 @@ from moldau.protocol.records import BATCH_HEADER_SIZE, read_batch_header
 from moldau.replication.partition import Partition
 from moldau.server.context import RequestContext
 from moldau.server.current_leaders import CurrentLeaders
+from moldau.server.handlers.produce_replication import Replication
 from moldau.server.handlers.produce_transactions import Membership, NotInTransaction
 from moldau.storage.log import AppendInfo, Log
 from moldau.storage.verification import NOT_REQUIRED
@@ -74,8 +75,8 @@ def handle(
     if work.must_prepare():
         return InOrder(work.prepare_and_append())
     work.append_all()
-    if work.flushes:
-        return work.flushed_response()
+    if work.flushes or work.replication is not None:
+        return Appended(work.safe_response())
     return work.finished()
 
 
@@ -83,6 +84,18 @@ class InOrder(Awaitable[ProduceResponse | None]):
     """A response that must come before the connection's next request is looked at."""
 
     in_order = True
+
+    def __init__(self, response: Awaitable[ProduceResponse | None]) -> None:
+        self._response = response
+
+    def __await__(self) -> Generator[None, None, ProduceResponse | None]:
+        return self._response.__await__()
+
+
+class Appended(Awaitable[ProduceResponse | None]):
+    """A response that waits for disks or replicas; the bytes of the request are not needed any more."""
+
+    frame_done = True
 
     def __init__(self, response: Awaitable[ProduceResponse | None]) -> None:
         self._response = response
@@ -101,6 +114,7 @@ class _Produce:
         "leaders",
         "membership",
         "node",
+        "replication",
         "request",
         "response",
         "version",
@@ -114,6 +128,8 @@ class _Produce:
         self.response = ProduceResponse()
         self.flushes: list[tuple[Log, PartitionProduceResponse]] = []
         self.leaders: CurrentLeaders | None = None
+        #: Set when records wait for other replicas.
+        self.replication: Replication | None = None
         self.errors = 0
         #: Set when the request has batches of a transaction.
         self.membership: Membership | None = None
@@ -154,13 +170,24 @@ class _Produce:
                 else:
                     answers.append(self._append(topic, data, prepared=prepared))
             self._answer(topic, answers)
-        return await self.flushed_response()
+        return await self.safe_response()
 
     def append_all(self) -> None:
         for topic in self.request.topic_data:
             self._answer(topic, [self._append(topic, data) for data in topic.partition_data])
 
-    async def flushed_response(self) -> ProduceResponse | None:
+    async def safe_response(self) -> ProduceResponse | None:
+        """Once everything is where it must be: on the disk, on the other replicas."""
+        if self.flushes:
+            await self._flush()
+        if self.replication is not None:
+            for topic, answer in await self.replication.wait():
+                self.errors += 1
+                if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self.version >= LEADERS_SINCE:
+                    self._tell_leader(answer, topic)
+        return self.finished()
+
+    async def _flush(self) -> None:
         for log, answer in self.flushes:
             try:
                 await self.node.pool.run(log.flush)
@@ -170,7 +197,6 @@ class _Produce:
                 self.node.replicas.storage_failed(error)
                 answer.error_code, answer.error_message = error.code, error.message
                 answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
-        return self.finished()
 
     def finished(self) -> ProduceResponse | None:
         if self.request.acks != 0:
@@ -209,6 +235,10 @@ class _Produce:
         log = partition.log
         if log is not None and log.needs_flush():
             self.flushes.append((log, answer))
+        if self.request.acks == ACKS_ALL and not partition.committed(info.last_offset):
+            if self.replication is None:
+                self.replication = Replication(self.request.timeout_ms)
+            self.replication.add(partition, info.last_offset, topic, answer)
         return answer
 
     def partition(self, topic: TopicProduceData, index: int) -> Partition:

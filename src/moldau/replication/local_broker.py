@@ -1,0 +1,56 @@
+"""This broker and what it knows of the others: what a partition asks before it lets a replica be in sync."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from moldau.base.broker_config import BrokerConfig
+from moldau.base.clock import Clock
+from moldau.metadata.image import BrokerRegistration, MetadataImage
+
+#: What a replica says that knows nothing of broker epochs.
+ANY_EPOCH = -1
+
+
+class LocalBroker:
+    """`image` is the newest one this node knows of, `epoch` gives the broker epoch of its registration."""
+
+    __slots__ = ("_config", "clock", "epoch", "id", "image")
+
+    def __init__(
+        self, node_id: int, clock: Clock, config: Callable[[], BrokerConfig], epoch: Callable[[], int]
+    ) -> None:
+        self.id = node_id
+        self.clock = clock
+        self.epoch = epoch
+        self.image = MetadataImage.empty()
+        self._config = config
+
+    @property
+    def config(self) -> BrokerConfig:
+        return self._config()
+
+    def now_ms(self) -> float:
+        return self.clock.monotonic() * 1000
+
+    @property
+    def max_lag_ms(self) -> int:
+        return self.config.integer("replica.lag.time.max.ms")
+
+    def broker(self, broker_id: int) -> BrokerRegistration | None:
+        return self.image.cluster.brokers.get(broker_id)
+
+    def is_alive(self, broker_id: int) -> bool:
+        """Whether it is registered and may serve."""
+        broker = self.broker(broker_id)
+        return broker is not None and not broker.fenced
+
+    def is_outdated(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether a broker has begun a new life since it had this epoch."""
+        broker = self.broker(broker_id)
+        return broker is not None and not broker.fenced and ANY_EPOCH < broker_epoch < broker.epoch
+
+    def may_be_in_sync(self, broker_id: int, broker_epoch: int | None) -> bool:
+        """Whether the controller would let a replica that fetched with this epoch into the ISR."""
+        broker = self.broker(broker_id)
+        return broker is not None and broker.is_active and broker_epoch in (ANY_EPOCH, broker.epoch)

@@ -1,0 +1,135 @@
+"""Tells the controller of changed in-sync replicas: AlterPartition, one request at a time with all there is.
+
+A partition proposes and goes on; it is told how the controller decided. What cannot be delivered is tried
+again until it can, or until the partition no longer wants it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicId, TopicPartition
+from moldau.metadata.image import RECOVERED
+from moldau.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    RequestPartitionData,
+    RequestTopicData,
+    ResponsePartitionData,
+)
+from moldau.replication.leadership import IsrChange
+from moldau.replication.local_broker import LocalBroker
+
+log = logging.getLogger(__name__)
+
+AlterPartition = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
+_RETRY_SECONDS = 0.05
+
+
+class Proposer(Protocol):
+    topic_id: TopicId
+    topic_partition: TopicPartition
+
+    def change_made(self, change: IsrChange, answer: ResponsePartitionData) -> None: ...
+
+    def change_refused(self, change: IsrChange, code: ErrorCode) -> bool:
+        """True: ask again."""
+        ...
+
+    def still_wants(self, change: IsrChange) -> bool: ...
+
+
+class PartitionChanges:
+    def __init__(self, broker: LocalBroker, alter_partition: AlterPartition) -> None:
+        self._broker = broker
+        self._alter_partition = alter_partition
+        self._unanswered: dict[tuple[TopicId, int], tuple[Proposer, IsrChange]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def submit(self, partition: Proposer, change: IsrChange) -> None:
+        key = (partition.topic_id, partition.topic_partition.partition)
+        if key in self._unanswered or self._closed:
+            partition.change_refused(change, ErrorCode.OPERATION_NOT_ATTEMPTED)
+            return
+        self._unanswered[key] = (partition, change)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._send_all())
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _send_all(self) -> None:
+        # What else is proposed in this turn of the loop goes with it.
+        await asyncio.sleep(0)
+        while self._drop_outdated():
+            sent = dict(self._unanswered)
+            try:
+                response = await self._alter_partition(self._request(sent))
+                if response.error_code:
+                    raise KafkaError(ErrorCode(response.error_code))
+            except KafkaError as error:
+                log.warning("the controller did not take changed in-sync replicas: %s", error)
+                await asyncio.sleep(_RETRY_SECONDS)
+                continue
+            if self._take(sent, response):
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    def _drop_outdated(self) -> bool:
+        """Leave out what nobody wants any more; is there anything left?"""
+        self._unanswered = {
+            key: each for key, each in self._unanswered.items() if each[0].still_wants(each[1])
+        }
+        return bool(self._unanswered)
+
+    def _request(self, sent: dict[tuple[TopicId, int], tuple[Proposer, IsrChange]]) -> AlterPartitionRequest:
+        topics: dict[TopicId, RequestTopicData] = {}
+        for (topic_id, index), (_, change) in sent.items():
+            topic = topics.setdefault(topic_id, RequestTopicData(topic_id=topic_id))
+            topic.partitions.append(
+                RequestPartitionData(
+                    partition_index=index,
+                    leader_epoch=change.leader_epoch,
+                    new_isr_with_epochs=[
+                        BrokerState(broker_id=member, broker_epoch=epoch)
+                        for member, epoch in zip(change.isr, change.broker_epochs, strict=True)
+                    ],
+                    leader_recovery_state=RECOVERED,
+                    partition_epoch=change.partition_epoch,
+                )
+            )
+        return AlterPartitionRequest(
+            broker_id=self._broker.id, broker_epoch=self._broker.epoch(), topics=list(topics.values())
+        )
+
+    def _take(
+        self, sent: dict[tuple[TopicId, int], tuple[Proposer, IsrChange]], response: AlterPartitionResponse
+    ) -> bool:
+        """Tell the partitions; True when some are to be asked for again."""
+        answers = {
+            (topic.topic_id, each.partition_index): each
+            for topic in response.topics
+            for each in topic.partitions
+        }
+        again = False
+        for key, (partition, change) in sent.items():
+            answer = answers.get(key)
+            if answer is None:
+                again = True
+                continue
+            code = ErrorCode(answer.error_code)
+            if code and partition.change_refused(change, code):
+                again = True
+                continue
+            self._unanswered.pop(key, None)
+            if not code:
+                partition.change_made(change, answer)
+        return again

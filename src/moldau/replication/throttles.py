@@ -1,0 +1,76 @@
+"""How fast throttled replicas may be copied: `leader.` and `follower.replication.throttled.rate`.
+
+The rate is measured over a number of windows. Only the partitions that the topic's
+`….replication.throttled.replicas` names for this broker are held back, and only while they are not in sync.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from moldau.base.clock import Clock
+
+LEADER_REPLICAS = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+
+
+class Throttle:
+    """`rate` and `windows` are asked anew each time: they change while the node runs."""
+
+    def __init__(
+        self, clock: Clock, rate: Callable[[], float], windows: Callable[[], tuple[int, int]]
+    ) -> None:
+        """`windows`: how many there are, and their length in seconds."""
+        self._clock = clock
+        self._rate = rate
+        self._windows = windows
+        #: By topic: the partitions, None for all.
+        self._replicas: dict[str, frozenset[int] | None] = {}
+        self._samples: deque[list[float]] = deque()
+
+    def set_replicas(self, topic: str, replicas: str | None, broker_id: int) -> None:
+        """As the topic's setting says: `*`, or `partition:broker` separated by commas."""
+        named = throttled_partitions(replicas or "", broker_id)
+        if named is not None and not named:
+            self._replicas.pop(topic, None)
+        else:
+            self._replicas[topic] = named
+
+    def covers(self, topic: str, partition: int) -> bool:
+        if not self._replicas or topic not in self._replicas:
+            return False
+        named = self._replicas[topic]
+        return named is None or partition in named
+
+    def record(self, size: int) -> None:
+        now = self._clock.monotonic()
+        _, length = self._windows()
+        if not self._samples or now - self._samples[-1][0] >= length:
+            self._samples.append([now, 0.0])
+        self._samples[-1][1] += size
+
+    def is_exceeded(self) -> bool:
+        now = self._clock.monotonic()
+        number, length = self._windows()
+        while self._samples and now - self._samples[0][0] >= number * length:
+            self._samples.popleft()
+        if not self._samples:
+            return False
+        elapsed = max(now - self._samples[0][0], length)
+        return sum(size for _, size in self._samples) / elapsed > self._rate()
+
+
+def throttled_partitions(replicas: str, broker_id: int) -> frozenset[int] | None:
+    """The partitions whose replica on this broker is throttled; None for all."""
+    if replicas.strip() == "*":
+        return None
+    pairs = (entry.strip().split(":") for entry in replicas.split(",") if ":" in entry)
+    return frozenset(int(partition) for partition, broker in pairs if int(broker) == broker_id)
+
+
+def topic_replicas(configs: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """What a topic's own settings say about its leaders and its followers."""
+    return configs.get(LEADER_REPLICAS), configs.get(FOLLOWER_REPLICAS)

@@ -88,7 +88,7 @@ class ApiDispatcher:
         if result is None or isinstance(result, Message):
             return Answer(_frame(header, result))
         produce = header.api_key == PRODUCE
-        if produce:
+        if produce and not getattr(result, "frame_done", False):
             context.connection.keep_frame()
         overlapping = produce and not getattr(result, "in_order", False)
         return Answer(pending=self._later(served, header, request, result), overlapping=overlapping)

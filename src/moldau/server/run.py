@@ -110,13 +110,27 @@ async def _serve(
         open_connection=make_links(loop) if make_links is not None else None,
     )
     try:
-        await node.start()
-        # What start-up made stays for good: the collector need not look at it again.
-        gc.collect()
-        gc.freeze()
-        on_ready(node.ports)
-        await stop.wait()
+        if await _started(node, stop):
+            # What start-up made stays for good: the collector need not look at it again.
+            gc.collect()
+            gc.freeze()
+            on_ready(node.ports)
+            await stop.wait()
     finally:
         await node.stop()
         pool.close()
     return 1 if node.failed else 0
+
+
+async def _started(node: Node, stop: asyncio.Event) -> bool:
+    """False when the node was told to stop before it was ready: it may be waiting for other controllers."""
+    starting = asyncio.create_task(node.start())
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if starting.done():
+        await starting
+        return True
+    starting.cancel()
+    await asyncio.gather(starting, return_exceptions=True)
+    return False

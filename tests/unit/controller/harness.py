@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from moldau.base.broker_config import BrokerConfig
-from moldau.base.ids import Uuid
+from moldau.base.ids import ZERO_UUID, Uuid
 from moldau.controller.controller import Controller
 from moldau.metadata.features import default_levels, supported_features
 from moldau.metadata.image import PartitionRegistration
@@ -53,9 +53,13 @@ def config(**settings: object) -> BrokerConfig:
 
 class Cluster:
     def __init__(
-        self, brokers: Sequence[int] = (1,), levels: dict[str, int] | None = None, **settings: object
+        self,
+        brokers: Sequence[int] = (1,),
+        levels: dict[str, int] | None = None,
+        own_incarnation: Uuid = ZERO_UUID,
+        **settings: object,
     ):
-        self.controller = Controller(config(**settings), CLUSTER_ID, random.Random(7))
+        self.controller = Controller(config(**settings), CLUSTER_ID, random.Random(7), own_incarnation)
         self.now = 1_000_000
         self.records: list[MetadataRecord] = []
         bootstrap = [

@@ -278,6 +278,26 @@ class TestSeveralBrokers:
             cluster.register(2, incarnation=2)
         assert cluster.register(1, incarnation=2).broker_epoch > 0
 
+    def test_leadership_that_comes_to_a_running_node_leaves_its_broker_alone(self) -> None:
+        cluster = Cluster((1, 2), own_incarnation=uid(11))
+        restart(cluster)
+        assert not cluster.run(cluster.controller.upkeep(cluster.now))
+        assert cluster.controller.image.cluster.is_active(1)
+
+    def test_a_broker_whose_process_is_gone_is_fenced_at_once(self) -> None:
+        cluster = Cluster((1, 2))
+        cluster.create(assignments={0: [2, 1]})
+        epoch = cluster.epoch(2)
+        cluster.run(cluster.controller.broker_gone(2, epoch))
+        assert not cluster.controller.image.cluster.is_active(2)
+        assert (cluster.partition().leader, cluster.partition().isr) == (1, (1,))
+        assert not cluster.controller.broker_gone(2, epoch).records
+        # It comes back before its old self is reported once more.
+        cluster.register(2, incarnation=2)
+        cluster.unfence(2)
+        assert not cluster.controller.broker_gone(2, epoch).records
+        assert not cluster.controller.broker_gone(9, epoch).records
+
     def test_unregistering(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [2, 1]})

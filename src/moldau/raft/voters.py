@@ -14,6 +14,8 @@ from moldau.base.ids import ZERO_UUID, DirectoryId
 from moldau.protocol.stored.control import Endpoint, KRaftVersionFeature, VotersRecord
 from moldau.protocol.stored.control import Voter as StoredVoter
 
+#: The feature whose level says which of the two a quorum is.
+KRAFT_VERSION = "kraft.version"
 STATIC = 0
 DYNAMIC = 1
 

@@ -1,13 +1,15 @@
 """Where the replicas of new partitions go.
 
 Leaders go round the active brokers one after the other, from a random start. The followers of a partition are
-taken from the same ring: first from racks, then from hosts that it does not use yet, so that one rack or one
-machine (which may run several nodes) holds as few of its copies as possible. Each time the leaders have gone
-round, the ring of followers is shifted by one, so that the same pairs do not always meet.
+taken from the same ring: first from the racks, then from the hosts that it uses least, so that one rack or
+one machine (which may run several nodes) holds as few of its copies as possible. As in Kafka, racks come
+before everything else, and brokers that are alive before fenced ones. Each time the leaders have gone round,
+the ring of followers is shifted by one, so that the same pairs do not always meet.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -69,15 +71,15 @@ def _replicas(ring: Sequence[UsableBroker], leader: UsableBroker, first: int, co
 
 def _next(ring: Sequence[UsableBroker], first: int, chosen: Sequence[UsableBroker]) -> UsableBroker:
     """The next broker round the ring that shares the least with those already chosen."""
-    racks = {broker.rack for broker in chosen}
-    hosts = {broker.host for broker in chosen}
+    racks = Counter(broker.rack for broker in chosen)
+    hosts = Counter(broker.host for broker in chosen)
     taken = {broker.id for broker in chosen}
-    best: tuple[tuple[bool, bool, bool], UsableBroker] | None = None
+    best: tuple[tuple[int, bool, int], UsableBroker] | None = None
     for step in range(len(ring)):
         broker = ring[(first + step) % len(ring)]
         if broker.id in taken:
             continue
-        price = (broker.rack in racks, broker.host in hosts, broker.fenced)
+        price = (racks[broker.rack], broker.fenced, hosts[broker.host])
         if not any(price):
             return broker
         if best is None or price < best[0]:

@@ -74,6 +74,22 @@ def test_with_fewer_racks_than_replicas_hosts_still_differ() -> None:
         assert len({cluster[replica].host for replica in chosen}) == 3
 
 
+def test_more_replicas_than_racks_are_even_over_the_racks() -> None:
+    cluster = brokers("a/1", "a/2", "a/3", "b/4", "b/4", "b/4")
+    for chosen in place(cluster, 30, 4):
+        assert Counter(cluster[replica].rack for replica in chosen) == {"a": 2, "b": 2}
+
+
+def test_a_living_broker_on_the_same_host_is_better_than_a_fenced_one() -> None:
+    cluster = brokers("-/x", "-/x", "-/y!")
+    assert all(2 not in chosen for chosen in place(cluster, 10, 2))
+
+
+def test_a_fenced_broker_in_another_rack_is_better_than_a_living_one_in_the_same() -> None:
+    cluster = brokers("a/x", "a/y", "b/z!")
+    assert all(2 in chosen for chosen in place(cluster, 10, 2))
+
+
 def test_fenced_brokers_never_lead() -> None:
     cluster = brokers("-/a", "-/b!", "-/c")
     placed = place(cluster, 10, 3)

@@ -88,7 +88,6 @@ def fetch_request(core: Core) -> fetch.FetchRequest:
     )
     return fetch.FetchRequest(
         cluster_id=core.settings.cluster_id,
-        replica_id=core.local.id,
         replica_state=fetch.ReplicaState(replica_id=core.local.id),
         max_wait_ms=FETCH_MAX_WAIT_MS,
         max_bytes=core.settings.fetch_max_bytes,

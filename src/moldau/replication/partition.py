@@ -151,6 +151,8 @@ class Partition(Replica):
         """Let go of in-sync replicas that are too far behind."""
         if self.leadership is None or self.log is None:
             return
+        # Who was about to come in and did not need not be waited for any longer.
+        self._advance(self.log)
         change = self.leadership.proposed_shrinking(self.log)
         if change is not None:
             isr = self.registration.isr

@@ -67,7 +67,7 @@ class ClusterPlan:
         """The plan of the cluster whose data is there; None if there is none."""
         try:
             kept = json.loads((folder / FILE_NAME).read_text())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         members = tuple(Member(**each) for each in kept.pop("members"))
         return cls(**kept, members=members)

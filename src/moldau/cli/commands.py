@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, NoReturn
 
 import typer
@@ -67,7 +68,25 @@ def _options(
 
 @app.command()
 def dev(
-    port: Annotated[int, typer.Option(metavar="PORT", help="Port of the broker; 0 for a free one.")] = 9092,
+    brokers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            help="How many nodes; later starts find out by themselves.",
+            show_default="1",
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Port of the (first) broker; 0 for a free one.",
+            show_default="9092",
+        ),
+    ] = None,
     data: Annotated[
         str, typer.Option(metavar="FOLDER", help="Where the data goes; the next start finds it there.")
     ] = "data",
@@ -82,13 +101,22 @@ def dev(
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the log of the node.")] = False,
 ) -> None:
-    """Run a ready node without any configuration, for the clients of this machine. Ctrl-C ends it."""
+    """Run a ready node, or several, without any configuration, for the clients of this machine. Ctrl-C ends
+    it."""
+    from moldau.cli.dev_cluster import dev_cluster, planned_brokers
     from moldau.cli.server import dev as run_dev
 
     announce = Console(highlight=False, soft_wrap=True, markup=False).print
-    _exit_with(
-        lambda: run_dev(port=port, data=data, settings=setting or (), announce=announce, verbose=verbose)
-    )
+
+    def run_it() -> int:
+        planned = planned_brokers(data)
+        count = brokers or planned or 1
+        run_them = partial(dev_cluster, brokers=count, port=port)
+        run_one = partial(run_dev, port=9092 if port is None else port)
+        run_dev_node = run_one if count == 1 and planned is None else run_them
+        return run_dev_node(data=data, settings=setting or (), announce=announce, verbose=verbose)
+
+    _exit_with(run_it)
 
 
 @app.command()

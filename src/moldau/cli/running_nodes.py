@@ -19,7 +19,7 @@ _START = "kafka-server-start"
 _DEV = {"node.id": "1", "process.roles": "broker,controller"}
 _MOLDAU = ("moldau", "moldau.cli.main")
 #: Options of the interpreter and of ours that are followed by a value.
-_WITH_VALUE = {"-X", "-W", "--override", "--set", "--port", "--data"}
+_WITH_VALUE = {"-X", "-W", "--override", "--set", "--port", "--data", "--brokers"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from moldau.cli.tool import ToolError, load_config, run_tool, warn
 
 Ready = Callable[[dict[str, int]], None]
 
+#: Said to nodes by whoever supervises them.
+STOP_WITH_INPUT = "--stop-with-input"
 _LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 
 
@@ -47,16 +50,26 @@ def _start_parser() -> ToolParser:
         action="append",
         default=[],
     )
+    parser.add_argument(STOP_WITH_INPUT, action="store_true", help=argparse.SUPPRESS)
     return parser
 
 
 def _start(options: argparse.Namespace) -> int:
     properties = {**load_config(options.file), **overrides(options.override)}
+    if options.stop_with_input:
+        threading.Thread(target=_stop_with_input, daemon=True).start()
     if not options.daemon:
         return run(properties)
     from moldau.cli.daemon import start_in_background
 
     return start_in_background(lambda ready: run(properties, lambda ports: ready()))
+
+
+def _stop_with_input() -> None:
+    """End in order when nobody holds the other end of our standard input any more."""
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def overrides(words: Sequence[str]) -> dict[str, str]:

@@ -44,6 +44,7 @@ def _quorum(drive: Drive, clock: ManualClock, failures: list[Exception]) -> Meta
         disk=SimulatedDisk(drive),
         clock=clock,
         pool=InlinePool(),
+        randomness=Random(f"votes/{clock.time_ms()}"),
         on_failure=failures.append,
     )
 

@@ -98,6 +98,22 @@ class TopicsDelta:
             self.deleted[topic_id] = before
         return name
 
+    def become(self, topics: TopicsImage) -> None:
+        """Change whatever must change for the base to become `topics`."""
+        for topic_id, gone in self._base.by_id.items():
+            if topic_id not in topics.by_id:
+                self.deleted[topic_id] = gone
+        for topic_id, topic in topics.by_id.items():
+            before = self._base.by_id.get(topic_id)
+            if before is None:
+                self.created.add(topic_id)
+                self._new_names[topic.name] = topic_id
+            known = before.partitions if before is not None else {}
+            changed = [(index, each) for index, each in topic.partitions.items() if known.get(index) != each]
+            if changed or before is None:
+                opened = self._open[topic_id] = _OpenTopic(topic_id, topic.name, dict(topic.partitions))
+                opened.changed.update(index for index, _ in changed)
+
     def apply(self) -> TopicsImage:
         if self.is_empty():
             return self._base

@@ -95,6 +95,10 @@ class Accumulator:
         self._open_bytes = 0
         return group
 
+    def skip(self, count: int) -> None:
+        """So many records of the quorum's own were appended; nothing may be waiting here."""
+        self.reset(self.end_offset + count)
+
     def reset(self, end_offset: int) -> None:
         """Forget what waits; the log ends at `end_offset`."""
         self.end_offset = end_offset

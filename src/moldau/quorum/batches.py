@@ -58,13 +58,15 @@ def control_batch(messages: Sequence[Message], base_offset: int, epoch: int, tim
     return build_batch(records, base_offset=base_offset, partition_leader_epoch=epoch, is_control=True)
 
 
-def leader_change(leader_id: int, voter_ids: Sequence[int]) -> LeaderChangeMessage:
-    """The record every epoch begins with; all voters of a quorum of one have granted their vote."""
+def leader_change(
+    leader_id: int, voter_ids: Sequence[int], granting_ids: Sequence[int]
+) -> LeaderChangeMessage:
+    """The record every epoch begins with."""
     return LeaderChangeMessage(
         version=0,
         leader_id=leader_id,
         voters=[LeaderChangeVoter(voter_id=voter) for voter in voter_ids],
-        granting_voters=[LeaderChangeVoter(voter_id=voter) for voter in voter_ids],
+        granting_voters=[LeaderChangeVoter(voter_id=voter) for voter in granting_ids],
     )
 
 

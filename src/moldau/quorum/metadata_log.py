@@ -1,12 +1,10 @@
-"""The metadata log on disk: `__cluster_metadata-0`, its snapshots, and the file that remembers the epoch.
+"""The metadata log on disk: `__cluster_metadata-0`, and which snapshots lie beside it.
 
-`open` and `load` block; they run in the pool, once. Loading replays the latest snapshot and every record
-behind it. `lead` begins an epoch. From then on the event loop appends groups of batches, and a thread of
-the pool brings each to disk before it counts as committed.
+`open` blocks; it runs in the pool, once. From then on the event loop appends, and a thread of the pool brings
+to disk what was appended (`flush`). The rules of the quorum look at the log through this class (`LogView`).
 
 Invariants:
 
-- the epoch grows with every start and is on disk (`quorum-state`) before anything is written in it;
 - a group has one timestamp, later than that of the group before it (`damage` relies on it);
 - the log begins at or before the end of the oldest snapshot that is kept.
 """
@@ -14,57 +12,31 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from moldau.base.clock import Clock
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import METADATA_TOPIC, METADATA_TOPIC_ID, TopicPartition
-from moldau.metadata.errors import InconsistentMetadata
-from moldau.metadata.loader import MetadataLoader
-from moldau.protocol.errors import CorruptBatch, DecodeError
-from moldau.protocol.schema import Message
-from moldau.protocol.stored.control import KRaftVersionRecord, VotersRecord
-from moldau.quorum.batches import Batch, control_batch, data_batch, leader_change, read_batches, voter_records
+from moldau.protocol.errors import CorruptBatch
+from moldau.protocol.schema import Buffer, Message
+from moldau.quorum.batches import Batch, control_batch, data_batch, read_batches
 from moldau.quorum.damage import check_log
-from moldau.quorum.errors import UnusableMetadata
-from moldau.quorum.quorum_state import FILE_NAME as QUORUM_STATE
-from moldau.quorum.quorum_state import QuorumState, read_quorum_state, write_quorum_state
 from moldau.quorum.settings import QuorumSettings
-from moldau.quorum.snapshots import (
-    SnapshotId,
-    list_snapshots,
-    read_snapshot,
-    remove_leftovers,
-)
-from moldau.raft.voters import STATIC, Voter, VoterSet
+from moldau.quorum.snapshots import SnapshotId, list_snapshots, remove_leftovers
+from moldau.raft.types import OffsetAndEpoch
 from moldau.storage.disk import Disk, DiskFull, SyncFailed
 from moldau.storage.log import Log, Origin
 
 _READ_BYTES = 4 << 20
 
 
-@dataclass(slots=True)
-class Loaded:
-    """What a log and its snapshots add up to."""
-
-    loader: MetadataLoader
-    kraft_version: int = STATIC
-    voters: VoterSet = field(default_factory=VoterSet)
-    #: The voters are only in the snapshot that `format` wrote, not yet in the log.
-    voters_from_format: bool = False
-    #: The epoch and the time of the last record, and how many bytes lie behind the latest snapshot.
-    epoch: int = 0
-    last_timestamp: int = 0
-    new_bytes: int = 0
-
-
 class MetadataLog:
     def __init__(self, log: Log, disk: Disk, clock: Clock, settings: QuorumSettings) -> None:
         self.log = log
-        self.epoch = -1
-        self._disk = disk
+        #: When the last record was written.
+        self.last_timestamp = 0
         self._clock = clock
-        self._settings = settings
-        self._last_timestamp = 0
+        self._snapshots: tuple[OffsetAndEpoch, ...] = ()
+        self._look_for_snapshots(disk, settings.folder)
 
     @classmethod
     def open(cls, disk: Disk, clock: Clock, settings: QuorumSettings) -> MetadataLog:
@@ -80,146 +52,80 @@ class MetadataLog:
         )
         return cls(log, disk, clock, settings)
 
+    def _look_for_snapshots(self, disk: Disk, folder: str) -> None:
+        remove_leftovers(disk, folder)
+        for each in list_snapshots(disk, folder):
+            if each.end_offset >= self.log.log_start_offset:
+                self.snapshot_written(each)
+
+    # What the rules look at.
+
+    @property
+    def start_offset(self) -> int:
+        return self.log.log_start_offset
+
     @property
     def end_offset(self) -> int:
         return self.log.log_end_offset
 
-    def load(self) -> Loaded:
-        """Replay the latest snapshot and what follows it."""
-        loaded = Loaded(MetadataLoader())
-        start = self._load_snapshot(loaded)
-        try:
-            for batch in self._batches(start):
-                self._load_batch(loaded, batch, start)
-        except (CorruptBatch, DecodeError, InconsistentMetadata) as error:
-            raise UnusableMetadata(
-                f"The metadata log in {self._settings.folder} cannot be read: {error}."
-            ) from error
-        if loaded.kraft_version == STATIC:
-            loaded.voters = VoterSet.of(Voter(node_id) for node_id in self._settings.static_voters)
-        self._last_timestamp = loaded.last_timestamp
-        return loaded
+    @property
+    def end(self) -> OffsetAndEpoch:
+        epoch = self.log.leader_epochs.latest
+        if epoch < 0:
+            epoch = self._snapshots[-1].epoch if self._snapshots else 0
+        return OffsetAndEpoch(self.end_offset, epoch)
 
-    def _load_snapshot(self, loaded: Loaded) -> int:
-        """Read the latest snapshot and give the offset the log goes on from."""
-        folder = self._settings.folder
-        remove_leftovers(self._disk, folder)
-        snapshots = [
-            each
-            for each in list_snapshots(self._disk, folder)
-            if each.end_offset >= self.log.log_start_offset
-        ]
-        if not snapshots:
-            if self.log.log_start_offset > 0:
-                raise UnusableMetadata(
-                    f"The metadata log in {folder} begins at offset {self.log.log_start_offset}, and there "
-                    "is no snapshot of what came before. Restore the folder from a copy."
-                )
-            return 0
-        latest = snapshots[-1]
-        path = f"{folder}/{latest.file_name}"
-        snapshot = read_snapshot(self._disk, path)
-        try:
-            loaded.loader.restore(snapshot.records, latest.end_offset - 1, latest.epoch)
-        except InconsistentMetadata as error:
-            raise UnusableMetadata(f"The metadata snapshot {path} cannot be used: {error}.") from error
-        loaded.epoch = latest.epoch
-        loaded.last_timestamp = snapshot.last_contained_log_timestamp
-        loaded.kraft_version = snapshot.kraft_version
-        if snapshot.voters is not None:
-            loaded.voters = snapshot.voters
-            loaded.voters_from_format = latest.end_offset == 0
-        if latest.end_offset > self.log.log_end_offset:
-            self.log.truncate_fully_and_start_at(latest.end_offset)
-        return latest.end_offset
+    @property
+    def snapshots(self) -> tuple[OffsetAndEpoch, ...]:
+        return self._snapshots
 
-    def _batches(self, start: int) -> Iterator[Batch]:
-        offset, end = start, self.log.log_end_offset
-        while offset < end:
-            result = self.log.read(offset, _READ_BYTES, upper_bound=end, blocking=True)
-            if result is None or not result.parts:
-                raise CorruptBatch(f"nothing can be read at offset {offset}, before its end at {end}")
-            for part in result.parts:
-                yield from read_batches(part)
-            offset = result.next_offset
+    def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
+        found, offset = self.log.end_offset_for_epoch(epoch)
+        if found < 0:
+            return self.end
+        earliest = self._snapshots[0] if self._snapshots else None
+        if earliest is not None and offset == earliest.offset and found == epoch:
+            # Nothing of that epoch is in the log any more; what is known of it is the snapshot.
+            return earliest
+        return OffsetAndEpoch(offset, found)
 
-    def _load_batch(self, loaded: Loaded, batch: Batch, start: int) -> None:
-        header = batch.header
-        loaded.new_bytes += header.size_in_bytes
-        loaded.epoch = max(loaded.epoch, header.partition_leader_epoch)
-        loaded.last_timestamp = max(loaded.last_timestamp, header.max_timestamp)
-        for message in batch.control:
-            if isinstance(message, KRaftVersionRecord):
-                loaded.kraft_version = message.kraft_version
-            elif isinstance(message, VotersRecord):
-                loaded.voters = VoterSet.from_record(message)
-                loaded.voters_from_format = False
-        if batch.control:
-            loaded.loader.advance(header.last_offset, header.partition_leader_epoch)
-            return
-        # A snapshot may end inside a batch.
-        known = max(0, start - header.base_offset)
-        first = header.base_offset + known
-        loaded.loader.replay(batch.records[known:], first, header.partition_leader_epoch)
+    # Growing.
 
-    def lead(self, loaded: Loaded) -> int:
-        """Begin an epoch as the only voter; gives the bytes written. Blocking."""
-        voter = self._check_voters(loaded)
-        path = f"{self._settings.folder}/{QUORUM_STATE}"
-        before = read_quorum_state(self._disk, path) or QuorumState()
-        self.epoch = max(before.leader_epoch, self.log.leader_epochs.latest, loaded.epoch) + 1
-        state = QuorumState(leader_id=self._settings.node_id, leader_epoch=self.epoch)
-        write_quorum_state(self._disk, path, state, kraft_version=loaded.kraft_version, voters=loaded.voters)
-        messages: list[Message] = [leader_change(self._settings.node_id, loaded.voters.ids)]
-        local = self._settings.local_voter
-        if loaded.kraft_version > STATIC and (
-            loaded.voters_from_format or voter.endpoints != local.endpoints
-        ):
-            loaded.voters = loaded.voters.with_voter(local)
-            messages += voter_records(loaded.kraft_version, loaded.voters)
-        batch = control_batch(messages, self.end_offset, self.epoch, self._next_timestamp())
-        self.log.append_as_leader(batch, self.epoch, origin=Origin.RAFT_LEADER)
-        self.flush()
-        self.committed(self.end_offset)
-        loaded.loader.advance(self.end_offset - 1, self.epoch)
-        return len(batch)
-
-    def _check_voters(self, loaded: Loaded) -> Voter:
-        """This node must be the one and only voter."""
-        node_id, folder = self._settings.node_id, self._settings.folder
-        if not loaded.voters.voters:
-            raise UnusableMetadata(
-                f"Nothing says who votes in the metadata quorum: {folder} has no voters and "
-                "controller.quorum.voters is not set. Format the folder with --standalone."
-            )
-        voter = loaded.voters.get(node_id)
-        if voter is None:
-            raise UnusableMetadata(
-                f"Node {node_id} is not a voter of the metadata quorum in {folder}; its voters are "
-                f"{', '.join(map(str, loaded.voters.ids))}."
-            )
-        if len(loaded.voters.voters) > 1:
-            raise UnusableMetadata(
-                f"The metadata quorum in {folder} has the voters {', '.join(map(str, loaded.voters.ids))}; "
-                "this release runs a quorum of one node only."
-            )
-        if loaded.kraft_version > STATIC and voter.directory_id != self._settings.directory_id:
-            raise UnusableMetadata(
-                f"The metadata log in {folder} belongs to another directory than its meta.properties says "
-                "(directory.id); it was copied from somewhere else."
-            )
-        return voter
-
-    def append(self, batches: Sequence[Sequence[bytes]]) -> int:
+    def append(self, batches: Sequence[Sequence[bytes]], epoch: int) -> int:
         """Append framed records, each inner sequence as one batch, all or nothing; gives the size written."""
         timestamp = self._next_timestamp()
         offset = self.end_offset
         group = bytearray()
         for values in batches:
-            group += data_batch(values, offset, self.epoch, timestamp)
+            group += data_batch(values, offset, epoch, timestamp)
             offset += len(values)
-        self.log.append_as_leader(group, self.epoch, origin=Origin.RAFT_LEADER)
+        self.log.append_as_leader(group, epoch, origin=Origin.RAFT_LEADER)
         return len(group)
+
+    def append_control(self, messages: Sequence[Message], epoch: int) -> Batch:
+        """Append records of the quorum itself, as one batch."""
+        data = control_batch(messages, self.end_offset, epoch, self._next_timestamp())
+        self.log.append_as_leader(data, epoch, origin=Origin.RAFT_LEADER)
+        return next(read_batches(data))
+
+    def append_fetched(self, records: Buffer, batches: Sequence[Batch], leader_epoch: int) -> Sequence[Batch]:
+        """Append what the leader sent, which was read already; `KafkaError` when it does not fit here."""
+        expected = self.end_offset
+        for batch in batches:
+            if batch.header.base_offset != expected:
+                raise KafkaError(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"the leader sent offset {batch.header.base_offset} instead of {expected}",
+                )
+            expected = batch.header.next_offset
+        info = self.log.append_as_follower(records, leader_epoch)
+        if info is not None:
+            self.last_timestamp = max(self.last_timestamp, info.max_timestamp)
+        return [batch for batch in batches if batch.header.next_offset <= self.end_offset]
+
+    def _next_timestamp(self) -> int:
+        self.last_timestamp = max(self._clock.time_ms(), self.last_timestamp + 1)
+        return self.last_timestamp
 
     def flush(self) -> None:
         """Bring everything appended to disk. Blocking.
@@ -234,26 +140,49 @@ class MetadataLog:
                 raise DiskFull(str(error)) from error
             raise
 
+    # Reading.
+
+    def batches(self, start: int, end: int | None = None) -> Iterator[Batch]:
+        """Every batch from the one that holds `start` on. Blocking."""
+        for part in self.parts(start, self.end_offset if end is None else end):
+            yield from read_batches(part)
+
+    def parts(self, start: int, end: int) -> Iterator[Buffer]:
+        """Whole batches between two offsets, as bytes. Blocking."""
+        offset = start
+        while offset < end:
+            result = self.log.read(offset, _READ_BYTES, upper_bound=end, blocking=True)
+            if result is None or not result.parts:
+                raise CorruptBatch(f"nothing can be read at offset {offset}, before its end at {end}")
+            yield from result.parts
+            offset = result.next_offset
+
+    # Cutting.
+
     def committed(self, end_offset: int) -> None:
-        """Everything before `end_offset` is on disk, and with a single voter that is committed."""
+        """Everything before `end_offset` is committed."""
         self.log.high_watermark = end_offset
 
     def cut(self, offset: int) -> None:
-        """Remove what could not be brought to disk."""
+        """Remove everything from an offset on."""
         self.log.truncate_to(offset)
 
-    def close(self) -> None:
-        self.log.close()
-
-    def _next_timestamp(self) -> int:
-        self._last_timestamp = max(self._clock.time_ms(), self._last_timestamp + 1)
-        return self._last_timestamp
-
-    @property
-    def last_timestamp(self) -> int:
-        return self._last_timestamp
+    def begin_at(self, snapshot: SnapshotId) -> None:
+        """Forget the whole log: what comes next follows on a snapshot."""
+        self.log.truncate_fully_and_start_at(snapshot.end_offset)
 
     def start_at(self, snapshot: SnapshotId) -> None:
         """Everything before a snapshot may go."""
         self.log.delete_records_before(snapshot.end_offset)
         self.log.delete_old_segments(self._clock.time_ms())
+
+    def snapshot_written(self, snapshot: SnapshotId) -> None:
+        known = {*self._snapshots, OffsetAndEpoch(snapshot.end_offset, snapshot.epoch)}
+        self._snapshots = tuple(sorted(known))
+
+    def snapshots_removed(self, snapshots: Sequence[SnapshotId]) -> None:
+        gone = {OffsetAndEpoch(each.end_offset, each.epoch) for each in snapshots}
+        self._snapshots = tuple(each for each in self._snapshots if each not in gone)
+
+    def close(self) -> None:
+        self.log.close()

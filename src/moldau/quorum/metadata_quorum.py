@@ -1,12 +1,9 @@
-"""The metadata quorum as the rest of a node sees it; here a quorum of one, which always leads.
+"""The metadata quorum as the rest of a node sees it: the image, who leads, and, where the controller is
+active, decisions.
 
-`write` hands a decision of the controller to the runtime; its records wait in the accumulator until the end
-of the loop's turn, are appended together, synced by a thread of the pool, and then committed: the image is
-published to the listeners, synchronously and in order, and the answers are released.
-
-When there is no room on the disk, or too many files are open, the group is cut off again, everybody who waits
-gets the error, and the controller goes back to what is committed; later it may work again. A disk that fails
-ends the quorum.
+Every node follows the log and has the image. A node whose `process.roles` has controller may vote and lead;
+when it leads, its controller is active, and `write` hands a decision to it. A quorum of one is no special
+case: it leads at once.
 """
 
 from __future__ import annotations
@@ -18,89 +15,110 @@ from typing import TypeVar
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import ZERO_UUID, DirectoryId
+from moldau.base.ids import ZERO_UUID, DirectoryId, Randomness
 from moldau.base.pool import Pool
 from moldau.controller.controller import Controller
-from moldau.metadata.delta import MetadataDelta
-from moldau.metadata.features import MIN_METADATA_VERSION
 from moldau.metadata.image import MetadataImage
 from moldau.metadata.records import MetadataRecord
-from moldau.quorum.accumulator import MAX_WAITING_BYTES, Accumulator, Group
-from moldau.quorum.bootstrap import metadata_version_of, read_bootstrap
-from moldau.quorum.metadata_log import Loaded, MetadataLog
+from moldau.network.client import OpenConnection
+from moldau.protocol.schema import Message
+from moldau.quorum.committed import CommittedMetadata, OnImage
+from moldau.quorum.following import Following
+from moldau.quorum.leading import NOT_ACTIVE, Leading
+from moldau.quorum.loading import Loaded, load
+from moldau.quorum.member import Member
+from moldau.quorum.membership import check_membership
+from moldau.quorum.metadata_log import MetadataLog
+from moldau.quorum.serving import Serving
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshotter import Snapshotter
+from moldau.quorum.state_file import StateFile
+from moldau.raft.raft import Raft
+from moldau.raft.types import NOBODY, QuorumView
 from moldau.raft.voters import STATIC, VoterEndpoint, VoterSet
 from moldau.statemachine.decision import Decision
-from moldau.statemachine.runtime import Runtime
-from moldau.storage.disk import Disk, LogDirectoryFailed
+from moldau.storage.disk import Disk
 
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
-OnImage = Callable[[MetadataDelta, MetadataImage], None]
 
 
 class MetadataQuorum:
+    """`controller` is None on a node that is only a broker."""
+
     def __init__(
         self,
         settings: QuorumSettings,
-        controller: Controller,
+        controller: Controller | None,
         *,
         disk: Disk,
         clock: Clock,
         pool: Pool,
+        randomness: Randomness,
         on_failure: Callable[[Exception], None],
+        open_connection: OpenConnection | None = None,
     ) -> None:
-        self.controller = controller
-        #: What is committed.
-        self.image = MetadataImage.empty()
-        self.voters = VoterSet()
-        self.kraft_version = STATIC
-        self._settings = settings
+        self.settings = settings
+        self._controller = controller
         self._disk = disk
         self._clock = clock
         self._pool = pool
+        self._randomness = randomness
         self._on_failure = on_failure
+        self._open_connection = open_connection
         self._listeners: list[OnImage] = []
-        self._wake = asyncio.Event()
-        self._idle = asyncio.Event()
+        self._leader_listeners: list[Callable[[], None]] = []
         self._snapshot_lock = asyncio.Lock()
-        self._writer: asyncio.Task[None] | None = None
         self._snapshot_task: asyncio.Task[None] | None = None
-        self._first_version = MIN_METADATA_VERSION
-        self._last_timestamp = 0
+        self._leading: Leading | None = None
+        self._member: Member | None = None
 
-    # What others ask.
-
-    @property
-    def leader_id(self) -> int:
-        return self._settings.node_id
+    # What is so.
 
     @property
-    def leader_epoch(self) -> int:
-        return self._log.epoch
+    def controller(self) -> Controller:
+        """The controller of this node, active or not."""
+        if self._controller is None:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, NOT_ACTIVE)
+        return self._controller
+
+    @property
+    def image(self) -> MetadataImage:
+        """What is committed."""
+        return MetadataImage.empty() if self._member is None else self._committed.image
 
     @property
     def is_active(self) -> bool:
         """Whether this node is the active controller."""
-        return self._writer is not None
+        return self._leading is not None and self._leading.is_active
+
+    @property
+    def leader_id(self) -> int:
+        """The active controller as far as this node knows; -1 when it does not."""
+        return NOBODY if self._member is None else self._member.rules.leader_id
+
+    @property
+    def leader_epoch(self) -> int:
+        return 0 if self._member is None else self._member.rules.epoch
 
     @property
     def leader_endpoint(self) -> VoterEndpoint | None:
         """Where the active controller listens; None while nobody knows."""
-        return next(iter(self._settings.endpoints), None)
+        return None if self._member is None else self._member.rules.leader_endpoint
 
-    def on_leader_change(self, callback: Callable[[], None]) -> None:
-        """Called whenever another node, or nobody, is the active controller; here nobody else ever is."""
+    @property
+    def voters(self) -> VoterSet:
+        return self.settings.static_voters if self._member is None else self._member.rules.voters
 
-    async def caught_up_with_leader(self) -> None:
-        """Until there is a leader, and everything it had committed by then is in the image."""
+    @property
+    def kraft_version(self) -> int:
+        return STATIC if self._member is None else self._member.rules.kraft_version
 
     @property
     def directory_id(self) -> DirectoryId:
         """The directory this node votes with; zero in a static quorum, which knows none."""
-        return ZERO_UUID if self.kraft_version == STATIC else self._settings.directory_id
+        return ZERO_UUID if self.kraft_version == STATIC else self.settings.directory_id
 
     @property
     def log_end_offset(self) -> int:
@@ -110,157 +128,155 @@ class MetadataQuorum:
     def high_watermark(self) -> int:
         return self._log.log.high_watermark
 
+    def describe(self) -> QuorumView | None:
+        """How far everybody is; None: only the leader knows. Times are those of `clock.monotonic`, in ms."""
+        if self._member is None:
+            return None
+        return self._member.rules.describe(self._member.now_ms())
+
+    # What others do.
+
     def add_listener(self, on_image: OnImage) -> None:
         """Called with every image from now on, and what is different in it, before anybody is answered."""
         self._listeners.append(on_image)
 
+    def on_leader_change(self, callback: Callable[[], None]) -> None:
+        """Called whenever another node, or nobody, leads, and when the controller here gets or stops
+        being active."""
+        self._leader_listeners.append(callback)
+
     async def write(self, decide: Callable[[], Decision[MetadataRecord, R]]) -> R:
         """Decide now; the response, when what was decided is committed and published."""
-        return await self._runtime.write(decide)
+        return await self._active.runtime.write(decide)
 
     async def read(self, look: Callable[[], R]) -> R:
         """Look now; what was seen, when it is committed."""
-        return await self._runtime.read(look)
+        return await self._active.runtime.read(look)
+
+    @property
+    def _active(self) -> Leading:
+        if self._leading is None:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, NOT_ACTIVE)
+        return self._leading
+
+    async def handle(self, request: Message, version: int) -> Message:
+        """Answer a request of the quorum's own kind."""
+        if self._member is None:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "The metadata quorum has not started yet.")
+        return await self._serving.handle(request, version)
+
+    async def caught_up_with_leader(self) -> None:
+        """Until there is a leader, and everything it had committed by then is in the image."""
+        member = self._member
+        while member is not None and not self.is_active and not self._is_caught_up(member):
+            await asyncio.wait([member.news])
+
+    def _is_caught_up(self, member: Member) -> bool:
+        return 0 < member.leader_high_watermark <= self._committed.position
 
     # Start and stop.
 
     async def start(self) -> None:
-        """Load the log, lead, and give an empty log its first records; `UnusableMetadata` says why not."""
-        self._log = await self._pool.run(MetadataLog.open, self._disk, self._clock, self._settings)
-        loaded = await self._pool.run(self._log.load)
-        loaded.new_bytes += await self._pool.run(self._log.lead, loaded)
+        """Load the log and take part; `UnusableMetadata` says why not. This does not wait for the others; the
+        only voter leads when it returns."""
+        self._log = await self._pool.run(MetadataLog.open, self._disk, self._clock, self.settings)
+        loaded = await self._pool.run(load, self._log, self._disk, self.settings)
+        check_membership(self.settings, loaded.history)
+        state_file = StateFile(self._disk, self._pool, self.settings)
+        stored = await self._pool.run(state_file.read)
         self._take_over(loaded)
-        self._writer = asyncio.create_task(self._write_groups())
-        self._writer.add_done_callback(self._writer_ended)
-        bootstrap: list[MetadataRecord] = []
-        if self.image.features.metadata_version is None:
-            bootstrap = await self._pool.run(read_bootstrap, self._disk, self._settings.directory)
-            self._first_version = metadata_version_of(bootstrap, self._settings.directory)
-        in_transaction = self._loader.transaction_start is not None
-        now_ms = int(self._clock.monotonic() * 1000)
-        await self.write(
-            lambda: self.controller.activate(
-                bootstrap,
-                in_transaction=in_transaction,
-                kraft_version=self.kraft_version,
-                now_ms=now_ms,
-            )
+        now_ms = self._clock.monotonic() * 1000
+        rules = Raft(self.settings.raft, self._log, stored, loaded.history, self._randomness, now_ms)
+        self._member = Member(
+            self.settings,
+            rules,
+            self._log,
+            self._committed,
+            self._leading,
+            Following(self._log, self._committed, self.settings, disk=self._disk, pool=self._pool),
+            state_file,
+            clock=self._clock,
+            pool=self._pool,
+            open_connection=self._open_connection,
+            on_failure=self._failed,
         )
-        log.info(
-            "leading the metadata quorum in epoch %d from offset %d", self.leader_epoch, self.log_end_offset
-        )
+        self._member.on_committed = self._wrote
+        self._member.on_leader_change = self._leader_listeners
+        self._serving = Serving(self._member, self._log, self.settings, disk=self._disk, pool=self._pool)
+        await self._member.start()
+        if self.is_active:
+            await self.read(lambda: None)
 
     def _take_over(self, loaded: Loaded) -> None:
-        self._loader = loaded.loader
-        self._last_timestamp = self._log.last_timestamp
-        self.voters, self.kraft_version = loaded.voters, loaded.kraft_version
-        self._snapshotter = Snapshotter(self._disk, self._clock, self._settings, loaded.new_bytes)
-        # A group goes into one segment; half of it leaves room for the framing of small records.
-        self._accumulator = Accumulator(
-            self._log.end_offset,
-            self._settings.max_batch_bytes,
-            min(MAX_WAITING_BYTES, self._settings.segment_bytes // 2),
-            self._metadata_version,
-            self._wake_writer,
-        )
-        self._publish()
-        self.controller.reset(self.image, self._log.end_offset)
-        self._runtime: Runtime[MetadataRecord] = Runtime(self._accumulator, self.controller.replay)
-        self._idle.set()
+        self._history = loaded.history
+        self._committed = CommittedMetadata(self._log, self._pool, loaded.loader, loaded.position)
+        self._committed.listeners = self._listeners
+        self._snapshotter = Snapshotter(self._disk, self._clock, self.settings, loaded.new_bytes)
+        if self._controller is not None:
+            self._leading = Leading(
+                self._controller,
+                self._log,
+                self._committed,
+                self.settings,
+                disk=self._disk,
+                clock=self._clock,
+                pool=self._pool,
+            )
 
     async def close(self) -> None:
-        """Take no more decisions, finish those under way, and leave the log clean."""
-        if self._writer is None:
+        """Take no more decisions, finish those under way, let another lead, and leave the log clean."""
+        if self._member is None:
             return
-        self._runtime.refuse(KafkaError(ErrorCode.NOT_CONTROLLER, "The controller is shutting down."))
-        await self._idle.wait()
-        failed = self._writer.done()
-        self._writer.cancel()
-        await asyncio.gather(self._writer, return_exceptions=True)
+        await self._member.close()
         if self._snapshot_task is not None:
             await asyncio.gather(self._snapshot_task, return_exceptions=True)
-        if not failed:
+        if not self._member.failed:
             await self._pool.run(self._log.close)
 
-    # Writing.
-
-    def _metadata_version(self) -> int:
-        return self.controller.image.features.metadata_version or self._first_version
-
-    def _wake_writer(self) -> None:
-        self._idle.clear()
-        self._wake.set()
-
-    async def _write_groups(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while not self._accumulator.is_empty:
-                await self._write_group(self._accumulator.take())
-            self._idle.set()
-            if self._snapshotter.is_due() and not self._snapshot_lock.locked():
-                self._snapshot_task = asyncio.create_task(self._snapshot())
-
-    async def _write_group(self, group: Group) -> None:
-        try:
-            size = self._log.append(group.batches)
-            timestamp = self._log.last_timestamp
-            await self._pool.run(self._log.flush)
-        except LogDirectoryFailed:
-            raise
-        except KafkaError as error:
-            self._lose(group, error)
-            return
-        end_offset = group.base_offset + len(group.records)
-        self._log.committed(end_offset)
-        self._snapshotter.wrote(size)
-        self._last_timestamp = timestamp
-        self._loader.replay(group.records, group.base_offset, self.leader_epoch)
-        self._publish()
-        self._runtime.committed(end_offset - 1)
-
-    def _publish(self) -> None:
-        delta, self.image = self._loader.publish()
-        for on_image in self._listeners:
-            on_image(delta, self.image)
-
-    def _lose(self, group: Group, error: KafkaError) -> None:
-        log.error("metadata could not be written, it is as before: %s", error)
-        self._log.cut(group.base_offset)
-        self._accumulator.reset(group.base_offset)
-        self.controller.reset(self.image, group.base_offset)
-        self._runtime.failed(error)
-
-    def _writer_ended(self, writer: asyncio.Task[None]) -> None:
-        error = None if writer.cancelled() else writer.exception()
-        if error is not None:
-            self._idle.set()
-            self._runtime.close(
-                KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The metadata log failed: {error}")
-            )
-            self._on_failure(error if isinstance(error, Exception) else RuntimeError(str(error)))
+    def _failed(self, error: Exception) -> None:
+        if self._leading is not None:
+            reason = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The metadata log failed: {error}")
+            self._leading.end(reason)
+        self._on_failure(error)
 
     # Snapshots.
+
+    def _wrote(self, size: int) -> None:
+        self._snapshotter.wrote(size)
+        if self._snapshotter.is_due() and not self._snapshot_lock.locked():
+            self._snapshot_task = asyncio.create_task(self._snapshot())
 
     async def maintain(self) -> None:
         """To be called now and then: a snapshot if it is time, and old ones and the log before them go."""
         await self._snapshot()
+        member = self._member
+        if member is None:
+            return
         async with self._snapshot_lock:
             gone, kept = await self._pool.run(self._snapshotter.expired, self._log.log.size)
             if gone and kept is not None:
-                self._log.start_at(kept)
+
+                async def trim() -> None:
+                    self._log.start_at(kept)
+                    self._log.snapshots_removed(gone)
+                    self._history.forget_before(kept.end_offset)
+
+                await member.run(trim)
                 await self._pool.run(self._snapshotter.remove, gone)
             await self._pool.run(self._log.log.remove_deleted_files)
 
     async def _snapshot(self) -> None:
         async with self._snapshot_lock:
-            if not self._snapshotter.is_due() or self._loader.transaction_start is not None:
+            if not self._snapshotter.is_due() or self._committed.in_transaction:
                 return
             self._snapshotter.begin()
-            image = self.image
-            voters = None if self.kraft_version == STATIC else self.voters
+            image, timestamp = self.image, self._committed.timestamp
+            dynamic = self._history.kraft_version_at(image.offset) > STATIC
+            voters = self._history.voters_at(image.offset) if dynamic else None
             try:
-                await self._pool.run(self._snapshotter.write, image, self._last_timestamp, voters)
+                written = await self._pool.run(self._snapshotter.write, image, timestamp, voters)
             except OSError as error:
                 # The log still holds everything; the next one may work.
                 log.error("the metadata snapshot at offset %d failed: %s", image.offset, error)
+            else:
+                self._log.snapshot_written(written)

@@ -7,26 +7,18 @@ must be on disk before the node acts in a new epoch, or two leaders could share 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
-from moldau.base.ids import ZERO_UUID, DirectoryId, format_uuid, parse_uuid
+from moldau.base.ids import ZERO_UUID, format_uuid, parse_uuid
 from moldau.quorum.errors import UnusableMetadata
+from moldau.raft.types import Election
 from moldau.raft.voters import STATIC, VoterSet
 from moldau.storage.disk import Disk
 
 FILE_NAME = "quorum-state"
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumState:
-    leader_id: int = -1
-    leader_epoch: int = 0
-    voted_id: int = -1
-    voted_directory_id: DirectoryId = ZERO_UUID
-
-
-def read_quorum_state(disk: Disk, path: str) -> QuorumState | None:
+def read_quorum_state(disk: Disk, path: str) -> Election | None:
     """The state in the file, or None when there is no file yet."""
     if not disk.exists(path):
         return None
@@ -38,11 +30,11 @@ def read_quorum_state(disk: Disk, path: str) -> QuorumState | None:
         raise UnusableMetadata(f"{path} is damaged and cannot be read ({error}).") from error
 
 
-def _from_fields(fields: dict[str, Any]) -> QuorumState:
+def _from_fields(fields: dict[str, Any]) -> Election:
     version = int(fields["data_version"])
     if version not in (0, 1):
         raise ValueError(f"data_version {version} is unknown to this release")
-    return QuorumState(
+    return Election(
         leader_id=int(fields["leaderId"]),
         leader_epoch=int(fields["leaderEpoch"]),
         voted_id=int(fields["votedId"]),
@@ -51,7 +43,7 @@ def _from_fields(fields: dict[str, Any]) -> QuorumState:
 
 
 def write_quorum_state(
-    disk: Disk, path: str, state: QuorumState, *, kraft_version: int, voters: VoterSet
+    disk: Disk, path: str, state: Election, *, kraft_version: int, voters: VoterSet
 ) -> None:
     fields: dict[str, object]
     if kraft_version == STATIC:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from moldau.base.broker_config import BrokerConfig
 from moldau.base.ids import DirectoryId
+from moldau.metadata.image import Endpoint
 from moldau.quorum.bootstrap import LOG_FOLDER
-from moldau.raft.voters import Voter, VoterEndpoint
+from moldau.raft.settings import RaftSettings
+from moldau.raft.voters import Voter, VoterEndpoint, VoterSet
 from moldau.storage.log_config import LogConfig
 
 _MEBIBYTE = 1 << 20
@@ -21,8 +24,22 @@ class QuorumSettings:
     directory_id: DirectoryId
     #: Where the controller of this node listens.
     endpoints: tuple[VoterEndpoint, ...] = ()
-    #: Ids of `controller.quorum.voters`; empty for a dynamic quorum.
-    static_voters: tuple[int, ...] = ()
+    cluster_id: str = ""
+    #: `process.roles` has controller; a broker only follows.
+    can_vote: bool = True
+    #: The listener that the quorum talks on.
+    listener: str = "CONTROLLER"
+    #: `controller.quorum.voters`; empty for a dynamic quorum.
+    static_voters: VoterSet = field(default_factory=VoterSet)
+    bootstrap_servers: tuple[tuple[str, int], ...] = ()
+    election_timeout_ms: int = 1000
+    election_backoff_max_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    fetch_max_bytes: int = _MEBIBYTE
+    fetch_snapshot_max_bytes: int = _MEBIBYTE
+    auto_join: bool = False
     segment_bytes: int = 1024 * _MEBIBYTE
     segment_ms: int = 604_800_000
     max_batch_bytes: int = 8 * _MEBIBYTE
@@ -33,14 +50,36 @@ class QuorumSettings:
     retention_ms: int = 604_800_000
 
     @classmethod
-    def from_config(cls, config: BrokerConfig, directory_id: DirectoryId) -> QuorumSettings:
-        listeners = config.advertised_controller_listeners
+    def from_config(
+        cls,
+        config: BrokerConfig,
+        directory_id: DirectoryId,
+        cluster_id: str,
+        endpoints: Sequence[Endpoint],
+    ) -> QuorumSettings:
+        """`endpoints` are where the controller of this node really listens."""
+        listener = config.controller_listener_names[0]
         return cls(
             node_id=config.node_id,
             directory=config.metadata_log_dir,
             directory_id=directory_id,
-            endpoints=tuple(VoterEndpoint(each.name, each.host, each.port) for each in listeners),
-            static_voters=tuple(voter.node_id for voter in config.quorum_voters),
+            endpoints=tuple(VoterEndpoint(each.name, each.host, each.port) for each in endpoints),
+            cluster_id=cluster_id,
+            can_vote="controller" in config.process_roles,
+            listener=listener,
+            static_voters=VoterSet.of(
+                Voter(voter.node_id, endpoints=(VoterEndpoint(listener, voter.host, voter.port),))
+                for voter in config.quorum_voters
+            ),
+            bootstrap_servers=tuple((each.host, each.port) for each in config.quorum_bootstrap_servers),
+            election_timeout_ms=config.integer("controller.quorum.election.timeout.ms"),
+            election_backoff_max_ms=config.integer("controller.quorum.election.backoff.max.ms"),
+            fetch_timeout_ms=config.integer("controller.quorum.fetch.timeout.ms"),
+            request_timeout_ms=config.integer("controller.quorum.request.timeout.ms"),
+            retry_backoff_ms=config.integer("controller.quorum.retry.backoff.ms"),
+            fetch_max_bytes=config.integer("controller.quorum.fetch.max.bytes"),
+            fetch_snapshot_max_bytes=config.integer("controller.quorum.fetch.snapshot.max.bytes"),
+            auto_join=config["controller.quorum.auto.join.enable"],
             segment_bytes=config.integer("metadata.log.segment.bytes"),
             segment_ms=config.integer("metadata.log.segment.ms"),
             snapshot_after_bytes=config.integer("metadata.log.max.record.bytes.between.snapshots"),
@@ -55,8 +94,25 @@ class QuorumSettings:
         return f"{self.directory}/{LOG_FOLDER}"
 
     @property
-    def local_voter(self) -> Voter:
-        return Voter(self.node_id, self.directory_id, self.endpoints)
+    def raft(self) -> RaftSettings:
+        """The part that the rules need."""
+        return RaftSettings(
+            node_id=self.node_id,
+            directory_id=self.directory_id,
+            cluster_id=self.cluster_id,
+            listener=self.listener,
+            endpoints=self.endpoints,
+            bootstrap_servers=self.bootstrap_servers,
+            can_vote=self.can_vote,
+            election_timeout_ms=self.election_timeout_ms,
+            fetch_timeout_ms=self.fetch_timeout_ms,
+            election_backoff_max_ms=self.election_backoff_max_ms,
+            retry_backoff_ms=self.retry_backoff_ms,
+            request_timeout_ms=self.request_timeout_ms,
+            fetch_max_bytes=self.fetch_max_bytes,
+            fetch_snapshot_max_bytes=self.fetch_snapshot_max_bytes,
+            auto_join=self.auto_join,
+        )
 
     def log_config(self) -> LogConfig:
         """Nothing expires by itself: old segments go when a snapshot has taken their place."""

@@ -13,6 +13,7 @@ from moldau.protocol.apis import APIS, Api
 from moldau.server.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    add_raft_voter,
     allocate_producer_ids,
     alter_client_quotas,
     alter_configs,
@@ -22,6 +23,7 @@ from moldau.server.handlers import (
     alter_share_group_offsets,
     api_versions,
     assign_replicas_to_dirs,
+    begin_quorum_epoch,
     broker_heartbeat,
     broker_registration,
     consumer_group_describe,
@@ -48,9 +50,12 @@ from moldau.server.handlers import (
     describe_topic_partitions,
     describe_transactions,
     elect_leaders,
+    end_quorum_epoch,
     end_txn,
     envelope,
     fetch,
+    fetch_metadata,
+    fetch_snapshot,
     find_coordinator,
     heartbeat,
     incremental_alter_configs,
@@ -71,6 +76,7 @@ from moldau.server.handlers import (
     produce,
     read_share_group_state,
     read_share_group_state_summary,
+    remove_raft_voter,
     share_acknowledge,
     share_fetch,
     share_group_describe,
@@ -79,6 +85,8 @@ from moldau.server.handlers import (
     txn_offset_commit,
     unregister_broker,
     update_features,
+    update_raft_voter,
+    vote,
     write_share_group_state,
     write_txn_markers,
 )
@@ -173,6 +181,8 @@ _BROKER_HANDLERS: dict[int, Handler] = {
     77: share_group_describe.handle,
     78: share_fetch.handle,
     79: share_acknowledge.handle,
+    80: add_raft_voter.handle,
+    81: remove_raft_voter.handle,
     83: initialize_share_group_state.handle,
     84: read_share_group_state.handle,
     85: write_share_group_state.handle,
@@ -184,6 +194,7 @@ _BROKER_HANDLERS: dict[int, Handler] = {
 }
 
 _CONTROLLER_HANDLERS: dict[int, Handler] = {
+    1: fetch_metadata.handle,
     18: api_versions.handle,
     19: create_topics.handle,
     20: delete_topics.handle,
@@ -198,10 +209,14 @@ _CONTROLLER_HANDLERS: dict[int, Handler] = {
     45: alter_partition_reassignments.handle,
     46: list_partition_reassignments.handle,
     49: alter_client_quotas.handle,
+    52: vote.handle,
+    53: begin_quorum_epoch.handle,
+    54: end_quorum_epoch.handle,
     55: describe_quorum.handle,
     56: alter_partition.handle,
     57: update_features.handle,
     58: envelope.handle,
+    59: fetch_snapshot.handle,
     60: describe_cluster.handle,
     62: broker_registration.handle,
     63: broker_heartbeat.handle,
@@ -209,6 +224,9 @@ _CONTROLLER_HANDLERS: dict[int, Handler] = {
     67: allocate_producer_ids.handle,
     70: controller_registration.handle,
     73: assign_replicas_to_dirs.handle,
+    80: add_raft_voter.handle,
+    81: remove_raft_voter.handle,
+    82: update_raft_voter.handle,
 }
 
 

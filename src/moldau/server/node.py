@@ -186,10 +186,24 @@ class Node:
             self._metadata_folder = metadata_folder
 
     def _make_quorum(self, folders: NodeFolders) -> None:
-        controller = Controller(self.config, self.cluster_id, self.randomness, self.identity.incarnation_id)
-        settings = QuorumSettings.from_config(self.config, folders.metadata_directory_id)
+        controller = None
+        if CONTROLLER in self.config.process_roles:
+            incarnation_id = self.identity.incarnation_id
+            controller = Controller(self.config, self.cluster_id, self.randomness, incarnation_id)
         self.metadata = MetadataQuorum(
-            settings, controller, disk=self.disk, clock=self.clock, pool=self.pool, on_failure=self.fatal
+            QuorumSettings.from_config(
+                self.config,
+                folders.metadata_directory_id,
+                self.cluster_id,
+                self.identity.controller_endpoints,
+            ),
+            controller,
+            disk=self.disk,
+            clock=self.clock,
+            pool=self.pool,
+            randomness=self.randomness,
+            on_failure=self.fatal,
+            open_connection=self.open_connection,
         )
         self.metadata.add_listener(self.publisher.announce)
         self.metadata.on_leader_change(self._leader_changed)

@@ -9,13 +9,18 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 from moldau.base.clock import ManualClock
 from moldau.base.pool import InlinePool, Pool
 from moldau.controller.controller import Controller
 from moldau.metadata.features import default_levels
+from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from moldau.quorum.bootstrap import bootstrap_records, write_bootstrap, write_initial_voters
+from moldau.quorum.committed import CommittedMetadata
+from moldau.quorum.loading import load
+from moldau.quorum.metadata_log import MetadataLog
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quorum.settings import QuorumSettings
 from moldau.raft.voters import Voter, VoterEndpoint, VoterSet
@@ -71,6 +76,9 @@ class Node:
             "directory_id": uid(101),
             "endpoints": (ENDPOINT,),
         }
+        if "static_voters" in settings:
+            ids = cast(Sequence[int], settings["static_voters"])
+            settings["static_voters"] = VoterSet.of(Voter(each, endpoints=(ENDPOINT,)) for each in ids)
         self.settings = QuorumSettings(**(values | settings))  # type: ignore[arg-type]
 
     @property
@@ -80,7 +88,7 @@ class Node:
     def format(self, *, voters: Sequence[Voter] | None = None, levels: dict[str, int] | None = None) -> None:
         records = bootstrap_records(default_levels() | (levels or {}))
         write_bootstrap(self.disk, self.clock, str(self.folder), records)
-        if not self.settings.static_voters:
+        if not self.settings.static_voters.voters:
             chosen = voters or [Voter(1, uid(101), (ENDPOINT,))]
             write_initial_voters(self.disk, self.clock, str(self.folder), VoterSet.of(chosen))
 
@@ -91,6 +99,7 @@ class Node:
             disk=self.disk,
             clock=self.clock,
             pool=pool or InlinePool(),
+            randomness=random.Random(next(_SEEDS)),
             on_failure=self.failures.append,
         )
 
@@ -102,6 +111,15 @@ class Node:
             yield quorum
         finally:
             await quorum.close()
+
+
+def image_on_disk(node: Node) -> MetadataImage:
+    """What a log and its snapshots add up to, if all of it is committed."""
+    log = MetadataLog.open(node.disk, node.clock, node.settings)
+    loaded = load(log, node.disk, node.settings)
+    committed = CommittedMetadata(log, InlinePool(), loaded.loader, loaded.position)
+    asyncio.run(committed.advance(log.end_offset))
+    return committed.image
 
 
 def run(test: Callable[[], Awaitable[None]]) -> None:

@@ -19,7 +19,7 @@ from moldau.quorum.bootstrap import (
     write_initial_voters,
 )
 from moldau.quorum.errors import UnusableMetadata
-from moldau.quorum.quorum_state import QuorumState, read_quorum_state, write_quorum_state
+from moldau.quorum.quorum_state import read_quorum_state, write_quorum_state
 from moldau.quorum.snapshots import (
     SnapshotId,
     encode_snapshot,
@@ -28,6 +28,7 @@ from moldau.quorum.snapshots import (
     read_snapshot_time,
     remove_leftovers,
 )
+from moldau.raft.types import Election
 from moldau.raft.voters import DYNAMIC, STATIC, Voter, VoterEndpoint, VoterSet
 from moldau.storage.disk import PosixDisk
 from tests.unit.metadata.builders import uid
@@ -95,14 +96,14 @@ def without_times(data: bytes) -> list[object]:
 class TestQuorumState:
     def test_dynamic(self, tmp_path: Path) -> None:
         path = str(tmp_path / "quorum-state")
-        state = QuorumState(leader_id=1, leader_epoch=1)
+        state = Election(leader_id=1, leader_epoch=1)
         write_quorum_state(DISK, path, state, kraft_version=DYNAMIC, voters=VoterSet())
         assert Path(path).read_bytes() == (DATA / "apache-dynamic" / "quorum-state").read_bytes()
         assert read_quorum_state(DISK, path) == state
 
     def test_static(self, tmp_path: Path) -> None:
         path = str(tmp_path / "quorum-state")
-        state = QuorumState(leader_id=1, leader_epoch=1)
+        state = Election(leader_id=1, leader_epoch=1)
         voters = VoterSet.of([Voter(1)])
         write_quorum_state(DISK, path, state, kraft_version=STATIC, voters=voters)
         assert Path(path).read_bytes() == (DATA / "apache-static" / "quorum-state").read_bytes()
@@ -182,6 +183,6 @@ class TestVoters:
         assert Voter(1).directory_id == ZERO_UUID
 
     def test_a_leader_change_is_as_long_as_apaches(self) -> None:
-        batch = control_batch([leader_change(1, [1])], 0, 1, 1794755766549)
+        batch = control_batch([leader_change(1, [1], [1])], 0, 1, 1794755766549)
         theirs = (DATA / "apache-static" / "00000000000000000000.log").read_bytes()[: len(batch)]
         assert bytes(batch) == theirs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode
@@ -15,6 +16,7 @@ from moldau.protocol.messages.describe_quorum import (
 from moldau.protocol.messages.describe_quorum import Node as QuorumNode
 from moldau.protocol.messages.describe_quorum import ResponsePartitionData as PartitionData
 from moldau.protocol.messages.describe_quorum import ResponseTopicData as TopicData
+from moldau.raft.types import QuorumView, ReplicaView
 from moldau.server.context import RequestContext
 
 if TYPE_CHECKING:
@@ -24,56 +26,88 @@ if TYPE_CHECKING:
 _NODES_SINCE = 2
 
 
-def handle(node: Node, context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def handle(
+    node: Node, context: RequestContext, request: DescribeQuorumRequest
+) -> Awaitable[DescribeQuorumResponse]:
+    async def here() -> DescribeQuorumResponse:
+        return _describe(node, context.api_version, request)
+
+    return node.controller_channel.forward(context, request, here)
+
+
+def _describe(node: Node, version: int, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
-        return DescribeQuorumResponse(topics=[_unknown(name, indexes) for name, indexes in asked])
+        return _failed(
+            asked,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "This server does not host this topic-partition.",
+        )
+    view = node.metadata.describe()
+    if view is None:
+        return _failed(
+            asked,
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            "For requests intended only for the leader, this error indicates that the broker is not the "
+            "current leader. For requests intended for any replica, this error indicates that the broker is "
+            "not a replica of the topic partition.",
+        )
     return DescribeQuorumResponse(
-        topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[_partition(node, context.api_version)])],
-        nodes=_nodes(node) if context.api_version >= _NODES_SINCE else [],
+        topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[_partition(node, view, version)])],
+        nodes=_nodes(view) if version >= _NODES_SINCE else [],
     )
 
 
-def _unknown(topic: str, indexes: list[int]) -> TopicData:
-    return TopicData(
-        topic_name=topic,
-        partitions=[
-            PartitionData(
-                partition_index=index,
-                error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                error_message="This server does not host this topic-partition.",
+def _failed(asked: list[tuple[str, list[int]]], error: ErrorCode, message: str) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(
+        topics=[
+            TopicData(
+                topic_name=topic,
+                partitions=[
+                    PartitionData(partition_index=index, error_code=error, error_message=message)
+                    for index in indexes
+                ],
             )
-            for index in indexes
-        ],
+            for topic, indexes in asked
+        ]
     )
 
 
-def _partition(node: Node, version: int) -> PartitionData:
-    quorum, now = node.metadata, node.clock.time_ms()
-    voter = ReplicaState(
-        replica_id=quorum.leader_id,
-        replica_directory_id=quorum.directory_id if version >= _NODES_SINCE else ZERO_UUID,
-        log_end_offset=quorum.log_end_offset,
-        last_fetch_timestamp=now,
-        last_caught_up_timestamp=now,
-    )
+def _partition(node: Node, view: QuorumView, version: int) -> PartitionData:
+    # The quorum tells times by a clock that never goes back.
+    offset_ms = node.clock.time_ms() - node.clock.monotonic() * 1000
+
+    def replica(each: ReplicaView) -> ReplicaState:
+        is_leader = each.key.id == view.leader_id
+        return ReplicaState(
+            replica_id=each.key.id,
+            replica_directory_id=each.key.directory_id if version >= _NODES_SINCE else ZERO_UUID,
+            log_end_offset=each.end_offset,
+            last_fetch_timestamp=node.clock.time_ms() if is_leader else _time(each.last_fetch_ms, offset_ms),
+            last_caught_up_timestamp=(
+                node.clock.time_ms() if is_leader else _time(each.last_caught_up_ms, offset_ms)
+            ),
+        )
+
     return PartitionData(
         partition_index=0,
-        leader_id=quorum.leader_id,
-        leader_epoch=quorum.leader_epoch,
-        high_watermark=quorum.high_watermark,
-        current_voters=[voter],
+        leader_id=view.leader_id,
+        leader_epoch=view.epoch,
+        high_watermark=view.high_watermark,
+        current_voters=[replica(each) for each in view.voters],
+        observers=[replica(each) for each in view.observers],
     )
 
 
-def _nodes(node: Node) -> list[QuorumNode]:
+def _time(at_ms: float | None, offset_ms: float) -> int:
+    return -1 if at_ms is None else int(at_ms + offset_ms)
+
+
+def _nodes(view: QuorumView) -> list[QuorumNode]:
     return [
         QuorumNode(
-            node_id=controller.id,
-            listeners=[
-                Listener(name=endpoint.name, host=endpoint.host, port=endpoint.port)
-                for endpoint in controller.endpoints
-            ],
+            node_id=voter.key.id,
+            listeners=[Listener(name=each.name, host=each.host, port=each.port) for each in voter.endpoints],
         )
-        for controller in node.image.cluster.controllers.values()
+        for voter in view.voters
     ]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moldau.base.properties import PropertiesError, load_properties
+from moldau.base.several_nodes import FILE_NAME as CLUSTER_FILE
 
 _START = "kafka-server-start"
 _DEV = {"node.id": "1", "process.roles": "broker,controller"}
@@ -33,10 +34,18 @@ class RunningNode:
     def matches(self, node_id: str | None, role: str | None) -> bool:
         if node_id is None and role is None:
             return True
+        if self._is_supervisor():
+            return False
         properties = self._properties()
         roles = [each.strip() for each in properties.get("process.roles", "").split(",")]
         own_id = properties.get("node.id", properties.get("broker.id"))
         return (node_id is None or own_id == node_id) and (role is None or role in roles)
+
+    def _is_supervisor(self) -> bool:
+        """Whether this is `moldau dev` with several nodes, which are processes of their own."""
+        if not self.is_dev:
+            return False
+        return (self.folder / _option(self.arguments, "--data", "data") / CLUSTER_FILE).exists()
 
     def _properties(self) -> dict[str, str]:
         return {**(_DEV if self.is_dev else self._file()), **_settings(self.arguments)}
@@ -85,6 +94,14 @@ def _positional(arguments: Sequence[str]) -> Iterator[str]:
             next(words, None)
         elif not word.startswith("-"):
             yield word
+
+
+def _option(arguments: Sequence[str], wanted: str, default: str) -> str:
+    for option, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        name, equals, value = option.partition("=")
+        if name == wanted:
+            return value if equals else following
+    return default
 
 
 def _settings(arguments: Sequence[str]) -> dict[str, str]:

@@ -1,0 +1,140 @@
+"""What must hold in a quorum after every step, by name; each breach says which rule and who.
+
+- *one leader per epoch*
+- *nobody votes twice in an epoch*, and nobody's epoch goes back
+- *log matching*: where two logs have an entry of the same epoch at the same offset, it is the same entry with
+  the same one before it
+- *committed on a majority*: when a high watermark moves, most voters have what it covers on disk
+- *committed never changes*: everybody's log agrees below the high watermark
+- *the high watermark never goes back* as long as a process lives
+- *snapshots of equal offsets agree*
+- *a leader has everything committed*, from its first moment on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from moldau.raft.types import NOBODY, Election, OffsetAndEpoch, ReplicaKey
+from moldau.raft.voters import VoterSet
+from tests.harness.memory_log import Entry
+
+if TYPE_CHECKING:
+    from tests.simulation.quorum_world import Machine
+
+
+class Rules:
+    def __init__(self) -> None:
+        self.committed: list[Entry] = []
+        self.leaders: dict[int, int] = {}
+        self._votes: dict[tuple[int, int], ReplicaKey] = {}
+        self._epochs: dict[int, int] = {}
+        #: By offset and epoch: the entry's value, and the epoch of the entry before.
+        self._written: dict[tuple[int, int], tuple[Any, int]] = {}
+        self._high_watermarks: dict[int, int] = {}
+        #: What the snapshots of these ends say about the voters.
+        self.snapshots: dict[OffsetAndEpoch, tuple[int, VoterSet]] = {}
+
+    @property
+    def last_epoch(self) -> int:
+        """The latest that had a leader."""
+        return max(self.leaders, default=-1)
+
+    def persisted(self, machine: Machine, election: Election) -> None:
+        before = self._epochs.get(machine.id, 0)
+        assert election.leader_epoch >= before, (
+            f"an epoch never goes back: {machine.id} from {before} to {election.leader_epoch}"
+        )
+        self._epochs[machine.id] = election.leader_epoch
+        if election.voted_id != NOBODY:
+            vote = ReplicaKey(election.voted_id, election.voted_directory_id)
+            first = self._votes.setdefault((machine.id, election.leader_epoch), vote)
+            assert first == vote, (
+                f"nobody votes twice in an epoch: {machine.id} for {first.id} and {vote.id}"
+                f" in {election.leader_epoch}"
+            )
+
+    def wrote(self, machine: Machine, offset: int, entries: Iterable[Entry]) -> None:
+        log = machine.log
+        before = log.at(offset - 1).epoch if offset > log.start_offset else log.end_of_epoch(1 << 31).epoch
+        for entry in entries:
+            assert entry.epoch >= before, f"epochs only grow in a log: {machine.id} at {offset}"
+            first = self._written.setdefault((offset, entry.epoch), (entry.value, before))
+            assert first == (entry.value, before), f"log matching: {machine.id} at {offset}, {first}, {entry}"
+            offset, before = offset + 1, entry.epoch
+
+    def truncates(self, machine: Machine, end_offset: int) -> None:
+        before = self._high_watermarks.get(machine.id, -1)
+        assert end_offset >= before, (
+            f"committed never changes: {machine.id} knows of {before} and cuts its log to {end_offset}"
+        )
+
+    def snapshot(self, machine: Machine, end: OffsetAndEpoch, said: tuple[int, VoterSet]) -> None:
+        assert self.snapshots.setdefault(end, said) == said, (
+            f"snapshots of equal offsets agree: {machine.id} at {end}"
+        )
+
+    def restarted(self, machine: Machine) -> None:
+        self._high_watermarks.pop(machine.id, None)
+
+    def look(self, machine: Machine, machines: Iterable[Machine]) -> None:
+        """After a step of this machine."""
+        raft = machine.raft
+        if raft is None:
+            return
+        if raft.is_leader:
+            leader = self.leaders.get(raft.epoch)
+            if leader is None:
+                self._check_new_leader(machine)
+            assert self.leaders.setdefault(raft.epoch, machine.id) == machine.id, (
+                f"one leader per epoch: {leader} and {machine.id} in {raft.epoch}"
+            )
+        self._follow_high_watermark(machine, raft.high_watermark, machines)
+
+    def _check_new_leader(self, machine: Machine) -> None:
+        log = machine.log
+        assert log.end_offset >= len(self.committed), (
+            f"a leader has everything committed: {machine.id} ends at {log.end_offset}"
+            f" of {len(self.committed)}"
+        )
+        for offset in range(log.start_offset, len(self.committed)):
+            assert log.at(offset) == self.committed[offset], (
+                f"a leader has everything committed: {machine.id} differs at {offset}"
+            )
+
+    def _follow_high_watermark(
+        self, machine: Machine, high_watermark: int, machines: Iterable[Machine]
+    ) -> None:
+        before = self._high_watermarks.get(machine.id, -1)
+        if high_watermark in (before, -1):
+            # A new leader does not know it until its first record is committed.
+            return
+        assert high_watermark > before, (
+            f"the high watermark never goes back: {machine.id} from {before} to {high_watermark}"
+        )
+        self._high_watermarks[machine.id] = high_watermark
+        log = machine.log
+        if high_watermark > len(self.committed):
+            assert high_watermark <= log.end_offset, f"{machine.id} commits what it does not have"
+            self._check_majority(machine, high_watermark, machines)
+        for offset in range(max(before, log.start_offset, 0), high_watermark):
+            if offset >= log.end_offset:
+                break
+            entry = log.at(offset)
+            if offset == len(self.committed):
+                self.committed.append(entry)
+            assert self.committed[offset] == entry, (
+                f"committed never changes: {machine.id} has {entry} at {offset}, not {self.committed[offset]}"
+            )
+
+    def _check_majority(self, machine: Machine, upto: int, machines: Iterable[Machine]) -> None:
+        raft = machine.raft
+        if raft is None:
+            return
+        entry = machine.log.at(upto - 1)
+        voters = raft.voters.ids
+        have = [each.id for each in machines if each.id in voters and each.has_on_disk(upto - 1, entry)]
+        assert len(have) > len(voters) // 2, (
+            f"committed on a majority: {upto} in epoch {raft.epoch} is on {have} of {voters}"
+        )

@@ -1,0 +1,286 @@
+"""The life of a quorum from a seed: machines with the pure rules, and everything that can go wrong with them.
+
+Messages are delayed, reordered, lost and repeated; links are cut, also one way; machines crash and lose what
+was not synced; clocks run at different speeds; leaders resign, voters are added and removed, logs are cut to
+snapshots. What must hold is looked at after every step (`quorum_rules`); in the end everything is healed, and
+within bounded time there must be a leader, everybody must have everything, and nothing that was acknowledged
+may be missing.
+
+Nothing is encoded: the messages themselves are handed over, so that thousands of lives fit into seconds.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from random import Random
+
+from moldau.base.ids import DirectoryId, Uuid
+from moldau.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
+from moldau.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from moldau.raft.raft import Raft
+from moldau.raft.settings import RaftSettings
+from moldau.raft.types import Outgoing
+from moldau.raft.voter_history import VoterHistory
+from moldau.raft.voters import DYNAMIC, Voter, VoterEndpoint, VoterSet
+from tests.harness.memory_log import Entry
+from tests.simulation.quorum_machine import Machine
+from tests.simulation.quorum_rules import Rules
+from tests.simulation.quorum_soup import Soup, Weather
+
+_CLUSTER_ID = "soup"
+#: How long a healed quorum may take until everybody has everything; the fetch and election timeouts are 2 s
+#: and 1 s, and a candidate that is refused waits as long again.
+_HEALED_MS = 60_000.0
+
+
+class World:
+    """`raft` can be replaced by a class that breaks a rule on purpose."""
+
+    def __init__(self, seed: int | str, raft: type[Raft] = Raft) -> None:
+        self.random = Random(f"{seed}/world")
+        self.soup = Soup(Random(f"{seed}/soup"))
+        self.rules = Rules()
+        self._raft = raft
+        self._seed = seed
+        self._numbers = itertools.count(1)
+        self._proposals = itertools.count(1)
+        random = self.random
+        voters = random.choice((1, 3, 3, 3, 5))
+        others = random.choice((0, 0, 1, 2))
+        self.dynamic = random.random() < 0.5
+        self._waiting: list[tuple[Machine, int, int, object]] = []
+        self.acknowledged: list[object] = []
+        self.machines = {each: Machine(self, each, _directory(each)) for each in range(voters + others)}
+        self._first_voters = VoterSet.of(self._voter(self.machines[each]) for each in range(voters))
+        for machine in self.machines.values():
+            machine.speed = random.choice((1.0, 1.0, 0.9, 1.1, random.uniform(0.5, 1.5)))
+
+    # What machines ask.
+
+    def number(self) -> int:
+        return next(self._numbers)
+
+    def find(self, outgoing: Outgoing) -> Machine | None:
+        return self.machines.get(outgoing.endpoint.port - 9000)
+
+    def make_raft(self, machine: Machine) -> Raft:
+        settings = RaftSettings(
+            node_id=machine.id,
+            directory_id=machine.directory_id,
+            cluster_id=_CLUSTER_ID,
+            endpoints=(_endpoint(machine.id),),
+            bootstrap_servers=tuple(_endpoint(each)[1:] for each in self._first_voters.ids),
+            can_vote=self.dynamic or machine.id in self._first_voters.ids,
+        )
+        randomness = Random(f"{self._seed}/{machine.id}/{machine.life}")
+        return self._raft(settings, machine.log, machine.stored, machine.history, randomness, machine.now())
+
+    def voters_of(self, machine: Machine) -> VoterHistory:
+        """What the disk says about the voters."""
+        if not self.dynamic:
+            return VoterHistory(self._first_voters)
+        history, log = VoterHistory(), machine.log
+        if machine.id in self._first_voters.ids:
+            history.add(-1, kraft_version=DYNAMIC, voters=self._first_voters)
+        for snapshot in log.snapshots:
+            version, voters = self.rules.snapshots[snapshot]
+            history.add(snapshot.offset - 1, kraft_version=version, voters=voters)
+        for offset in range(log.start_offset, log.end_offset):
+            value = log.at(offset).value
+            if isinstance(value, VoterSet):
+                history.add(offset, voters=value)
+            elif isinstance(value, int):
+                history.add(offset, kraft_version=value)
+        return history
+
+    def _voter(self, machine: Machine) -> Voter:
+        endpoints = (_endpoint(machine.id),)
+        return (
+            Voter(machine.id, machine.directory_id, endpoints)
+            if self.dynamic
+            else Voter(machine.id, endpoints=endpoints)
+        )
+
+    # The life.
+
+    def live(self, steps: int = 60) -> None:
+        for machine in self.machines.values():
+            machine.start()
+        for _ in range(steps):
+            self._events()[self.random.randrange(len(self._events()))]()
+            self.soup.run_until(self.soup.now + self.random.choice((1.0, 20.0, 300.0, 2500.0)))
+            self._acknowledge()
+        self._heal()
+        self._check_end()
+
+    def _events(self) -> list[Callable[[], None]]:
+        events = [self._propose] * 12 + [self._crash] * 3 + [self._restart] * 3 + [self._cut] * 3
+        events += [self._mend] * 2 + [self._change_weather] * 2 + [self._rumour, self._resign]
+        events += [self._snapshot] * 3
+        return events + ([self._change_voters] * 3 if self.dynamic else [])
+
+    def _some(self, which: Callable[[Machine], bool]) -> Machine | None:
+        found = [each for each in self.machines.values() if which(each)]
+        return self.random.choice(found) if found else None
+
+    def _leader(self) -> Machine | None:
+        """Any machine that believes it leads."""
+        return self._some(lambda each: each.raft is not None and each.raft.is_leader)
+
+    def _propose(self) -> None:
+        for _ in range(self.random.randint(1, 4)):
+            leader = self._leader()
+            if leader is None or leader.raft is None:
+                return
+            value = ("data", next(self._proposals))
+            entry = Entry(leader.raft.epoch, value)
+            self._waiting.append((leader, leader.life, leader.log.end_offset, entry))
+            leader.do(lambda raft, leader=leader, entry=entry: leader.write(entry))  # type: ignore[misc]
+
+    def _acknowledge(self) -> None:
+        """Who asked is answered once the leader that took it sees it committed."""
+        still = []
+        for machine, life, offset, entry in self._waiting:
+            if machine.raft is None or machine.life != life:
+                continue
+            if machine.raft.high_watermark > offset >= machine.log.start_offset:
+                if machine.log.at(offset) == entry:
+                    self.acknowledged.append(entry)
+            elif machine.raft.is_leader:
+                still.append((machine, life, offset, entry))
+        self._waiting = still
+
+    def _crash(self) -> None:
+        machine = self._some(lambda each: each.raft is not None)
+        if machine is not None:
+            machine.crash(keep=self.random.choice((0, 0, 1, 100)))
+
+    def _restart(self) -> None:
+        machine = self._some(lambda each: each.raft is None)
+        if machine is not None:
+            machine.start()
+
+    def _cut(self) -> None:
+        one, other = self.random.choice(list(self.machines)), self.random.choice(list(self.machines))
+        kind = self.random.randrange(3)
+        if kind == 0:
+            self.soup.cut.add((one, other))
+        elif kind == 1:
+            self.soup.cut |= {(one, other), (other, one)}
+        else:
+            side = {each for each in self.machines if self.random.random() < 0.5}
+            self.soup.cut |= {
+                (a, b) for a in self.machines for b in self.machines if (a in side) != (b in side)
+            }
+
+    def _mend(self) -> None:
+        self.soup.cut.clear()
+
+    def _change_weather(self) -> None:
+        self.soup.weather = Weather.draw(self.random)
+
+    def _rumour(self) -> None:
+        """Somebody believes that the leader is gone."""
+        machine = self._some(lambda each: each.raft is not None)
+        if machine is not None:
+            machine.do(lambda raft: raft.leader_gone(machine.now()))
+
+    def _resign(self) -> None:
+        leader = self._leader()
+        if leader is not None:
+            leader.do(lambda raft: raft.resign(leader.now()))
+
+    def _snapshot(self) -> None:
+        machine = self._some(lambda each: each.raft is not None)
+        if machine is not None:
+            machine.snapshot()
+
+    def _change_voters(self) -> None:
+        leader = self._leader()
+        if leader is None or leader.raft is None:
+            return
+        machine = self.machines[self.random.choice(list(self.machines))]
+        if machine.id in leader.raft.voters.ids:
+            # Of two voters the leader had better stay: if it wrote that it is none any more and nobody else
+            # got to know, the other lacks its vote and it may not stand itself. Kafka ends there, too.
+            if len(leader.raft.voters.ids) > (2 if machine is leader else 1):
+                remove = RemoveRaftVoterRequest(
+                    cluster_id=_CLUSTER_ID, voter_id=machine.id, voter_directory_id=machine.directory_id
+                )
+                leader.do(lambda raft: raft.remove_voter(remove, leader.now()))
+            return
+        endpoint = _endpoint(machine.id)
+        add = AddRaftVoterRequest(
+            cluster_id=_CLUSTER_ID,
+            timeout_ms=5000,
+            voter_id=machine.id,
+            voter_directory_id=machine.directory_id,
+            listeners=[Listener(name=endpoint.name, host=endpoint.host, port=endpoint.port)],
+        )
+        leader.do(lambda raft: raft.add_voter(add, leader.now()))
+
+    # The end.
+
+    def _heal(self) -> None:
+        self.soup.cut.clear()
+        self.soup.weather = Weather()
+        for machine in self.machines.values():
+            if machine.raft is None:
+                machine.start()
+
+    def _check_end(self) -> None:
+        last = Entry(-1, ("data", "last"))
+
+        def done() -> bool:
+            nonlocal last
+            leader = self.machines.get(self.rules.leaders.get(self.rules.last_epoch, -1))
+            if leader is None or leader.raft is None or not leader.raft.is_leader:
+                return False
+            if last.epoch != leader.raft.epoch:
+                last = Entry(leader.raft.epoch, ("data", "last"))
+                leader.do(lambda raft: leader.write(last))
+            return all(self._is_complete(each, last) for each in self.machines.values())
+
+        assert self.soup.run_until(self.soup.now + _HEALED_MS, done), f"everybody gets everything: {self}"
+        self._acknowledge()
+        values = set(self.rules.committed)
+        missing = [entry for entry in self.acknowledged if entry not in values]
+        assert not missing, f"what was acknowledged is there: not {missing}"
+
+    def _is_complete(self, machine: Machine, last: Entry) -> bool:
+        raft, committed = machine.raft, self.rules.committed
+        if raft is None or not committed or last not in committed[-3:]:
+            return False
+        return raft.high_watermark == len(committed) <= machine.log.end_offset
+
+    def __str__(self) -> str:
+        states = []
+        for each in self.machines.values():
+            raft = each.raft
+            if raft is not None:
+                states.append(
+                    f"{each.id}: {raft.role.name} epoch {raft.epoch} leader {raft.leader_id}"
+                    f" hw {raft.high_watermark} end {each.log.end} voters {raft.voters.ids}"
+                )
+        return f"committed {len(self.rules.committed)}; " + "; ".join(states)
+
+
+def _directory(node_id: int) -> DirectoryId:
+    return Uuid(bytes(14) + bytes((1, node_id + 1)))
+
+
+def _endpoint(node_id: int) -> VoterEndpoint:
+    return VoterEndpoint("CONTROLLER", f"node{node_id}", 9000 + node_id)
+
+
+def live(seed: int | str, raft: type[Raft] = Raft) -> World:
+    world = World(seed, raft)
+    try:
+        world.live()
+    except Exception as error:
+        error.add_note(
+            f"to replay: MOLDAU_SIMULATION_SEED={seed} pytest tests/simulation/test_quorum_rules.py"
+        )
+        raise
+    return world

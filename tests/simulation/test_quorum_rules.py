@@ -1,0 +1,19 @@
+"""Lives of a quorum from seeds: hundreds of them, in a soup where everything goes wrong."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.simulation.crash_points import SEEDS
+from tests.simulation.quorum_world import live
+
+_ONE = os.environ.get("MOLDAU_SIMULATION_SEED")
+_BLOCK = 20
+
+
+@pytest.mark.parametrize("first", [int(_ONE)] if _ONE else range(0, 300 * SEEDS, _BLOCK))
+def test_a_quorum_keeps_its_promises(first: int) -> None:
+    committed = sum(len(live(seed).rules.committed) for seed in range(first, first + (1 if _ONE else _BLOCK)))
+    assert committed > 0

@@ -63,8 +63,7 @@ def _begin(node: Node, end: EndTransaction, topic_partition: TopicPartition) -> 
     info = partition.append(marker, origin=Origin.COORDINATOR, transaction_version=end.transaction_version)
     if partition.committed(info.last_offset):
         return None
-    timeout_ms = node.config["request.timeout.ms"]
-    return until_committed(partition, info.last_offset, partition.leader_epoch, timeout_ms)
+    return until_committed(partition, info.last_offset, node.config["request.timeout.ms"])
 
 
 async def _code(node: Node, wait: Awaitable[None]) -> ErrorCode:

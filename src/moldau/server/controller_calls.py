@@ -86,7 +86,7 @@ class ControllerCalls:
         if endpoint is None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "there is no active controller")
         answer = await self._peer(purpose, endpoint).call(request, timeout_ms=max(1, int(left * 1000)))
-        if answer.error_code == ErrorCode.NOT_CONTROLLER:
+        if _is_from_another(answer):
             raise KafkaError(
                 ErrorCode.NOT_CONTROLLER, f"{endpoint.host}:{endpoint.port} is not the active controller"
             )
@@ -126,3 +126,9 @@ class ControllerCalls:
         for peer in self._peers.values():
             peer.close()
         self._peers.clear()
+
+
+def _is_from_another(answer: Any) -> bool:
+    """Whether the answer is that of a controller which is not active; some say so topic by topic."""
+    parts = (answer, *getattr(answer, "topics", ()))
+    return any(getattr(part, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER for part in parts)

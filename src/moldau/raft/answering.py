@@ -18,6 +18,7 @@ from moldau.raft.core import Core
 from moldau.raft.leader import Leader
 from moldau.raft.learning import Learning
 from moldau.raft.states import Follower, grants_vote
+from moldau.raft.succession import Succession
 from moldau.raft.types import NOBODY, OffsetAndEpoch, ReplicaKey
 from moldau.raft.voters import VoterEndpoint
 
@@ -34,8 +35,9 @@ class _Topic(Protocol):
 
 
 class Answering:
-    def __init__(self, core: Core, learning: Learning) -> None:
+    def __init__(self, core: Core, learning: Learning, succession: Succession) -> None:
         self._core = core
+        self._succession = succession
         self._learning = learning
 
     # Votes.
@@ -138,7 +140,8 @@ class Answering:
             self._learning.of_leader(partition.leader_id, partition.leader_epoch, endpoints, now_ms)
             state = self._core.state
             if isinstance(state, Follower) and state.leader_id == partition.leader_id:
-                state.deadline = now_ms + self._election_backoff_ms(partition)
+                rank, backoff_ms = self._place(partition)
+                self._succession.leader_resigned(state, rank, backoff_ms, now_ms)
         answer = end_api.ResponsePartitionData(
             partition_index=0,
             error_code=error,
@@ -155,8 +158,9 @@ class Answering:
             ]
         return response
 
-    def _election_backoff_ms(self, partition: end_api.RequestPartitionData) -> int:
-        """The first successor stands at once, each later one leaves twice the time to those before it."""
+    def _place(self, partition: end_api.RequestPartitionData) -> tuple[int, int]:
+        """This node's place among the successors, and how long it waits: the first stands at once, each later
+        one leaves twice the time to those before it."""
         candidates = [
             ReplicaKey(each.candidate_id, each.candidate_directory_id)
             for each in partition.preferred_candidates
@@ -172,10 +176,10 @@ class Answering:
         )
         longest_ms = self._core.settings.election_backoff_max_ms
         if position == 0:
-            return 0
+            return position, 0
         if position >= len(candidates):
-            return longest_ms
-        return min(longest_ms, (longest_ms >> (len(candidates) - 1)) << (position - 1))
+            return position, longest_ms
+        return position, min(longest_ms, (longest_ms >> (len(candidates) - 1)) << (position - 1))
 
     # What makes a request wrong.
 

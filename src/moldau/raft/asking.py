@@ -89,7 +89,8 @@ def fetch_request(core: Core) -> fetch.FetchRequest:
     return fetch.FetchRequest(
         cluster_id=core.settings.cluster_id,
         replica_state=fetch.ReplicaState(replica_id=core.local.id),
-        max_wait_ms=FETCH_MAX_WAIT_MS,
+        # Whether a leader that is taken for lost is there after all, must be known at once.
+        max_wait_ms=FETCH_MAX_WAIT_MS if core.lost is None else 0,
         max_bytes=core.settings.fetch_max_bytes,
         topics=[fetch.FetchTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])],
     )

@@ -2,22 +2,17 @@
 
 Every change of role goes through here. Each forgets the requests that were on their way. What must survive a
 restart follows from the state (`election`), and the driver stores it whenever it has changed.
-
-A leader whose process has ended (`lost_leader`) is not waited for: its voters ask for promises of votes at
-once, one after the other in the order of their ids so that they do not compete, and again soon when they are
-refused, because the others may not have noticed yet. Only a question is asked earlier; who may lead is
-decided as always.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from moldau.base.ids import Randomness
 from moldau.raft.connections import Connections
 from moldau.raft.errors import QuorumBroken
 from moldau.raft.leader import UNKNOWN, Leader
+from moldau.raft.lost_leader import LostLeader
 from moldau.raft.settings import RaftSettings
 from moldau.raft.states import (
     Candidate,
@@ -32,17 +27,6 @@ from moldau.raft.states import (
 from moldau.raft.types import NOBODY, Election, LogView, ReplicaKey
 from moldau.raft.voter_history import VoterHistory
 from moldau.raft.voters import VoterEndpoint, VoterSet, endpoint_named
-
-#: How long each voter leaves to those before it when a leader has ended, and the first pause after a refusal.
-LOST_LEADER_STEP_MS = 40
-LOST_LEADER_RETRY_MS = 25
-
-
-@dataclass(slots=True)
-class LostLeader:
-    id: int
-    epoch: int
-    attempts: int = 0
 
 
 class Core:
@@ -124,6 +108,13 @@ class Core:
         """The endpoint that controllers talk to."""
         return endpoint_named(endpoints, self.settings.listener)
 
+    @property
+    def lost(self) -> LostLeader | None:
+        """Of the leader this node follows, if it will not come back as that."""
+        lost = self.lost_leader
+        is_this = lost is not None and (lost.id, lost.epoch) == (self.leader_id, self.epoch)
+        return lost if is_this else None
+
     def _other_voters(self) -> list[int]:
         return [voter_id for voter_id in self.voters.ids if voter_id != self.local.id]
 
@@ -198,7 +189,7 @@ class Core:
 
     def prospective(self, now_ms: float) -> None:
         votes = self._votes()
-        if self._has_lost_leader:
+        if self.lost is not None and self.lost.is_dead:
             votes.record(self.leader_id, False)
         self._become(
             Prospective(
@@ -207,21 +198,6 @@ class Core:
         )
         if votes.is_won:
             self.candidate(now_ms)
-
-    def after_lost_promises(self, now_ms: float) -> None:
-        """Go on following the leader that the others still hear from, if there is one."""
-        state = self.state
-        if not isinstance(state, Prospective):
-            return
-        lost = self.lost_leader if self._has_lost_leader else None
-        if state.leader_id == NOBODY or self.named(state.leader_endpoints) is None:
-            self.unattached(self.epoch, state.leader_id, now_ms)
-        else:
-            self.follower(self.epoch, state.leader_id, state.leader_endpoints, now_ms)
-        if lost is not None and isinstance(self.state, Follower):
-            pause_ms = min(LOST_LEADER_RETRY_MS << min(lost.attempts, 16), self.settings.fetch_timeout_ms)
-            lost.attempts += 1
-            self.state.deadline = now_ms + pause_ms + self._rank(lost.id) * LOST_LEADER_STEP_MS
 
     def candidate(self, now_ms: float) -> None:
         self.epoch += 1
@@ -251,23 +227,3 @@ class Core:
             successors = self.state.successors()
             self.high_watermark = UNKNOWN
             self._become(Resigned(self._election_deadline(now_ms), self._other_voters(), successors))
-
-    # A leader whose process has ended.
-
-    def leader_gone(self, now_ms: float) -> None:
-        state = self.state
-        if not isinstance(state, Follower) or not self.is_voter or self._has_lost_leader:
-            return
-        self.lost_leader = LostLeader(state.leader_id, self.epoch)
-        state.has_fetched = False
-        wait_ms = self._rank(state.leader_id) * LOST_LEADER_STEP_MS
-        state.deadline = min(state.deadline, now_ms + wait_ms)
-
-    @property
-    def _has_lost_leader(self) -> bool:
-        lost = self.lost_leader
-        return lost is not None and (lost.id, lost.epoch) == (self.leader_id, self.epoch)
-
-    def _rank(self, lost_id: int) -> int:
-        """How many voters have smaller ids, the lost leader left out."""
-        return sum(1 for voter_id in self.voters.ids if voter_id < self.local.id and voter_id != lost_id)

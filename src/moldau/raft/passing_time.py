@@ -8,6 +8,7 @@ from moldau.raft import asking
 from moldau.raft.core import Core
 from moldau.raft.leader import Leader
 from moldau.raft.states import Candidate, Follower, Prospective, Resigned, State, Unattached
+from moldau.raft.succession import Succession
 from moldau.raft.types import NOBODY, Outgoing
 from moldau.raft.voter_changes import VoterChanges
 from moldau.raft.voters import STATIC, VoterEndpoint
@@ -17,8 +18,11 @@ _FIRST_BOOTSTRAP_ID = -2
 
 
 class PassingTime:
-    def __init__(self, core: Core, changes: VoterChanges, randomness: Randomness) -> None:
+    def __init__(
+        self, core: Core, succession: Succession, changes: VoterChanges, randomness: Randomness
+    ) -> None:
         self._core = core
+        self._succession = succession
         self._changes = changes
         self._randomness = randomness
         self._bootstrap = _bootstrap_servers(core)
@@ -74,7 +78,7 @@ class PassingTime:
             if isinstance(state, Candidate):
                 self._core.prospective(now_ms)
             else:
-                self._core.after_lost_promises(now_ms)
+                self._succession.promises_refused(now_ms)
             return
         if state.votes.is_lost:
             return

@@ -35,6 +35,7 @@ from moldau.raft.serving import Serving
 from moldau.raft.settings import RaftSettings
 from moldau.raft.standing import Standing
 from moldau.raft.states import Candidate, Follower, Resigned, Unattached
+from moldau.raft.succession import Succession
 from moldau.raft.types import Election, FetchAnswer, FollowerWork, LogView, Outgoing, Ready
 from moldau.raft.voter_changes import VoterChanges
 from moldau.raft.voter_history import VoterHistory
@@ -57,12 +58,13 @@ class Raft(Standing):
         self._core = core = Core(settings, log, stored, voters, randomness, now_ms)
         self._changes = VoterChanges(core)
         learning = Learning(core)
+        self._succession = Succession(core)
         self._following = Following(core)
-        self._answering = Answering(core, learning)
+        self._answering = Answering(core, learning, self._succession)
         self._membership = Membership(core, self._changes)
         self._serving = Serving(core, self._changes)
-        self._responses = Responses(core, learning, self._following, self._changes)
-        self._time = PassingTime(core, self._changes, randomness)
+        self._responses = Responses(core, learning, self._succession, self._following, self._changes)
+        self._time = PassingTime(core, self._succession, self._changes, randomness)
         self._stored = stored
         if core.is_only_voter and isinstance(core.state, Unattached | Follower | Resigned):
             core.prospective(now_ms)
@@ -137,7 +139,7 @@ class Raft(Standing):
 
     def leader_gone(self, now_ms: float) -> None:
         """The connection to the leader broke and a new one is refused: its process has ended."""
-        self._core.leader_gone(now_ms)
+        self._succession.leader_gone(now_ms)
         self._time.pass_to(now_ms)
 
     # The log.

@@ -22,6 +22,7 @@ from moldau.raft.core import Core
 from moldau.raft.following import Following
 from moldau.raft.learning import Learning
 from moldau.raft.states import Candidate, Follower, Prospective, Resigned
+from moldau.raft.succession import Succession
 from moldau.raft.types import FollowerWork, Outgoing
 from moldau.raft.voter_changes import VoterChanges
 from moldau.raft.voters import VoterEndpoint
@@ -41,9 +42,17 @@ class _NodeEndpoint(Protocol):
 
 
 class Responses:
-    def __init__(self, core: Core, learning: Learning, following: Following, changes: VoterChanges) -> None:
+    def __init__(
+        self,
+        core: Core,
+        learning: Learning,
+        succession: Succession,
+        following: Following,
+        changes: VoterChanges,
+    ) -> None:
         self._core = core
         self._learning = learning
+        self._succession = succession
         self._following = following
         self._changes = changes
 
@@ -109,7 +118,7 @@ class Responses:
         elif state.votes.is_won:
             self._core.candidate(now_ms)
         elif state.votes.is_lost:
-            self._core.after_lost_promises(now_ms)
+            self._succession.promises_refused(now_ms)
 
     def _told(
         self, sent: Outgoing, response: BeginQuorumEpochResponse | EndQuorumEpochResponse, now_ms: float

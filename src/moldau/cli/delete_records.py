@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
-from typing import Any
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.cli.arguments import ToolParser, require
+from moldau.cli.json_files import check_version, field, parse_object, read_text
 from moldau.cli.tool import ToolError, add_bootstrap_options, open_admin, run_tool
 
 
@@ -32,7 +31,7 @@ def _parser() -> ToolParser:
 def _execute(options: argparse.Namespace) -> None:
     require(options, "offset-json-file")
     with open_admin(options) as admin:
-        before = parse_offsets(_read(options.offset_json_file))
+        before = parse_offsets(read_text(options.offset_json_file))
         print("Executing records delete operation")
         results = admin.delete_records(before)
         print("Records delete operation completed:")
@@ -44,41 +43,20 @@ def _execute(options: argparse.Namespace) -> None:
                 print(f"partition: {partition}\tlow_watermark: {result}")
 
 
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except OSError as error:
-        raise ToolError(f"Unable to read file {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ToolError(f"Unable to read file {path}: it is not UTF-8 text") from error
-
-
 def parse_offsets(text: str) -> dict[TopicPartition, int]:
     """The offsets of a JSON file by partition; `ToolError` says what is wrong with it."""
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise ToolError(f"The input string is not a valid JSON ({error})") from error
-    if not isinstance(data, dict) or not isinstance(data.get("partitions"), list):
+    data = parse_object(text)
+    if not isinstance(data.get("partitions"), list):
         raise ToolError("Missing partitions field")
-    if data.get("version", 1) != 1:
-        raise ToolError(f"Not supported version field value {data['version']}")
+    check_version(data)
     offsets: dict[TopicPartition, int] = {}
     twice: list[TopicPartition] = []
     for item in data["partitions"]:
-        partition = TopicPartition(_field(item, "topic", str), _field(item, "partition", int))
+        partition = TopicPartition(field(item, "topic", str), field(item, "partition", int))
         if partition in offsets:
             twice.append(partition)
-        offsets[partition] = _field(item, "offset", int)
+        offsets[partition] = field(item, "offset", int)
     if twice:
         listed = ",".join(str(partition) for partition in dict.fromkeys(twice))
         raise ToolError(f"Offset json file contains duplicate topic partitions: {listed}")
     return offsets
-
-
-def _field(item: object, name: str, kind: type) -> Any:
-    if not isinstance(item, dict) or type(item.get(name)) is not kind:
-        word = "text" if kind is str else "a number"
-        raise ToolError(f"Each of the partitions needs a field {name!r} that is {word}: {json.dumps(item)}")
-    return item[name]

@@ -164,17 +164,36 @@ def open_admin(
     return admin_from({"bootstrap.servers": bootstrap_servers(options) or ""}, options, client_id, config)
 
 
+def add_either_bootstrap(parser: ToolParser) -> None:
+    """--bootstrap-server or --bootstrap-controller, and --command-config."""
+    parser.option("--bootstrap-server", "HOST:PORT", "The broker(s) to connect to first.")
+    parser.option("--bootstrap-controller", "HOST:PORT", "The controller(s) to connect to, without brokers.")
+    parser.option("--command-config", "FILE", "Properties file with settings of the client.")
+
+
+def open_admin_of_either(options: argparse.Namespace, *, client_id: str = "moldau-admin") -> AdminClient:
+    """The admin client that the options of `add_either_bootstrap` describe; one of them is there."""
+    if options.bootstrap_controller:
+        return admin_from({"bootstrap.controllers": options.bootstrap_controller}, options, client_id)
+    return admin_from({"bootstrap.servers": options.bootstrap_server}, options, client_id)
+
+
 def admin_from(
     addresses: Mapping[str, str],
     options: argparse.Namespace,
     client_id: str = "moldau-admin",
     config: str | None = None,
+    defaults: Mapping[str, str] | None = None,
 ) -> AdminClient:
-    """An admin client for these addresses, with the other settings from the config file."""
+    """An admin client for these addresses, with the other settings from the config file or `defaults`."""
     from moldau.client.admin import AdminClient
     from moldau.client.settings import ClientSettings
 
     properties = load_config(config or getattr(options, "command_config", None))
     properties.pop("bootstrap.servers", None)
     properties.pop("bootstrap.controllers", None)
-    return AdminClient(ClientSettings.from_properties({"client.id": client_id, **properties, **addresses}))
+    return AdminClient(
+        ClientSettings.from_properties(
+            {"client.id": client_id, **(defaults or {}), **properties, **addresses}
+        )
+    )

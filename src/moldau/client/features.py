@@ -75,12 +75,7 @@ class FeatureAdmin:
         request = UpdateFeaturesRequest(
             timeout_ms=self.cluster.settings.request_timeout_ms,
             feature_updates=[
-                FeatureUpdateKey(
-                    feature=name,
-                    max_version_level=update.level,
-                    upgrade_type=update.type,
-                    allow_downgrade=update.type is not UpgradeType.UPGRADE,
-                )
+                FeatureUpdateKey(feature=name, max_version_level=update.level, upgrade_type=update.type)
                 for name, update in updates.items()
             ],
             validate_only=validate_only,

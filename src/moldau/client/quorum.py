@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode
 from moldau.base.ids import METADATA_TOPIC, Uuid
+from moldau.base.listeners import format_address
 from moldau.client.cluster import Cluster
 from moldau.client.errors import check, error_of
 from moldau.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
@@ -30,8 +31,7 @@ class VoterListener(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
+        return f"{self.name}://{format_address(self.host, self.port)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,7 @@ class QuorumAdmin:
         self, voter: int, directory_id: Uuid, listeners: Iterable[VoterListener]
     ) -> None:
         request = AddRaftVoterRequest(
+            cluster_id=None,
             timeout_ms=self.cluster.settings.request_timeout_ms,
             voter_id=voter,
             voter_directory_id=directory_id,
@@ -105,7 +106,7 @@ class QuorumAdmin:
         check(answer.error_code, answer.error_message)
 
     async def remove_raft_voter(self, voter: int, directory_id: Uuid) -> None:
-        request = RemoveRaftVoterRequest(voter_id=voter, voter_directory_id=directory_id)
+        request = RemoveRaftVoterRequest(cluster_id=None, voter_id=voter, voter_directory_id=directory_id)
 
         async def attempt() -> RemoveRaftVoterResponse:
             answer: RemoveRaftVoterResponse = await self.cluster.ask_controller(request)

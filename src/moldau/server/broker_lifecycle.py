@@ -138,7 +138,17 @@ class BrokerLifecycle:
         await self.beat()
 
     async def report_placement(self, placed: Sequence[Placed]) -> None:
-        """Tell the controller which directories replicas really lie in."""
+        """Tell the controller which directories replicas really lie in, until it has heard it."""
+        while True:
+            try:
+                return await self._report_placement(placed)
+            except KafkaError as error:
+                log.warning("the directories of %d replicas are not known yet: %s", len(placed), error)
+                if error.code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.UNSUPPORTED_VERSION):
+                    return None
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _report_placement(self, placed: Sequence[Placed]) -> None:
         directories: dict[DirectoryId, dict[Uuid, assign.RequestTopicData]] = {}
         for each in placed:
             topics = directories.setdefault(each.directory_id, {})

@@ -50,6 +50,7 @@ class ControllerCalls:
         self._connect_timeout_ms = connect_timeout_ms
         self._open_connection = open_connection
         self._peers: dict[str, Peer] = {}
+        #: Set when the leader changes, and then replaced.
         self._news = asyncio.Event()
         quorum.on_leader_change(self._leader_changed)
 
@@ -63,7 +64,7 @@ class ControllerCalls:
         deadline = self._clock.monotonic() + timeout_ms / 1000
         failure = KafkaError(ErrorCode.NOT_CONTROLLER, "there is no active controller")
         while (left := deadline - self._clock.monotonic()) > 0:
-            self._news.clear()
+            news = self._news
             try:
                 async with asyncio.timeout(left):
                     if self._quorum.is_active:
@@ -76,7 +77,7 @@ class ControllerCalls:
                 if error.code not in _LOOK_AGAIN:
                     raise
                 failure = error
-            await self._moment(min(_RETRY_SECONDS, left))
+            await _moment(news, min(_RETRY_SECONDS, left))
         raise KafkaError(
             ErrorCode.REQUEST_TIMED_OUT, f"no answer from the active controller in {timeout_ms} ms: {failure}"
         )
@@ -109,18 +110,12 @@ class ControllerCalls:
     def _leader_changed(self) -> None:
         """Whoever waits for the old one looks for the new one."""
         self._news.set()
+        self._news = asyncio.Event()
         endpoint = self._quorum.leader_endpoint
         for purpose, peer in list(self._peers.items()):
             if endpoint is None or (peer.host, peer.port) != (endpoint.host, endpoint.port):
                 del self._peers[purpose]
                 peer.close()
-
-    async def _moment(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._news.wait()
-        except TimeoutError:
-            return
 
     def close(self) -> None:
         for peer in self._peers.values():
@@ -132,3 +127,12 @@ def _is_from_another(answer: Any) -> bool:
     """Whether the answer is that of a controller which is not active; some say so topic by topic."""
     parts = (answer, *getattr(answer, "topics", ()))
     return any(getattr(part, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER for part in parts)
+
+
+async def _moment(news: asyncio.Event, seconds: float) -> None:
+    """Until there is news of the leader, and not too long."""
+    try:
+        async with asyncio.timeout(seconds):
+            await news.wait()
+    except TimeoutError:
+        return

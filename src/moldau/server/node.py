@@ -317,7 +317,7 @@ class Node:
         self.loop_lag.stop()
         if self._broker is not None:
             await self._broker.end_work()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._end_background()
         await self.publisher.close()
         if self._broker is not None:
             await self._broker.close()
@@ -328,6 +328,12 @@ class Node:
         await self._close(CONTROLLER)
         if self._metadata_folder is not None:
             self._metadata_folder.release()
+
+    async def _end_background(self) -> None:
+        """Some of it waits for a controller that may never come."""
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
 
     async def _close(self, role: str) -> None:
         for listener in self._listeners:

@@ -48,6 +48,8 @@ class Core:
         #: Nothing before this is ever taken back. A snapshot only holds what is committed.
         self.committed = max([log.start_offset, *(snapshot.offset for snapshot in log.snapshots)])
         self.durable_end = log.end.offset
+        #: The driver appends, truncates or stores what a leader sent.
+        self.is_busy = False
         self.lost_leader: LostLeader | None = None
         self._randomness = randomness
         self.epoch = max(stored.leader_epoch, log.end.epoch)
@@ -124,6 +126,11 @@ class Core:
     def _election_deadline(self, now_ms: float) -> float:
         timeout_ms = self.settings.election_timeout_ms
         return now_ms + timeout_ms + (self._randomness.randrange(0, timeout_ms) if timeout_ms else 0)
+
+    @property
+    def may_fetch(self) -> bool:
+        """A fetch tells what this node has on disk, whatever its role was when it was written."""
+        return not self.is_busy and self.log.end.offset <= self.durable_end
 
     def commit_to(self, high_watermark: int) -> None:
         self.high_watermark = max(self.high_watermark, high_watermark)

@@ -25,7 +25,7 @@ class Following:
         diverging, snapshot = answer.diverging_epoch, answer.snapshot_id
         if diverging.epoch >= 0:
             end_offset = self._truncation(OffsetAndEpoch(diverging.end_offset, diverging.epoch))
-            state.is_busy = True
+            self._core.is_busy = True
             self.heard_from_leader(state, now_ms)
             return True, Truncate(end_offset)
         if snapshot.epoch >= 0 or snapshot.end_offset >= 0:
@@ -41,7 +41,7 @@ class Following:
         if not records:
             self._follow_high_watermark(state)
             return True, None
-        state.is_busy = True
+        self._core.is_busy = True
         return True, Append(records, self._core.epoch)
 
     def _truncation(self, diverging: OffsetAndEpoch) -> int:
@@ -73,7 +73,7 @@ class Following:
         if answer.error_code != ErrorCode.NONE or not is_next or not records:
             state.snapshot = None
             return False, None
-        state.is_busy = True
+        self._core.is_busy = True
         state.storing = len(records)
         self.heard_from_leader(state, now_ms)
         is_last = state.position + len(records) >= answer.size
@@ -84,36 +84,42 @@ class Following:
         state.has_fetched = True
         self._core.lost_leader = None
 
-    # What the driver has done.
+    # What the driver has done. The role may be another one by then.
 
-    def appended(self, state: Follower, now_ms: float) -> None:
-        if state.is_busy:
-            self.work_done(state, now_ms)
+    def work_done(self, now_ms: float) -> Follower | None:
+        """What the own disk took is not the leader's fault."""
+        core, state = self._core, self._core.state
+        core.is_busy = False
+        if not isinstance(state, Follower):
+            return None
+        if core.lost is None:
+            state.deadline = max(state.deadline, now_ms + core.settings.fetch_timeout_ms)
+        return state
+
+    def appended(self, now_ms: float) -> None:
+        if not self._core.is_busy:
+            return
+        state = self.work_done(now_ms)
+        if state is not None:
             self._follow_high_watermark(state)
 
-    def chunk_stored(self, state: Follower, now_ms: float) -> None:
-        self.work_done(state, now_ms)
-        state.position += state.storing
+    def chunk_stored(self, now_ms: float) -> None:
+        state = self.work_done(now_ms)
+        if state is not None:
+            state.position, state.storing = state.position + state.storing, 0
 
-    def work_done(self, state: Follower, now_ms: float) -> None:
-        """What the own disk took is not the leader's fault."""
-        state.is_busy = False
-        if self._core.lost_leader is None:
-            state.deadline = max(state.deadline, now_ms + self._core.settings.fetch_timeout_ms)
-
-    def snapshot_loaded(
-        self, state: Follower, kraft_version: int, voters: VoterSet | None, now_ms: float
-    ) -> None:
+    def snapshot_loaded(self, kraft_version: int, voters: VoterSet | None, now_ms: float) -> None:
         core = self._core
-        self.work_done(state, now_ms)
-        state.snapshot = None
         core.history.clear()
         core.history.add(core.log.end.offset - 1, kraft_version=kraft_version, voters=voters)
         core.commit_to(core.log.end.offset)
+        state = self.work_done(now_ms)
+        if state is not None:
+            state.snapshot = None
 
     def _follow_high_watermark(self, state: Follower) -> None:
         if state.leader_high_watermark >= 0:
-            self._core.commit_to(min(state.leader_high_watermark, self._core.log.end.offset))
+            self._core.commit_to(min(state.leader_high_watermark, self._core.durable_end))
 
 
 def _one_buffer(records: Records | None) -> Buffer:

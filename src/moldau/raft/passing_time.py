@@ -116,7 +116,7 @@ class PassingTime:
         return asking.add_voter_request(core)
 
     def _fetch(self, state: Follower, now_ms: float) -> None:
-        if state.is_busy:
+        if not self._core.may_fetch:
             return
         if self._core.connections.is_pausing(state.leader_id):
             self._fetch_from_bootstrap(now_ms)
@@ -154,7 +154,7 @@ class PassingTime:
     def _fetch_from_bootstrap(self, now_ms: float) -> None:
         """Whoever answers knows who leads, or knows somebody who does."""
         servers, connections = self._bootstrap, self._core.connections
-        if not servers or connections.any_in_flight:
+        if not servers or connections.any_in_flight or not self._core.may_fetch:
             return
         first = self._randomness.randrange(0, len(servers))
         for node_id, endpoint in servers[first:] + servers[:first]:

@@ -43,7 +43,7 @@ from moldau.raft.voters import VoterSet
 
 
 class Raft(Standing):
-    """`log` must be in order (loaded, whole) and `voters` what it says when this begins. `stored` is the file
+    """`log` must be whole and on disk and `voters` what it says when this begins. `stored` is the file
     `quorum-state`, or `Election()` when there is none."""
 
     def __init__(
@@ -148,9 +148,8 @@ class Raft(Standing):
         """Everything up to `end_offset` is on disk; None: up to the end of the log."""
         core, state = self._core, self._core.state
         core.durable_end = core.log.end.offset if end_offset is None else end_offset
-        if isinstance(state, Follower):
-            self._following.appended(state, now_ms)
-        elif isinstance(state, Leader) and state.wrote(core.durable_end):
+        self._following.appended(now_ms)
+        if isinstance(state, Leader) and state.wrote(core.durable_end):
             self._changes.committed(state)
         self._time.pass_to(now_ms)
 
@@ -158,20 +157,17 @@ class Raft(Standing):
         core = self._core
         core.durable_end = min(core.durable_end, core.log.end.offset)
         core.history.truncate(core.log.end.offset)
-        if isinstance(core.state, Follower):
-            self._following.work_done(core.state, now_ms)
+        self._following.work_done(now_ms)
         self._time.pass_to(now_ms)
 
     def chunk_stored(self, now_ms: float) -> None:
-        if isinstance(self._core.state, Follower):
-            self._following.chunk_stored(self._core.state, now_ms)
+        self._following.chunk_stored(now_ms)
         self._time.pass_to(now_ms)
 
     def snapshot_loaded(self, now_ms: float, kraft_version: int, voters: VoterSet | None) -> None:
         """The log begins and ends at the snapshot that was fetched, which says this of the voters."""
         self._core.durable_end = self._core.log.end.offset
-        if isinstance(self._core.state, Follower):
-            self._following.snapshot_loaded(self._core.state, kraft_version, voters, now_ms)
+        self._following.snapshot_loaded(kraft_version, voters, now_ms)
         self._time.pass_to(now_ms)
 
     def voters_changed(self, offset: int, kraft_version: int | None, voters: VoterSet | None) -> None:

@@ -89,8 +89,6 @@ class Follower:
     has_fetched: bool = False
     #: The leader of a static quorum knows this voter's directory and endpoints.
     has_told_leader: bool = False
-    #: The driver appends, truncates or stores; nothing is fetched meanwhile.
-    is_busy: bool = False
     #: What the leader's high watermark was in the answer that is being appended.
     leader_high_watermark: int = -1
     #: The snapshot that is being fetched, how much of it is there, and how much is being stored.

@@ -16,6 +16,8 @@ from moldau.storage.disk import LogDirectoryFailed
 
 R = TypeVar("R")
 Work = Callable[[], Awaitable[R]]
+#: How long the end waits for work that is under way.
+_CLOSE_SECONDS = 1.0
 
 
 class Actor:
@@ -24,10 +26,7 @@ class Actor:
         self._inbox: asyncio.Queue[tuple[Work[Any], asyncio.Future[Any] | None]] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
         self._ended: KafkaError | None = None
-
-    @property
-    def failed(self) -> bool:
-        return self._ended is not None
+        self.failed = False
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -46,15 +45,19 @@ class Actor:
         return await future
 
     async def close(self) -> None:
-        """End what is under way; whoever still waits is told."""
+        """Let what is under way come to its end, unless that takes too long; whoever still waits is told."""
+        self._end(KafkaError(ErrorCode.NOT_CONTROLLER, "The metadata quorum is shutting down."))
         if self._task is not None:
+            self._inbox.put_nowait((_nothing, None))
+            await asyncio.wait([self._task], timeout=_CLOSE_SECONDS)
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        self._end(KafkaError(ErrorCode.NOT_CONTROLLER, "The metadata quorum is shutting down."))
 
     async def _run(self) -> None:
         while True:
             work, future = await self._inbox.get()
+            if work is _nothing:
+                return
             try:
                 result = await work()
             except LogDirectoryFailed as error:
@@ -70,6 +73,7 @@ class Actor:
                     future.set_result(result)
 
     def _fail(self, error: Exception, future: asyncio.Future[Any] | None) -> None:
+        self.failed = True
         ended = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The metadata log failed: {error}")
         _settle(future, ended)
         self._end(ended)
@@ -88,3 +92,7 @@ def _settle(future: asyncio.Future[Any] | None, error: KafkaError) -> None:
         future.set_exception(KafkaError(error.code, error.message))
         # Whoever asked may be gone; then nobody wants to hear of it.
         future.exception()
+
+
+async def _nothing() -> None:
+    """The last piece of work."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from moldau.base.errors import KafkaError
@@ -23,8 +23,8 @@ from moldau.raft.voters import VoterEndpoint
 
 log = logging.getLogger(__name__)
 
-OnAnswer = Callable[[Outgoing, Message], Awaitable[None]]
-OnFailure = Callable[[Outgoing, KafkaError], Awaitable[None]]
+OnAnswer = Callable[[Outgoing, Message], None]
+OnFailure = Callable[[Outgoing, KafkaError], None]
 
 
 class _Lane(NamedTuple):
@@ -76,9 +76,9 @@ class Messenger:
             answer = await self._peer(sent).call(sent.request, timeout_ms=self._timeout_ms)
         except KafkaError as error:
             log.debug("%s to %s failed: %s", type(sent.request).__name__, sent.endpoint, error)
-            await self._on_failure(sent, error)
+            self._on_failure(sent, error)
         else:
-            await self._on_answer(sent, answer)
+            self._on_answer(sent, answer)
 
     def _peer(self, sent: Outgoing) -> Peer:
         endpoint = sent.endpoint

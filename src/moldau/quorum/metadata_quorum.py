@@ -172,7 +172,7 @@ class MetadataQuorum:
             await asyncio.wait([member.news])
 
     def _is_caught_up(self, member: Member) -> bool:
-        return 0 < member.leader_high_watermark <= self._committed.position
+        return 0 < member.correspondence.leader_high_watermark <= self._committed.position
 
     # Start and stop.
 

@@ -1,0 +1,220 @@
+"""What goes wrong in the life of a cluster. Every seed draws which kinds it has, so that rare ones meet.
+
+Power that goes takes what was not synced, as Kafka's promise is about replicas and not about disks: so only
+one machine at a time loses it, and only while all replicas are in sync, unless everything is synced at once
+(`durable`). Processes may be killed at any time, any number of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable
+from random import Random
+
+from moldau.base.errors import KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from moldau.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from moldau.testing.simulation.cluster import SimulatedCluster
+from moldau.testing.simulation.faults import Fault, Operation
+from moldau.testing.simulation.network import OUTSIDE
+from tests.simulation.cluster.client import ClusterClient
+
+_PREFERRED = 0
+
+
+class Faults:
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        client: ClusterClient,
+        random: Random,
+        targets: list[TopicPartition],
+        *,
+        durable: bool,
+    ) -> None:
+        self._cluster = cluster
+        self._network = cluster.simulation.network
+        self._client = client
+        self._random = random
+        self._targets = targets
+        self._durable = durable
+        self._tasks: list[asyncio.Task[None]] = []
+        kinds: dict[str, Callable[[], Awaitable[None] | None]] = {
+            "kill": self._kill,
+            "kill the controller": self._kill_controller,
+            "power": self._lose_power,
+            "stop": self._stop,
+            "roll": self._roll,
+            "cut": self._cut,
+            "isolate": self._isolate,
+            "reset": self._reset,
+            "slow link": self._slow_link,
+            "slow disk": self._slow_disk,
+            "full disk": self._full_disk,
+            "clock": self._jump,
+            "reassign": self._reassign,
+            "elect": self._elect,
+        }
+        count = random.randint(3, len(kinds))
+        self._kinds = {name: kinds[name] for name in random.sample(list(kinds), count)}
+        self.happened: list[str] = []
+
+    async def happen(self) -> None:
+        """One fault, or one ends."""
+        boot = self._random.random() < 0.35 or len(self._down()) > len(self._cluster.layout) // 2
+        if boot and self._down():
+            self._boot(self._random.choice(self._down()))
+            return
+        if self._random.random() < 0.2:
+            self._mend()
+            return
+        name = self._random.choice(list(self._kinds))
+        self.happened.append(name)
+        done = self._kinds[name]()
+        if done is not None:
+            await done
+
+    async def end(self) -> None:
+        """Everything works again from here on."""
+        self._mend()
+        for task in self._tasks:
+            await task
+        for node_id in self._down():
+            self._boot(node_id)
+
+    # Helpers.
+
+    def _down(self) -> list[int]:
+        return [node_id for node_id in self._cluster.layout if not self._cluster.is_up(node_id)]
+
+    def _someone(self) -> int | None:
+        up = [node_id for node_id in self._cluster.layout if self._cluster.is_up(node_id)]
+        return self._random.choice(up) if up else None
+
+    def _boot(self, node_id: int) -> None:
+        self.happened.append(f"boot {node_id}")
+        self._cluster.boot(node_id)
+
+    def _mend(self) -> None:
+        self.happened.append("mend")
+        self._network.heal()
+        for machine in self._cluster.machines.values():
+            machine.drive.free = None
+            machine.drive.faults.clear()
+            machine.pool.slowness = 1.0
+
+    # Machines.
+
+    def _kill(self) -> None:
+        node_id = self._someone()
+        if node_id is not None:
+            self._cluster.kill(node_id)
+
+    def _kill_controller(self) -> None:
+        for node_id, node in self._cluster.serving.items():
+            if node.metadata.is_active:
+                self._cluster.kill(node_id)
+                return
+
+    def _lose_power(self) -> None:
+        node_id = self._someone()
+        if node_id is not None and (self._durable or self._all_in_sync()):
+            self._cluster.lose_power(node_id)
+
+    def _all_in_sync(self) -> bool:
+        serving = self._cluster.serving
+        if len(serving) < len(self._cluster.layout):
+            return False
+        image = max((node.metadata.image for node in serving.values()), key=lambda image: image.offset)
+        return all(
+            set(partition.isr) >= set(partition.replicas)
+            for topic in image.topics.by_name.values()
+            for partition in topic.partitions.values()
+        )
+
+    def _stop(self) -> None:
+        node_id = self._someone()
+        if node_id is not None and node_id in self._cluster.serving:
+            self._tasks.append(asyncio.create_task(self._cluster.stop(node_id)))
+
+    async def _roll(self) -> None:
+        """Every node is stopped and started, one after the other."""
+        for node_id in self._cluster.layout:
+            if node_id not in self._cluster.serving or not self._cluster.is_up(node_id):
+                continue
+            await self._cluster.stop(node_id)
+            self._cluster.boot(node_id)
+            try:
+                await self._cluster.all_serving(10)
+            except TimeoutError:
+                return
+
+    # Network, disks, clocks.
+
+    def _hosts(self) -> list[str]:
+        return [machine.host for machine in self._cluster.machines.values()]
+
+    def _cut(self) -> None:
+        one, other = self._random.sample([*self._hosts(), OUTSIDE], 2)
+        self._network.cut(one, other, both=self._random.random() < 0.5)
+
+    def _isolate(self) -> None:
+        """One node against all others; clients may still reach it."""
+        one = self._random.choice(self._hosts())
+        for other in self._hosts():
+            if other != one:
+                self._network.cut(one, other)
+
+    def _reset(self) -> None:
+        one, other = self._random.sample([*self._hosts(), OUTSIDE], 2)
+        self._network.reset(one, other)
+
+    def _slow_link(self) -> None:
+        one, other = self._random.sample(self._hosts(), 2)
+        self._network.slow(one, other, self._random.choice((50.0, 400.0, 3000.0)))
+
+    def _slow_disk(self) -> None:
+        machine = self._cluster.machines[self._random.choice(list(self._cluster.machines))]
+        machine.pool.slowness = self._random.choice((50.0, 1000.0))
+
+    def _full_disk(self) -> None:
+        machine = self._cluster.machines[self._random.choice(list(self._cluster.machines))]
+        if self._random.random() < 0.5:
+            machine.drive.free = self._random.randint(0, 3000)
+        else:
+            machine.drive.faults.append(
+                Fault(errno.ENOSPC, frozenset({Operation.WRITE}), times=self._random.randint(1, 5))
+            )
+
+    def _jump(self) -> None:
+        machine = self._cluster.machines[self._random.choice(list(self._cluster.machines))]
+        machine.clock.offset_ms += self._random.choice((-5000, 5000, -3_600_000, 3_600_000))
+
+    # What operators do.
+
+    async def _reassign(self) -> None:
+        where = self._random.choice(self._targets)
+        brokers = self._cluster.broker_ids
+        replicas = self._random.sample(brokers, min(3, len(brokers)))
+        partition = ReassignablePartition(partition_index=where.partition, replicas=replicas)
+        topic = ReassignableTopic(name=where.topic, partitions=[partition])
+        await self._ask(AlterPartitionReassignmentsRequest(topics=[topic], timeout_ms=3000), 1)
+
+    async def _elect(self) -> None:
+        where = self._random.choice(self._targets)
+        asked = [TopicPartitions(topic=where.topic, partitions=[where.partition])]
+        await self._ask(
+            ElectLeadersRequest(election_type=_PREFERRED, topic_partitions=asked, timeout_ms=3000), 2
+        )
+
+    async def _ask(self, request: object, version: int) -> None:
+        try:
+            await self._client.call_any(request, version)  # type: ignore[arg-type]
+        except KafkaError:
+            self._client.forget()

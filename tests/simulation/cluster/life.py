@@ -1,0 +1,217 @@
+"""The life of a cluster from a seed: clients of all kinds work, things go wrong, and in the end all is well.
+
+Nodes are real; only clock, network, disk and threads are simulated. What clients may expect is in `story`,
+what must hold inside in `rules`, what goes wrong in `faults`. When the faults are over, every client must get
+its answer within bounded time, every node must serve, and everything must be readable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from moldau.testing.simulation.cluster import Layout, SimulatedCluster, combined, separate
+from moldau.testing.simulation.world import Simulation
+from tests.simulation.cluster.client import ClusterClient, check
+from tests.simulation.cluster.consumers import Committer, Consumer, Reader, offset_of
+from tests.simulation.cluster.faults import Faults
+from tests.simulation.cluster.producers import (
+    IdempotentProducer,
+    LooseProducer,
+    Producer,
+    TransactionalProducer,
+)
+from tests.simulation.cluster.rules import Rules
+from tests.simulation.cluster.story import Story
+
+_CREATE_TOPICS_VERSION = 7
+_LOOK_SECONDS = 0.05
+_START_SECONDS = 60.0
+#: How long clients may wait for answers and nodes for their replicas once nothing fails any more.
+_HEALED_SECONDS = 120.0
+_TOPICS = {"orders": 2, "events": 1}
+
+
+class ClusterLife:
+    def __init__(self, simulation: Simulation, *, layout: Layout | None = None, steps: int = 10) -> None:
+        self.simulation = simulation
+        self.random = simulation.random("life")
+        self.story = Story()
+        self._steps = steps
+        self.durable = self.random.random() < 0.3
+        drawn = self.random.choice((combined(3), combined(3), separate(3, 3), separate(1, 3), combined(5)))
+        dynamic = self.random.random() < 0.5
+        layout = layout or drawn
+        self._replicas = min(3, sum("broker" in roles for roles in layout.values()))
+        self.cluster = SimulatedCluster(simulation, layout, self._config(), dynamic=dynamic)
+        self.rules = Rules(self.cluster)
+        self.targets = [
+            TopicPartition(topic, index) for topic, count in _TOPICS.items() for index in range(count)
+        ]
+        self._brokers = {node_id: f"node{node_id}" for node_id in self.cluster.broker_ids}
+        self.faults = Faults(
+            self.cluster, self._client("operator"), self.random, self.targets, durable=self.durable
+        )
+        for machine in self.cluster.machines.values():
+            machine.clock.offset_ms = self.random.choice((0, 0, 1000, -7_200_000, 7_200_000))
+            machine.clock.speed = self.random.choice((1.0, 1.0, 0.97, 1.03))
+
+    def _config(self) -> dict[str, str]:
+        replicas, in_sync = str(self._replicas), str(min(2, self._replicas))
+        config = {
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "offsets.topic.num.partitions": "2",
+            "transaction.state.log.num.partitions": "2",
+            "broker.session.timeout.ms": "6000",
+            "replica.lag.time.max.ms": "5000",
+            "min.insync.replicas": in_sync,
+            "transaction.state.log.min.isr": in_sync,
+            "log.dirs": "/data/a",
+        }
+        return config | {"log.flush.interval.messages": "1"} if self.durable else config
+
+    def _client(self, name: str) -> ClusterClient:
+        return ClusterClient(self._brokers, self.simulation.random(f"client/{name}"))
+
+    async def run(self) -> None:
+        self.cluster.format()
+        await self.cluster.start(_START_SECONDS)
+        await self._create_topics()
+        workers = [asyncio.create_task(work()) for work in self._workers()]
+        watch = asyncio.create_task(self._watch())
+        for _ in range(self._steps):
+            await self.faults.happen()
+            await self._pass_time(self.random.choice((0.1, 0.5, 2.0, 8.0)), workers, watch)
+        await self.faults.end()
+        await self._pass_time(2.0, workers, watch)
+        self.story.stopping = True
+        await self._finish(workers, watch)
+        await self._check_end()
+        watch.cancel()
+
+    async def _pass_time(self, seconds: float, *tasks: object) -> None:
+        """Meanwhile whoever finds something broken is heard at once."""
+        until = self.simulation.loop.time() + seconds
+        while self.simulation.loop.time() < until:
+            await asyncio.sleep(min(0.2, seconds))
+            for each in tasks:
+                for task in each if isinstance(each, list) else [each]:
+                    if task.done():
+                        task.result()
+
+    async def _watch(self) -> None:
+        while True:
+            self.rules.look()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _workers(self) -> list[Callable[[], Awaitable[None]]]:
+        story, targets = self.story, self.targets
+        kinds = [
+            Producer("plain", self._client("plain"), story, self.simulation.random("plain"), targets),
+            LooseProducer("loose", self._client("loose"), story, self.simulation.random("loose"), targets),
+        ]
+        for name in ("once-a", "once-b"):
+            random = self.simulation.random(name)
+            kinds.append(IdempotentProducer(name, self._client(name), story, random, targets))
+        for name in ("txn-a", "txn-b"):
+            random = self.simulation.random(name)
+            kinds.append(TransactionalProducer(name, self._client(name), story, random, targets))
+        consumers = [
+            Consumer(
+                self._client(f"consumer{committed}"),
+                story,
+                self.simulation.random(f"consumer{committed}"),
+                targets,
+                committed=committed,
+            )
+            for committed in (False, True)
+        ]
+        self.committers = [
+            Committer(group, self._client(group), story, self.simulation.random(group), targets[0])
+            for group in ("group-a", "group-b")
+        ]
+        return [each.run for each in (*kinds, *consumers, *self.committers)]
+
+    async def _create_topics(self) -> None:
+        client = self._client("creator")
+        for name, count in _TOPICS.items():
+            new = CreatableTopic(
+                name=name,
+                num_partitions=count,
+                replication_factor=self._replicas,
+                configs=[CreatableTopicConfig(name="min.insync.replicas", value=str(min(2, self._replicas)))],
+            )
+            request = CreateTopicsRequest(topics=[new], timeout_ms=3000)
+
+            async def create(request: CreateTopicsRequest = request) -> None:
+                answer = await client.call_any(request, _CREATE_TOPICS_VERSION)
+                check(answer.topics[0].error_code)
+
+            try:
+                await client.persist(create)
+            except KafkaError as error:
+                if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                    raise
+
+    # The end.
+
+    async def _finish(self, workers: list[asyncio.Task[None]], watch: asyncio.Task[None]) -> None:
+        until = self.simulation.loop.time() + _HEALED_SECONDS
+        while not all(worker.done() for worker in workers):
+            await self._pass_time(0.2, workers, watch)
+            waiting = [str(each.get_coro()) for each in workers if not each.done()]
+            assert self.simulation.loop.time() < until, f"every client gets its answer: not {waiting}; {self}"
+        for worker in workers:
+            worker.result()
+        while len(self.cluster.serving) < len(self.cluster.layout):
+            await self._pass_time(0.2, watch)
+            assert self.simulation.loop.time() < until, f"every node serves again: {self}"
+
+    async def _check_end(self) -> None:
+        client = self._client("checker")
+        async with asyncio.timeout(_HEALED_SECONDS):
+            for committer in self.committers:
+                await committer.look()
+            everything = {each: await self._read_all(client, each, committed=False) for each in self.targets}
+            committed = {each: await self._read_all(client, each, committed=True) for each in self.targets}
+            offsets = {}
+            for name in self.story.by_producer:
+                offsets[name] = await client.persist(
+                    lambda name=name: offset_of(client, name, self.targets[0])  # type: ignore[misc]
+                )
+        self.story.check_end(everything, committed, offsets)
+        self.rules.compare_anew()
+        self.rules.look()
+
+    async def _read_all(
+        self, client: ClusterClient, where: TopicPartition, *, committed: bool
+    ) -> dict[int, bytes]:
+        reader = Reader(client, where, committed=committed)
+        found: dict[int, bytes] = {}
+        while True:
+            found |= await client.persist(lambda: reader.read(max_wait_ms=0))
+            end = reader.high_watermark
+            # Transactions that were left open are decided; until then nothing is complete.
+            if (reader.position >= end > 0 and reader.last_stable == end) or end == 0:
+                return found
+            await asyncio.sleep(0.05)
+
+    def __str__(self) -> str:
+        return f"{len(self.cluster.layout)} nodes; {dict(self.story.counts)}; {self.faults.happened}"
+
+
+def live(seed: int | str, *, keep_trace: bool = False, **options: object) -> ClusterLife:
+    """One whole life; a failure says how to have it again."""
+    simulation = Simulation(f"cluster/{seed}", keep_trace=keep_trace)
+    life = ClusterLife(simulation, **options)  # type: ignore[arg-type]
+    try:
+        simulation.run(life.run())
+    except BaseException as error:
+        error.add_note(f"in {life}")
+        error.add_note(f"to replay: make simulate SEED={seed}")
+        raise
+    return life

@@ -288,8 +288,13 @@ class Node:
         self.limits.close_idle(asyncio.get_running_loop().time())
 
     async def _controller_upkeep(self) -> None:
-        while self.metadata.is_active and await self.local_controller.upkeep():
-            await asyncio.sleep(0)
+        try:
+            while self.metadata.is_active and await self.local_controller.upkeep():
+                await asyncio.sleep(0)
+        except KafkaError as error:
+            # Whoever is active now goes on with it.
+            if error.code is not ErrorCode.NOT_CONTROLLER:
+                raise
 
     def fatal(self, error: Exception) -> None:
         log.critical("the node cannot go on: %s", error, exc_info=error)

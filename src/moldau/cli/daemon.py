@@ -1,12 +1,14 @@
 """`kafka-server-start -daemon`: the node goes on in the background.
 
 The command itself ends when the node is ready or has said why it cannot be, so that a script may go on with
-the next line. Apache's returns at once; a script written for it only waits less afterwards.
+the next line. Apache's returns at once; a script written for it only waits less afterwards. A node that may
+have to wait for others is given only a moment, because the next line may be the one that starts them.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import sys
 import traceback
 from collections.abc import Callable
@@ -18,8 +20,9 @@ from moldau.cli.tool import ToolError, warn
 _OUTPUT = "kafkaServer.out"
 
 
-def start_in_background(run: Callable[[Callable[[], None]], int]) -> int:
-    """`run` is called in a process of its own, with a function to call once the node is ready."""
+def start_in_background(run: Callable[[Callable[[], None]], int], patience_s: float | None) -> int:
+    """`run` is called in a process of its own, with a function to call once the node is ready; it is awaited
+    for so long, or for as long as it takes."""
     folder = Path(os.environ.get("LOG_DIR") or "logs").absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -33,7 +36,7 @@ def start_in_background(run: Callable[[Callable[[], None]], int]) -> int:
     os.close(output)
     os.close(writing)
     with os.fdopen(reading, "rb") as answer:
-        if answer.read(1):
+        if not select.select([answer], [], [], patience_s)[0] or answer.read(1):
             return 0
     raise ToolError(f"{_last_line(folder / _OUTPUT)}\nThe server did not start; see {folder / _OUTPUT}")
 

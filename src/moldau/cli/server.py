@@ -21,6 +21,7 @@ Ready = Callable[[dict[str, int]], None]
 
 #: Said to nodes by whoever supervises them.
 STOP_WITH_INPUT = "--stop-with-input"
+_PATIENCE_WITH_OTHERS_S = 3.0
 _LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 
 
@@ -62,7 +63,15 @@ def _start(options: argparse.Namespace) -> int:
         return run(properties)
     from moldau.cli.daemon import start_in_background
 
-    return start_in_background(lambda ready: run(properties, lambda ports: ready()))
+    patience_s = None if _is_alone(properties) else _PATIENCE_WITH_OTHERS_S
+    return start_in_background(lambda ready: run(properties, lambda ports: ready()), patience_s)
+
+
+def _is_alone(properties: Mapping[str, str]) -> bool:
+    """Whether the node can become ready without others."""
+    names = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
+    others = any("," in properties.get(name, "") for name in names)
+    return "controller" in properties.get("process.roles", "") and not others
 
 
 def _stop_with_input() -> None:

@@ -1,0 +1,111 @@
+"""Holds what is in the log in the end against what clients were told, in the manner of Jepsen.
+
+Named rules, each a function that gives its violations as sentences:
+
+- nothing acknowledged is lost: it is there, at the offset that was told;
+- the records of one writer are in the order it wrote them, in every partition;
+- an idempotent or transactional producer has no duplicates;
+- transactions are atomic: all records of one are visible or none, and as the producer was told;
+- what a reader saw is what is there, at the same offset, and it came in order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from tests.integration.chaos.history import History, Outcome
+from tests.integration.chaos.readers import Log
+
+_SHOWN = 5
+
+
+def check(history: History, everything: Log, committed: Log, exactly_once: set[str]) -> list[str]:
+    """All violations; `exactly_once` are the writers that may have no duplicates."""
+    rules = (
+        lost(history, everything),
+        disordered(everything),
+        duplicated(everything, exactly_once),
+        torn_transactions(history, committed),
+        changed(history, committed),
+    )
+    return [*history.violations, *(sentence for rule in rules for sentence in _few(rule))]
+
+
+def lost(history: History, log: Log) -> Iterator[str]:
+    by_offset = {partition: dict(records) for partition, records in log.items()}
+    present = {partition: {value for _, value in records} for partition, records in log.items()}
+    for writer, acknowledged in history.acknowledged.items():
+        for each in acknowledged:
+            if each.value not in present[each.partition]:
+                yield (
+                    f"LOST: {each.value!r} was acknowledged to {writer} at {each.offset} of partition "
+                    f"{each.partition} and is not there"
+                )
+            elif each.offset is not None and by_offset[each.partition].get(each.offset) != each.value:
+                found = by_offset[each.partition].get(each.offset)
+                yield (
+                    f"MOVED: {each.value!r} was acknowledged to {writer} at {each.offset} of partition "
+                    f"{each.partition}, where {found!r} is"
+                )
+
+
+def disordered(log: Log) -> Iterator[str]:
+    for partition, records in log.items():
+        latest: dict[str, int] = defaultdict(int)
+        met: set[bytes] = set()
+        for offset, value in records:
+            if value in met:
+                continue
+            met.add(value)
+            writer, number = _origin(value)
+            if number < latest[writer]:
+                place = f"at {offset} of partition {partition}"
+                yield f"ORDER: {value!r} is {place}, behind number {latest[writer]}"
+            latest[writer] = max(number, latest[writer])
+
+
+def duplicated(log: Log, exactly_once: set[str]) -> Iterator[str]:
+    for partition, records in log.items():
+        for value, times in Counter(value for _, value in records).items():
+            if times > 1 and _origin(value)[0] in exactly_once:
+                places = [offset for offset, each in records if each == value]
+                yield f"DUPLICATE: {value!r} is at {places} of partition {partition}"
+
+
+def torn_transactions(history: History, committed: Log) -> Iterator[str]:
+    visible = {(partition, value) for partition, records in committed.items() for _, value in records}
+    for name, transaction in history.transactions.items():
+        there = [each for each in transaction.values if each in visible]
+        if 0 < len(there) < len(transaction.values):
+            missing = [each for each in transaction.values if each not in visible]
+            yield f"TORN: of transaction {name} {len(there)} records are visible, not {missing[:_SHOWN]}"
+        elif transaction.outcome is Outcome.COMMITTED and not there and transaction.values:
+            yield f"LOST: transaction {name} was committed and nothing of it is visible"
+        elif transaction.outcome is Outcome.ABORTED and there:
+            yield f"ABORTED: transaction {name} was aborted and is visible"
+
+
+def changed(history: History, committed: Log) -> Iterator[str]:
+    final = {partition: dict(records) for partition, records in committed.items()}
+    for reader, seen in history.seen.items():
+        latest: dict[int, int] = defaultdict(lambda: -1)
+        for partition, offset, value in seen:
+            found = final[partition].get(offset)
+            if found != value:
+                place = f"at {offset} of partition {partition}"
+                yield f"CHANGED: {reader} saw {value!r} {place}, where {found!r} is"
+            if offset <= latest[partition]:
+                yield f"BACKWARDS: {reader} saw {offset} of partition {partition} after {latest[partition]}"
+            latest[partition] = max(offset, latest[partition])
+
+
+def _origin(value: bytes) -> tuple[str, int]:
+    parts = value.decode().split("/")
+    return parts[0], int(parts[-1])
+
+
+def _few(sentences: Iterator[str]) -> list[str]:
+    found = list(sentences)
+    rest = [f"... and {len(found) - _SHOWN} more like the last one"] if len(found) > _SHOWN else []
+    return found[:_SHOWN] + rest

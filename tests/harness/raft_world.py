@@ -1,4 +1,4 @@
-"""A quorum in memory: the rules of `moldau.raft`, logs that are lists, a network of messages, one clock.
+"""A quorum in memory: the rules of `moldau.raft`, logs in memory, a network of messages, one clock.
 
 What a record says does not matter, except for the voters of a dynamic quorum. `RaftNode` is the smallest
 driver: everything is on disk at once. Messages take a millisecond; `cuts` loses them, `kill` makes a node
@@ -11,7 +11,7 @@ import heapq
 import itertools
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from moldau.base.ids import Uuid
 from moldau.protocol.messages.add_raft_voter import AddRaftVoterRequest
@@ -27,55 +27,16 @@ from moldau.protocol.schema import Message
 from moldau.protocol.stored.control import KRaftVersionRecord, VotersRecord
 from moldau.raft.raft import Raft
 from moldau.raft.settings import RaftSettings
-from moldau.raft.types import Append, Election, FollowerWork, OffsetAndEpoch, Outgoing, Truncate
+from moldau.raft.types import Append, Election, FollowerWork, Outgoing, Truncate
 from moldau.raft.voter_history import VoterHistory
 from moldau.raft.voters import DYNAMIC, STATIC, Voter, VoterEndpoint, VoterSet
+from tests.harness.memory_log import Entry, MemoryLog
 
 CLUSTER = "cluster-of-the-test"
 LISTENER = "CONTROLLER"
 LATENCY_MS = 1.0
 #: The latest version of every request is used.
 _VERSIONS = {VoteRequest: 2, FetchRequest: 18}
-
-
-@dataclass
-class Record:
-    epoch: int
-    value: str | VoterSet | int = ""
-
-
-@dataclass
-class MemoryLog:
-    """A log view over a list of records; `records[0]` has the offset `start_offset`."""
-
-    records: list[Record] = field(default_factory=list)
-    start_offset: int = 0
-    snapshots: tuple[OffsetAndEpoch, ...] = ()
-
-    @property
-    def end(self) -> OffsetAndEpoch:
-        offset = self.start_offset + len(self.records)
-        if self.records:
-            return OffsetAndEpoch(offset, self.records[-1].epoch)
-        return self.snapshots[-1] if self.snapshots else OffsetAndEpoch(0, 0)
-
-    def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
-        for offset, record in reversed(list(enumerate(self.records, self.start_offset))):
-            if record.epoch <= epoch:
-                return OffsetAndEpoch(offset + 1, record.epoch)
-        before = [each for each in self.snapshots if each.offset <= self.start_offset and each.epoch <= epoch]
-        return before[-1] if before else OffsetAndEpoch(self.start_offset, epoch)
-
-    def read(self, offset: int) -> list[Record]:
-        return self.records[offset - self.start_offset :]
-
-    def truncate(self, offset: int) -> None:
-        del self.records[offset - self.start_offset :]
-
-    def forget_before(self, snapshot: OffsetAndEpoch) -> None:
-        self.records = self.read(snapshot.offset)
-        self.start_offset = snapshot.offset
-        self.snapshots = (snapshot,)
 
 
 def directory_of(node_id: int, generation: int = 0) -> Uuid:
@@ -138,7 +99,7 @@ class RaftNode:
         """The change of voters has come to an end."""
 
     def _begin_epoch(self, now_ms: float) -> None:
-        self.log.records.append(Record(self.raft.epoch, "leader"))
+        self.log.append((Entry(self.raft.epoch, "leader"),))
         voters = self.raft.epoch_start_voters
         if voters is not None:
             self._append_voters(DYNAMIC, voters)
@@ -155,21 +116,21 @@ class RaftNode:
     def _append_voters(self, kraft_version: int | None, voters: VoterSet | None) -> None:
         for value in (kraft_version, voters):
             if value is not None:
-                self.log.records.append(Record(self.raft.epoch, value))
+                self.log.append((Entry(self.raft.epoch, value),))
         self.raft.voters_changed(self.log.end.offset - 1, kraft_version, voters)
 
     def write(self, value: str, now_ms: float) -> None:
-        self.log.records.append(Record(self.raft.epoch, value))
+        self.log.append((Entry(self.raft.epoch, value),))
         self.raft.appended(now_ms)
 
     def snapshot(self, offset: int) -> None:
         """A snapshot of everything before `offset`, which then goes."""
-        epoch = self.log.read(offset - 1)[0].epoch
         self.snapshot_voters = (
             self.history.kraft_version_at(offset - 1),
             self.history.voters_at(offset - 1) if self.history.voters_offset is not None else None,
         )
-        self.log.forget_before(OffsetAndEpoch(offset, epoch))
+        self.log.snapshot(offset)
+        self.log.trim()
         self.history.forget_before(offset)
 
     # Requests, and what comes of the own ones.
@@ -196,7 +157,9 @@ class RaftNode:
         """The response, with the records in it, and whether it may wait."""
         answer = self.raft.fetch(request, _VERSIONS[FetchRequest], now_ms)
         if answer.read_from is not None:
-            answer.response.responses[0].partitions[0].records = _packed(self.log.read(answer.read_from))
+            answer.response.responses[0].partitions[0].records = _packed(
+                self.log.read(answer.read_from, self.log.end_offset)
+            )
         return answer.response, answer.wait
 
     def _serve_snapshot(
@@ -212,8 +175,8 @@ class RaftNode:
 
     def work(self, work: FollowerWork | None, leader: RaftNode, now_ms: float) -> None:
         if isinstance(work, Append):
-            for record in _unpacked(work.records):
-                self.log.records.append(record)
+            for record in _packages[bytes(work.records)]:
+                self.log.append((record,))
                 offset = self.log.end.offset - 1
                 if isinstance(record.value, VoterSet):
                     self.raft.voters_changed(offset, None, record.value)
@@ -226,27 +189,19 @@ class RaftNode:
         elif work is not None and not work.is_last:
             self.raft.chunk_stored(now_ms)
         elif work is not None:
-            self.log.records = []
-            self.log.start_offset = work.snapshot.offset
-            self.log.snapshots = (work.snapshot,)
+            self.log.load(work.snapshot)
             self.snapshot_voters = leader.snapshot_voters
             self.raft.snapshot_loaded(now_ms, *leader.snapshot_voters)
 
 
-_packages: dict[bytes, list[Record]] = {}
+_packages: dict[bytes, tuple[Entry, ...]] = {}
 
 
-def _packed(records: list[Record]) -> bytes:
+def _packed(records: tuple[Entry, ...]) -> bytes:
     """Records travel as a key to a table: what they look like on the wire is not the quorum's business."""
-    if not records:
-        return b""
-    key = repr(records).encode()
-    _packages[key] = [replace(record) for record in records]
+    key = repr(records).encode() if records else b""
+    _packages[key] = records
     return key
-
-
-def _unpacked(key: bytes | bytearray | memoryview) -> list[Record]:
-    return [replace(record) for record in _packages[bytes(key)]]
 
 
 @dataclass

@@ -38,11 +38,11 @@ from moldau.protocol.messages.vote import VoteRequest, VoteResponse
 from moldau.protocol.schema import Message
 from moldau.raft.types import Election, ReplicaView
 from moldau.raft.voters import DYNAMIC, VoterSet
+from tests.harness.memory_log import Entry
 from tests.harness.raft_world import (
     CLUSTER,
     RaftNode,
     RaftWorld,
-    Record,
     directory_of,
     endpoint,
     static_voters,
@@ -251,7 +251,7 @@ class RaftCommands:
 
     def _log(self, node_id: str) -> None:
         log = self._world.nodes[int(node_id)].log
-        records = " ".join(f"{record.epoch}:{_value(record)}" for record in log.records)
+        records = " ".join(f"{record.epoch}:{_value(record)}" for record in log.entries)
         self._print(f"{node_id} from {log.start_offset}: {records}")
 
     def _describe(self) -> None:
@@ -272,10 +272,10 @@ class RaftCommands:
         return ", caught up" if self._world.now_ms - last < 1000 else ", behind"
 
 
-def _value(record: Record) -> str:
+def _value(record: Entry) -> str:
     if isinstance(record.value, VoterSet):
         return f"voters={','.join(map(str, record.value.ids))}"
-    return f"kraft.version={record.value}" if isinstance(record.value, int) else record.value
+    return f"kraft.version={record.value}" if isinstance(record.value, int) else str(record.value)
 
 
 def _told(message: Message) -> str | None:

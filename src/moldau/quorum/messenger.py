@@ -15,6 +15,7 @@ from typing import NamedTuple
 from moldau.base.errors import KafkaError
 from moldau.network.client import OpenConnection
 from moldau.network.peer import Peer
+from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.fetch import FetchRequest
 from moldau.protocol.messages.fetch_snapshot import FetchSnapshotRequest
 from moldau.protocol.schema import Message
@@ -73,12 +74,20 @@ class Messenger:
 
     async def _exchange(self, sent: Outgoing) -> None:
         try:
-            answer = await self._peer(sent).call(sent.request, timeout_ms=self._timeout_ms)
+            answer = await self._call(sent)
         except KafkaError as error:
             log.debug("%s to %s failed: %s", type(sent.request).__name__, sent.endpoint, error)
             self._on_failure(sent, error)
         else:
             self._on_answer(sent, answer)
+
+    async def _call(self, sent: Outgoing) -> Message:
+        peer = self._peer(sent)
+        if isinstance(sent.request, ApiVersionsRequest):
+            # Every connection begins with this question.
+            return (await peer.connection()).node
+        answer: Message = await peer.call(sent.request, timeout_ms=self._timeout_ms)
+        return answer
 
     def _peer(self, sent: Outgoing) -> Peer:
         endpoint = sent.endpoint

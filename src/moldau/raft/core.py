@@ -80,6 +80,16 @@ class Core:
         return self.settings.can_vote and self.voters.has(*self.local)
 
     @property
+    def may_stand(self) -> bool:
+        """Also whoever wrote down its own removal, as long as it does not know that committed: it may be the
+        only one whose log has it, and then nobody else can be elected."""
+        offset = self.history.voters_offset
+        is_leaving = (
+            offset is not None and offset >= self.committed and self.history.previous_voters.has(*self.local)
+        )
+        return self.is_voter or (self.settings.can_vote and is_leaving)
+
+    @property
     def is_only_voter(self) -> bool:
         return self.is_voter and len(self.voters.voters) == 1
 
@@ -152,7 +162,7 @@ class Core:
             deadline = max(state.deadline, now_ms)
         else:
             deadline = math.inf
-        if self.is_voter and deadline == math.inf:
+        if self.may_stand and deadline == math.inf:
             deadline = self._election_deadline(now_ms)
         self.epoch = epoch
         self._become(Unattached(deadline, leader_id, voted))

@@ -163,7 +163,7 @@ class Leader:
     @property
     def check_deadline(self) -> float | None:
         """When to resign; None: there is nobody to hear from."""
-        return None if len(self.voters) == 1 else self._check_deadline
+        return None if list(self.voters) == [self.local.id] else self._check_deadline
 
     def voters_to_tell(self, now_ms: float) -> list[ReplicaKey]:
         """Voters that have not fetched for a while may not know who leads; asked for at `begin_deadline`."""

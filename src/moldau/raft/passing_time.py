@@ -44,7 +44,7 @@ class PassingTime:
             case Follower():
                 self._follow(state, now_ms)
             case Unattached():
-                if self._core.is_voter and now_ms >= state.deadline:
+                if self._core.may_stand and now_ms >= state.deadline:
                     self._core.prospective(now_ms)
                 else:
                     self._fetch_from_bootstrap(now_ms)
@@ -57,7 +57,7 @@ class PassingTime:
         deadlines = [self._core.connections.next_deadline]
         if isinstance(state, Leader):
             deadlines = [state.check_deadline, state.begin_deadline, self._changes.deadline]
-        elif not isinstance(state, Follower | Unattached) or self._core.is_voter:
+        elif not isinstance(state, Follower | Unattached) or self._core.may_stand:
             deadlines.append(state.deadline)
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
@@ -90,7 +90,7 @@ class PassingTime:
                 self._send_to_voter(voter_id, request, now_ms)
 
     def _follow(self, state: Follower, now_ms: float) -> None:
-        if self._core.is_voter and now_ms >= state.deadline:
+        if self._core.may_stand and now_ms >= state.deadline:
             self._core.prospective(now_ms)
             return
         if now_ms >= state.update_deadline:

@@ -16,7 +16,7 @@ class Succession:
         """The leader's process has ended. The voters stand in the order of their ids."""
         core, state = self._core, self._core.state
         known = core.lost
-        if not core.is_voter or core.leader_id == NOBODY or (known is not None and known.is_dead):
+        if not core.may_stand or core.leader_id == NOBODY or (known is not None and known.is_dead):
             return
         before = [each for each in core.voters.ids if each < core.local.id and each != core.leader_id]
         lost = LostLeader(core.leader_id, core.epoch, is_dead=True, rank=len(before))

@@ -205,13 +205,13 @@ class VoterChanges:
         """The leader's high watermark has risen."""
         self._core.commit_to(leader.high_watermark)
         term = self.term
-        change = None if term is None else term.change
-        if term is None or change is None or change.offset is None:
+        if term is None:
             return
-        if leader.high_watermark > change.offset:
+        change = term.change
+        if change is not None and change.offset is not None and leader.high_watermark > change.offset:
             self._end(term, ErrorCode.NONE, None)
-            if change.added is None and not self._core.is_voter:
-                term.wants_to_resign = True
+        if self.is_last_change_committed and not self._core.is_voter:
+            term.wants_to_resign = True
 
     def expire(self, now_ms: float) -> None:
         term = self.term

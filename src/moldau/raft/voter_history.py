@@ -51,6 +51,11 @@ class VoterHistory:
         return self._voters.entries[-1][1] if self._voters.entries else self.static
 
     @property
+    def previous_voters(self) -> VoterSet:
+        """Before the latest change."""
+        return self._voters.entries[-2][1] if len(self._voters.entries) > 1 else self.static
+
+    @property
     def kraft_version(self) -> int:
         return self._versions.entries[-1][1] if self._versions.entries else STATIC
 

@@ -100,6 +100,7 @@ def dev_cluster(
         files = [_prepare(plan, node, changes) for node in nodes]
     except OSError as error:
         raise ToolError(f"Cannot use the data folder {folder}: {error.strerror}") from error
+    _check_ports(plan)
     with _signals():
         code = _supervise(plan, folder, list(zip(nodes, files, strict=True)), announce)
     announce("\nStopped." if sys.stdout.isatty() else "Stopped.")
@@ -164,6 +165,20 @@ def _prepare(plan: ClusterPlan, node: _Node, changes: Mapping[str, str]) -> Path
     except StartError as error:
         raise ToolError(str(error)) from error
     return file
+
+
+def _check_ports(plan: ClusterPlan) -> None:
+    for port in (port for member in plan.members for port in member.ports.values()):
+        ports = ReservedPorts("127.0.0.1")
+        try:
+            ports.this(port)
+        except OSError as error:
+            raise ToolError(
+                f"Port {port} is in use. Is another broker running? Stop it, or make a cluster with other "
+                "ports: --port and --data."
+            ) from error
+        finally:
+            ports.release()
 
 
 # Life.

@@ -8,6 +8,7 @@ beside the data (`base/several_nodes.py`).
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import tempfile
@@ -132,7 +133,9 @@ class Blueprint:
             raise NodeFailed(f"{self.data_dir} holds the data of another cluster, with the nodes {kept}")
         for member in plan.members:
             for port in member.ports.values():
-                self._reserved.this(port)
+                # Whoever has it now may let go of it again: the node will say it if not.
+                with contextlib.suppress(OSError):
+                    self._reserved.this(port)
         self._reserved.settle()
         return plan
 

@@ -23,11 +23,8 @@ class ReservedPorts:
         return self._bind(0)
 
     def this(self, port: int) -> int:
-        """A port that was ours before; whoever has it now may let go of it again."""
-        try:
-            return self._bind(port)
-        except OSError:
-            return port
+        """A certain port; an `OSError` if somebody listens there."""
+        return self._bind(port)
 
     def release(self) -> None:
         for each in self._held:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import time
 import uuid
 
 from confluent_kafka import Producer
 
+from tests.harness.exactly_once_workers import Workers
 from tests.harness.requests import create_and_wait
 from tests.harness.waiting import eventually
 from tests.integration.conftest import StartNode
@@ -19,28 +18,6 @@ PARTITIONS = 3
 WORKERS = 2
 NUMBERS = 1500
 KILLS = 8
-
-
-class Workers:
-    """Processes that share the work; each has its place, and a successor when it is killed."""
-
-    def __init__(self, *arguments: str) -> None:
-        self._arguments = arguments
-        self._processes = [self._start(place) for place in range(WORKERS)]
-
-    def _start(self, place: int) -> subprocess.Popen[bytes]:
-        module = "tests.harness.exactly_once_worker"
-        return subprocess.Popen([sys.executable, "-m", module, *self._arguments, f"worker-{place}"])
-
-    def kill(self, place: int) -> None:
-        self._processes[place].kill()
-        self._processes[place].wait()
-        self._processes[place] = self._start(place)
-
-    def stop(self) -> None:
-        for process in self._processes:
-            process.kill()
-            process.wait()
 
 
 def test_read_process_write_under_kill_9(start_node: StartNode, topic: str) -> None:
@@ -55,7 +32,7 @@ def test_read_process_write_under_kill_9(start_node: StartNode, topic: str) -> N
     create_and_wait(bootstrap, target, PARTITIONS)
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200})
     chance = random.Random(7)
-    workers = Workers(bootstrap, source, target, f"group-{uuid.uuid4().hex[:8]}")
+    workers = Workers(WORKERS, bootstrap, source, target, f"group-{uuid.uuid4().hex[:8]}")
     try:
         for step in range(KILLS):
             for number in range(step * NUMBERS // KILLS, (step + 1) * NUMBERS // KILLS):

@@ -29,7 +29,7 @@ from moldau.controller import (
 )
 from moldau.controller.activation import activation_records
 from moldau.controller.failures import failure_response
-from moldau.controller.state import ControllerState
+from moldau.controller.state import ControllerState, UpgradeQuorum
 from moldau.controller.upkeep import Upkeep
 from moldau.metadata.image import MetadataImage
 from moldau.metadata.records import MetadataRecord
@@ -107,10 +107,11 @@ class Controller:
         in_transaction: bool,
         kraft_version: int,
         now_ms: int,
+        upgrade_quorum: UpgradeQuorum | None = None,
     ) -> Decision[MetadataRecord, None]:
         """Become the active controller; an empty log gets the `bootstrap` records."""
         state = self.state
-        state.kraft_version = kraft_version
+        state.kraft_version, state.upgrade_quorum = kraft_version, upgrade_quorum
         self._upkeep = Upkeep(now_ms)
         brokers = state.image.cluster.brokers
         former = brokers.get(state.node_id)

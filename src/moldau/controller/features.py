@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.config_changes import MIN_ISR
 from moldau.controller.state import ControllerState
@@ -50,7 +52,8 @@ def update_features(
             UpdatableFeatureResult(feature=update.feature, error_message="NONE")
             for update in request.feature_updates
         ]
-    return Decision([] if request.validate_only else _safely(state, request, records), response)
+    records = [] if request.validate_only else _safely(state, request, records)
+    return Decision(records, response, then=_kraft_upgrade(state, request))
 
 
 def _proposed_metadata_version(state: ControllerState, request: UpdateFeaturesRequest) -> int:
@@ -83,7 +86,8 @@ def _update(
     if name == METADATA_VERSION:
         _check_metadata_version(current, level, upgrade_type)
     elif name == KRAFT_VERSION:
-        return _check_kraft_version(current, level)
+        _check_kraft_version(state, current, level)
+        return []
     else:
         problem = missing_requirement(name, level, metadata_version)
         if problem is not None:
@@ -138,15 +142,26 @@ def _check_metadata_version(current: int, level: int, upgrade_type: int) -> None
         )
 
 
-def _check_kraft_version(current: int, level: int) -> list[MetadataRecord]:
-    """It lives in the quorum's own records; this release does not change it while the quorum runs."""
+def _check_kraft_version(state: ControllerState, current: int, level: int) -> None:
+    """It lives in the quorum's own records, and only the quorum knows whether all voters are ready."""
     if level < current:
         raise _invalid(KRAFT_VERSION, level, "Can't downgrade the version of this feature.")
-    if level > current:
-        raise _invalid(
-            KRAFT_VERSION, level, "A static quorum cannot become a dynamic one; format a new folder instead."
-        )
-    return []
+    if level > current and state.upgrade_quorum is not None:
+        state.upgrade_quorum(level, True)
+
+
+def _kraft_upgrade(state: ControllerState, request: UpdateFeaturesRequest) -> Callable[[], None] | None:
+    """What is left to do for `kraft.version` once the request is decided."""
+    levels = {update.feature: update.max_version_level for update in request.feature_updates}
+    level, upgrade = levels.get(KRAFT_VERSION, 0), state.upgrade_quorum
+    if request.validate_only or upgrade is None or level <= state.kraft_version:
+        return None
+
+    def then() -> None:
+        upgrade(level, False)
+        state.kraft_version = level
+
+    return then
 
 
 def _safely(

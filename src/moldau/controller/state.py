@@ -21,6 +21,8 @@ from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicIma
 from moldau.metadata.records import MetadataRecord
 from moldau.protocol.stored.metadata import RegisterBrokerRecord
 
+UpgradeQuorum = Callable[[int, bool], None]
+
 
 class ControllerState:
     def __init__(self, config: BrokerConfig, cluster_id: str, randomness: Randomness) -> None:
@@ -32,6 +34,8 @@ class ControllerState:
         self.next_offset = 0
         #: 0 for a static quorum, 1 for a dynamic one; the quorum knows.
         self.kraft_version = 0
+        #: Changes that version (with True only checks that it could), or says why not.
+        self.upgrade_quorum: UpgradeQuorum | None = None
         self.heartbeats = Heartbeats(config.integer("broker.session.timeout.ms"))
         self._static_config = config
         self._config = config

@@ -91,9 +91,15 @@ class LeaderDuties:
         rules = self._rules
         if self._epoch < 0 or self._leading.is_active or rules.high_watermark <= rules.epoch_start_offset:
             return False
-        await self._leading.activate(rules.kraft_version, self._wake)
+        await self._leading.activate(rules.kraft_version, self._upgrade, self._wake)
         log.info("leading the metadata quorum in epoch %d from offset %d", rules.epoch, self._log.end_offset)
         return True
+
+    def _upgrade(self, kraft_version: int, validate_only: bool) -> None:
+        """The controller was asked to make the quorum a dynamic one."""
+        self._rules.upgrade_kraft_version(kraft_version, validate_only=validate_only)
+        if not validate_only:
+            self._turns.post(self._turns.settle)
 
     # Writing.
 

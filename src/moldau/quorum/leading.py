@@ -18,6 +18,7 @@ from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.pool import Pool
 from moldau.controller.controller import Controller
+from moldau.controller.state import UpgradeQuorum
 from moldau.metadata.features import MIN_METADATA_VERSION
 from moldau.metadata.records import MetadataRecord
 from moldau.quorum.accumulator import MAX_WAITING_BYTES, Accumulator, Group
@@ -72,7 +73,9 @@ class Leading:
     def has_records(self) -> bool:
         return self._accumulator is not None and not self._accumulator.is_empty
 
-    async def activate(self, kraft_version: int, wake: Callable[[], None]) -> None:
+    async def activate(
+        self, kraft_version: int, upgrade_quorum: UpgradeQuorum, wake: Callable[[], None]
+    ) -> None:
         """Make the controller active: everything before this epoch is committed and in the image."""
         image = self._committed.image
         bootstrap: list[MetadataRecord] = []
@@ -96,6 +99,7 @@ class Leading:
                 in_transaction=self._committed.in_transaction,
                 kraft_version=kraft_version,
                 now_ms=now_ms,
+                upgrade_quorum=upgrade_quorum,
             )
         )
 

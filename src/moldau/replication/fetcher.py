@@ -68,6 +68,7 @@ class Fetcher:
             *address,
             client_id=f"broker-{broker.id}-fetcher-{number}",
             open_connection=open_connection,
+            on_lost=lambda: broker.on_lost(leader),
         )
         self._catching_up = CatchingUp(broker, logs, self._call)
         self._following: dict[PartitionKey, Following] = {}

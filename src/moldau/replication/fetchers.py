@@ -74,6 +74,7 @@ class Fetchers:
                 task.add_done_callback(lambda ended: self._closing.pop(ended, None))
 
     async def close(self) -> None:
+        self._begun = False
         self._followed.clear()
         fetchers, self._fetchers = list(self._fetchers.values()), {}
         await asyncio.gather(*(fetcher.close() for fetcher in fetchers), *self._closing)

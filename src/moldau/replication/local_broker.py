@@ -13,16 +13,23 @@ ANY_EPOCH = -1
 
 
 class LocalBroker:
-    """`image` is the newest one this node knows of, `epoch` gives the broker epoch of its registration."""
+    """`image` is the newest one this node knows of, `epoch` gives the broker epoch of its registration;
+    `on_lost` hears of every broker whose connection broke."""
 
-    __slots__ = ("_config", "clock", "epoch", "id", "image")
+    __slots__ = ("_config", "clock", "epoch", "id", "image", "on_lost")
 
     def __init__(
-        self, node_id: int, clock: Clock, config: Callable[[], BrokerConfig], epoch: Callable[[], int]
+        self,
+        node_id: int,
+        clock: Clock,
+        config: Callable[[], BrokerConfig],
+        epoch: Callable[[], int],
+        on_lost: Callable[[int], None] = lambda broker_id: None,
     ) -> None:
         self.id = node_id
         self.clock = clock
         self.epoch = epoch
+        self.on_lost = on_lost
         self.image = MetadataImage.empty()
         self._config = config
 

@@ -58,5 +58,10 @@ class RemoteReplica:
         self.last_fetch_ms = now_ms
         self.broker_epoch = broker_epoch
 
+    def still_at_end(self, now_ms: float) -> None:
+        """It asked for the end of the log again, and that has not moved."""
+        self.last_fetch_ms = now_ms
+        self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
+
     def is_caught_up(self, leader_end: int, now_ms: float, max_lag_ms: float) -> bool:
         return self.log_end_offset == leader_end or now_ms - self.last_caught_up_ms <= max_lag_ms

@@ -32,6 +32,8 @@ class SessionPartition:
     request: FetchPartition
     high_watermark: int = -1
     log_start_offset: int = -1
+    #: What whoever serves followers remembers of a partition that has nothing new.
+    quiet: object = None
 
     def changed_by(self, answer: PartitionData) -> bool:
         """Whether an incremental answer must name this partition; remembers what is told."""

@@ -31,9 +31,11 @@ from moldau.protocol.messages.fetch import (
 from moldau.replication.partition import Partition
 from moldau.replication.remote_replica import RemoteReplica
 from moldau.replication.replica_selector import preferred_replica
+from moldau.replication.waiters import Waiters
 from moldau.server.context import RequestContext
 from moldau.server.current_leaders import CurrentLeaders
-from moldau.server.fetch_sessions import FetchSession, SessionKey
+from moldau.server.fetch_sessions import FetchSession, SessionKey, SessionPartition
+from moldau.server.handlers.fetch_followers import Follower, Quiet
 from moldau.storage.log import Log, ReadResult
 
 if TYPE_CHECKING:
@@ -109,14 +111,12 @@ class _Fetch:
         self.version = context.api_version
         self.request = request
         self.session = session
-        #: The broker that asks as a follower; negative for consumers.
-        self.follower = max(request.replica_id, request.replica_state.replica_id)
+        #: The broker that asks as a follower; None for consumers.
+        self.follower = Follower(node, request) if _is_from_follower(request) else None
         self.max_bytes = min(request.max_bytes, node.config["fetch.max.bytes"], _answer_limit(node, request))
         self.answers: dict[SessionKey, PartitionData] = {}
         self.size = 0
         self.urgent = False
-        #: Whether the request has only just come: what it tells of the follower is news then.
-        self._is_fresh = True
         self._partitions: list[Partition] = []
         #: How far each log could be read when it was looked at.
         self._seen: list[tuple[Log, tuple[int, ...]]] = []
@@ -127,14 +127,18 @@ class _Fetch:
     def attempt(self) -> bool:
         """Read what is there; False when some of it is not in the page cache."""
         self._reset()
-        return all(self._take(key, asked.request) for key, asked in self.session.partitions.items())
+        return all(
+            self._is_quiet(known) or self._take(key, known.request)
+            for key, known in self.session.partitions.items()
+        )
 
     async def read_cold(self) -> FetchResponse:
         """The same, with the reads that need the disk in the pool."""
         self._reset()
-        for key, asked in list(self.session.partitions.items()):
-            if not self._take(key, asked.request):
-                self._take(key, asked.request, await self._from_disk(key, asked.request))
+        for key, known in list(self.session.partitions.items()):
+            asked = known.request
+            if not self._is_quiet(known) and not self._take(key, asked):
+                self._take(key, asked, await self._from_disk(key, asked))
         return await self.wait()
 
     async def _from_disk(self, key: SessionKey, asked: FetchPartition) -> ReadResult | KafkaError | None:
@@ -167,15 +171,19 @@ class _Fetch:
             answer = _failed(asked.partition, error.code, unknown=error.code in _UNKNOWN)
         if answer is None:
             return False
-        if self.follower >= 0 and self._has_new_start(key, answer):
+        known = self.session.partitions.get(key)
+        if self.follower is not None and known is not None and self.follower.has_news(known, answer):
             self.urgent = True
         self.answers[key] = answer
         return True
 
-    def _has_new_start(self, key: SessionKey, answer: PartitionData) -> bool:
-        """Whether the log starts elsewhere than the follower was told: somebody waits for it to follow."""
-        known = self.session.partitions.get(key)
-        return known is not None and known.log_start_offset not in (-1, answer.log_start_offset)
+    def _is_quiet(self, known: SessionPartition) -> bool:
+        quiet = None if self.follower is None or known.quiet is None else self.follower.is_quiet(known)
+        if quiet is None:
+            return False
+        self._partitions.append(quiet.partition)
+        self._seen.append((quiet.log, (quiet.end,)))
+        return True
 
     def _find(self, key: SessionKey) -> Partition:
         name, topic_id, index = key
@@ -184,15 +192,15 @@ class _Fetch:
         return self.node.replicas.by_name(name, index)
 
     def _log(self, partition: Partition, asked: FetchPartition) -> Log:
-        if self.follower < 0 and self.version >= FOLLOWERS_SINCE:
+        if self.follower is None and self.version >= FOLLOWERS_SINCE:
             return partition.readable_log(asked.current_leader_epoch)
         return partition.leader_log(asked.current_leader_epoch)
 
     def _answer(
         self, partition: Partition, asked: FetchPartition, found: ReadResult | None
     ) -> PartitionData | None:
-        log = self._log(partition, asked)
-        replica = self._replica(partition, asked)
+        log, follower = self._log(partition, asked), self.follower
+        replica = None if follower is None else follower.replica(partition, asked)
         leader_end = log.log_end_offset
         self._seen.append((log, self._extent(log)))
         answer = _empty_answer(asked.partition, log)
@@ -202,7 +210,7 @@ class _Fetch:
         if asked.last_fetched_epoch >= 0 and _diverges(log, asked, answer):
             self.urgent = True
             return answer
-        if replica is not None and self._is_throttled(partition, replica):
+        if follower is not None and replica is not None and follower.is_throttled(partition, replica):
             return answer
         if found is None:
             found = self._read(log, asked, blocking=False)
@@ -210,9 +218,11 @@ class _Fetch:
             return None
         self.size += found.size
         answer.records = found.parts
-        if replica is not None:
-            self._note(partition, asked, leader_end, found.size)
+        if follower is not None and replica is not None:
+            follower.note(partition, asked, leader_end, found.size)
             answer.high_watermark = log.high_watermark
+            if not found.size and asked.fetch_offset == leader_end:
+                self._remember_quiet(partition, log, replica, asked)
         elif self.request.isolation_level == READ_COMMITTED:
             aborted = log.aborted_transactions(asked.fetch_offset, found.next_offset) if found.size else ()
             answer.aborted_transactions = [
@@ -221,32 +231,17 @@ class _Fetch:
             ]
         return answer
 
-    # Followers.
-
-    def _replica(self, partition: Partition, asked: FetchPartition) -> RemoteReplica | None:
-        if self.follower < 0 or partition.leadership is None:
-            return None
-        return partition.leadership.follower(self.follower, epoch_known=asked.current_leader_epoch >= 0)
-
-    def _note(self, partition: Partition, asked: FetchPartition, leader_end: int, size: int) -> None:
-        throttle = self.node.replicas.leader_throttle
-        if size and throttle.covers(*partition.topic_partition):
-            throttle.record(size)
-        if self._is_fresh:
-            epoch = self.request.replica_state.replica_epoch
-            partition.note_fetch(self.follower, asked.fetch_offset, asked.log_start_offset, leader_end, epoch)
-
-    def _is_throttled(self, partition: Partition, replica: RemoteReplica) -> bool:
-        throttle = self.node.replicas.leader_throttle
-        return (
-            throttle.covers(*partition.topic_partition)
-            and replica.id not in partition.registration.isr
-            and throttle.is_exceeded()
-        )
+    def _remember_quiet(
+        self, partition: Partition, log: Log, replica: RemoteReplica, asked: FetchPartition
+    ) -> None:
+        """One that is not in sync may become so with any fetch, so it is always looked at."""
+        known = self.session.partitions.get(("", partition.topic_id, asked.partition))
+        if known is not None and replica.id in partition.registration.isr:
+            known.quiet = Quiet(partition, log, replica, asked)
 
     def _is_sent_elsewhere(self, partition: Partition, asked: FetchPartition, answer: PartitionData) -> bool:
         """Whether the consumer shall read from a replica that is closer to it."""
-        if self.follower >= 0 or not self.request.rack_id or partition.leadership is None:
+        if self.follower is not None or not self.request.rack_id or partition.leadership is None:
             return False
         answer.preferred_read_replica = preferred_replica(
             self.node.config.text("replica.selector.class"),
@@ -260,7 +255,7 @@ class _Fetch:
     # Reading.
 
     def _read(self, log: Log, asked: FetchPartition, *, blocking: bool) -> ReadResult | None:
-        if self.follower >= 0:
+        if self.follower is not None:
             bound = log.log_end_offset
         elif self.request.isolation_level == READ_COMMITTED:
             bound = log.last_stable_offset
@@ -276,7 +271,7 @@ class _Fetch:
 
     def _extent(self, log: Log) -> tuple[int, ...]:
         """What can be read of a log, by those who ask here."""
-        if self.follower >= 0:
+        if self.follower is not None:
             return (log.log_end_offset,)
         return log.high_watermark, log.last_stable_offset
 
@@ -292,9 +287,10 @@ class _Fetch:
 
     async def wait(self) -> FetchResponse:
         loop = asyncio.get_running_loop()
-        self._is_fresh = False
+        if self.follower is not None:
+            self.follower.is_fresh = False
         while not self.satisfied() and loop.time() < self._deadline:
-            if self.follower >= 0 and self.context.connection.has_more:
+            if self.follower is not None and self.context.connection.has_more:
                 break
             # The loop may have turned between looking and here: what came meanwhile wakes nobody any more.
             if not self._outdated():
@@ -319,11 +315,11 @@ class _Fetch:
             if (missing <= 0 or size == 0 or any_counts) and not arrived.done():
                 arrived.set_result(None)
 
-        watched = [each.progress if self.follower < 0 else each.appended for each in self._partitions]
+        watched = self._watched()
         for waiters in watched:
             waiters.add(on_progress)
         timer = loop.call_at(self._deadline, on_progress, 0)
-        if self.follower >= 0:
+        if self.follower is not None:
             self.context.connection.on_more = lambda: on_progress(0)
         try:
             await arrived
@@ -332,6 +328,14 @@ class _Fetch:
             self.context.connection.on_more = None
             for waiters in watched:
                 waiters.remove(on_progress)
+
+    def _watched(self) -> list[Waiters]:
+        if self.follower is None:
+            return [each.progress for each in self._partitions]
+        watched = [each.appended for each in self._partitions]
+        if self.follower.wants_commits:
+            watched += [each.progress for each in self._partitions]
+        return watched
 
     # Answering.
 
@@ -352,9 +356,13 @@ class _Fetch:
                 if leader is not None:
                     answer.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
         response = FetchResponse(session_id=self.session.id, responses=list(topics.values()))
-        if leaders is not None and self.follower < 0:
+        if leaders is not None and self.follower is None:
             response.node_endpoints = [NodeEndpoint(**each) for each in leaders.endpoints]
         return response
+
+
+def _is_from_follower(request: FetchRequest) -> bool:
+    return request.replica_id >= 0 or request.replica_state.replica_id >= 0
 
 
 def _empty_answer(index: int, log: Log) -> PartitionData:

@@ -84,19 +84,22 @@ def _check_topic(state: ControllerState, name: str, configs: Mapping[str, str], 
 
 
 def _check_broker(state: ControllerState, name: str, configs: Mapping[str, str]) -> None:
-    """Settings of a broker are checked by the broker itself, beside its own file; here that is this node."""
+    """The broker that was asked has checked that it is the one that is named."""
     if name:
-        check_node_name(name, state.node_id, "Unexpected broker id, expected {}, but received {}")
+        _node_id(name)
     validate_broker_configs(state.config, configs, per_broker=bool(name))
 
 
 def check_node_name(name: str, node_id: int, wrong: str) -> None:
     """A resource that stands for a node must be named by the id of the node that was asked."""
+    if _node_id(name) != node_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, wrong.format(node_id, name))
+
+
+def _node_id(name: str) -> int:
     try:
-        matches = int(name) == node_id
+        return int(name)
     except ValueError as error:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}"
         ) from error
-    if not matches:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, wrong.format(node_id, name))

@@ -130,7 +130,6 @@ class TestIncremental:
             (1, "x", [], ErrorCode.INVALID_REQUEST, "Unknown resource type 1"),
             (77, "x", [], ErrorCode.INVALID_REQUEST, "Unknown resource type 77"),
             (BROKER, "x", [], ErrorCode.INVALID_REQUEST, "Node id must be an integer, but it is: x"),
-            (BROKER, "2", [], ErrorCode.INVALID_REQUEST, "Unexpected broker id, expected 1, but received 2"),
             (
                 BROKER,
                 "1",

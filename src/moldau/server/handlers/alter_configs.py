@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from moldau.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from moldau.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
 from moldau.server.context import RequestContext
+from moldau.server.own_configs import split_refused
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
 
-def handle(
-    node: Node, context: RequestContext, request: AlterConfigsRequest
-) -> Awaitable[AlterConfigsResponse]:
-    return node.controller_channel.alter_configs(context, request)
+async def handle(node: Node, context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    request.resources, refused = split_refused(node, context, request.resources)
+    response = AlterConfigsResponse()
+    if request.resources:
+        response = await node.controller_channel.alter_configs(context, request)
+    response.responses += [
+        AlterConfigsResourceResponse(
+            resource_type=each.resource_type,
+            resource_name=each.resource_name,
+            error_code=error.code,
+            error_message=error.message,
+        )
+        for each, error in refused
+    ]
+    return response

@@ -19,6 +19,7 @@ from moldau.protocol.messages.incremental_alter_configs import (
 )
 from moldau.server.context import RequestContext
 from moldau.server.loggers import check_logger, set_level
+from moldau.server.own_configs import split_refused
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -28,11 +29,21 @@ async def handle(
     node: Node, context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     loggers = [each for each in request.resources if each.resource_type == ResourceType.BROKER_LOGGER]
-    request.resources = [each for each in request.resources if each not in loggers]
+    others = [each for each in request.resources if each not in loggers]
+    request.resources, refused = split_refused(node, context, others)
     response = IncrementalAlterConfigsResponse()
     if request.resources:
         response = await node.controller_channel.incremental_alter_configs(context, request)
     response.responses += [_alter_loggers(node, each, request.validate_only) for each in loggers]
+    response.responses += [
+        AlterConfigsResourceResponse(
+            resource_type=each.resource_type,
+            resource_name=each.resource_name,
+            error_code=error.code,
+            error_message=error.message,
+        )
+        for each, error in refused
+    ]
     return response
 
 

@@ -39,9 +39,12 @@ class MetadataLog:
         self._look_for_snapshots(disk, settings.folder)
 
     @classmethod
-    def open(cls, disk: Disk, clock: Clock, settings: QuorumSettings) -> MetadataLog:
-        """Open the log after whatever happened; UnusableMetadata if it cannot be trusted."""
-        check_log(disk, settings.folder)
+    def open(cls, disk: Disk, clock: Clock, settings: QuorumSettings, led_epoch: int = -1) -> MetadataLog:
+        """Open the log after whatever happened; UnusableMetadata if it cannot be trusted.
+
+        `led_epoch` is the epoch that this node was leading when it ended; -1: it was not.
+        """
+        check_log(disk, settings.folder, settings.node_id, led_epoch)
         log = Log.open(
             disk,
             clock,

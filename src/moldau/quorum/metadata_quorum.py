@@ -27,14 +27,14 @@ from moldau.quorum.following import Following
 from moldau.quorum.leading import NOT_ACTIVE, Leading
 from moldau.quorum.loading import Loaded, load
 from moldau.quorum.member import Member
-from moldau.quorum.membership import check_membership
+from moldau.quorum.membership import check_membership, check_memory
 from moldau.quorum.metadata_log import MetadataLog
 from moldau.quorum.serving import Serving
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshotter import Snapshotter
 from moldau.quorum.state_file import StateFile
 from moldau.raft.raft import Raft
-from moldau.raft.types import NOBODY, QuorumView
+from moldau.raft.types import NOBODY, Election, QuorumView
 from moldau.raft.voters import STATIC, VoterEndpoint, VoterSet
 from moldau.statemachine.decision import Decision
 from moldau.storage.disk import Disk
@@ -179,14 +179,18 @@ class MetadataQuorum:
     async def start(self) -> None:
         """Load the log and take part; `UnusableMetadata` says why not. This does not wait for the others; the
         only voter leads when it returns."""
-        self._log = await self._pool.run(MetadataLog.open, self._disk, self._clock, self.settings)
-        loaded = await self._pool.run(load, self._log, self._disk, self.settings)
-        check_membership(self.settings, loaded.history)
         state_file = StateFile(self._disk, self._pool, self.settings)
         stored = await self._pool.run(state_file.read)
+        led_epoch = stored.leader_epoch if stored and stored.leader_id == self.settings.node_id else -1
+        self._log = await self._pool.run(MetadataLog.open, self._disk, self._clock, self.settings, led_epoch)
+        loaded = await self._pool.run(load, self._log, self._disk, self.settings)
+        check_membership(self.settings, loaded.history)
+        check_memory(self.settings, loaded.history, stored, self._log.end)
         self._take_over(loaded)
         now_ms = self._clock.monotonic() * 1000
-        rules = Raft(self.settings.raft, self._log, stored, loaded.history, self._randomness, now_ms)
+        rules = Raft(
+            self.settings.raft, self._log, stored or Election(), loaded.history, self._randomness, now_ms
+        )
         self._member = Member(
             self.settings,
             rules,

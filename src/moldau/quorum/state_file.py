@@ -23,9 +23,9 @@ class StateFile:
         self._pool = pool
         self._path = f"{settings.folder}/{FILE_NAME}"
 
-    def read(self) -> Election:
-        """Blocking."""
-        return read_quorum_state(self._disk, self._path) or Election()
+    def read(self) -> Election | None:
+        """None when there is no file. Blocking."""
+        return read_quorum_state(self._disk, self._path)
 
     async def write(self, state: Election, kraft_version: int, voters: VoterSet) -> None:
         """Until it is on disk: a full disk keeps this node out of the quorum, and nothing else."""

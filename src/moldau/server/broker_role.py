@@ -64,7 +64,9 @@ class BrokerRole:
             ),
         )
         node.replicas = ReplicaManager(
-            LocalBroker(node.id, node.clock, lambda: node.config, lambda: node.lifecycle.epoch),
+            LocalBroker(
+                node.id, node.clock, lambda: node.config, lambda: node.lifecycle.epoch, node.suspects.lost
+            ),
             node.logs,
             node.settings.log_config,
             lambda request: node.controller_channel.alter_partition(request),

@@ -34,6 +34,7 @@ class BrokerWatch:
     def disconnected(self, connection: Connection) -> None:
         broker_id = self._brokers.pop(connection, None)
         if broker_id is not None:
+            self._node.suspects.lost(broker_id)
             self._try(broker_id)
 
     def try_all(self) -> None:

@@ -49,6 +49,7 @@ from moldau.server.roles import BROKER, CONTROLLER
 from moldau.server.scheduler import Scheduler
 from moldau.server.share.share_partitions import SharePartitions
 from moldau.server.storage_folders import NodeFolders, read_folders
+from moldau.server.suspects import Suspects
 from moldau.storage.cleaner_job import CleanerRunner
 from moldau.storage.disk import Disk
 from moldau.storage.log_directory import LogDirectory
@@ -100,6 +101,7 @@ class Node:
         self.loop_lag = LoopLag(clock)
         self.publisher = Publisher(self._apply, self.fatal)
         self.broker_watch = BrokerWatch(self)
+        self.suspects = Suspects(self)
         self._cleaner = cleaner
         self._on_fatal = on_fatal
         self._open_sockets = open_sockets

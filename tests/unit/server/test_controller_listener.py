@@ -17,12 +17,19 @@ from moldau.protocol.messages.allocate_producer_ids import AllocateProducerIdsRe
 from moldau.protocol.messages.alter_partition import AlterPartitionRequest
 from moldau.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from moldau.protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
-from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from moldau.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from moldau.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.protocol.schema import decode, encode_bytes
 from moldau.server.identity import feature_ranges
 from moldau.server.node import Node
 from moldau.server.principals import decode_principal, encode_principal
+from tests.harness.apache import free_port
 from tests.harness.node import connected, running_node
 from tests.unit.metadata.builders import uid
 from tests.unit.server.test_coordinators import until
@@ -97,17 +104,33 @@ class TestBrokers:
 
     def test_a_broker_whose_process_ended_is_fenced_at_once(self, tmp_path: Path) -> None:
         async def main() -> None:
-            server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-            port = server.sockets[0].getsockname()[1]
-            server.close()
-            await server.wait_closed()
             async with running_node(tmp_path) as node:
                 async with controller_connection(node) as connection:
-                    answer = await register(node, connection, port)
+                    answer = await register(node, connection, free_port())
                     await beat(connection, answer.broker_epoch)
                     await until(lambda: not fenced(node))
                 async with asyncio.timeout(2):
                     await until(lambda: fenced(node))
+
+        asyncio.run(main())
+
+    def test_who_asks_at_that_moment_hears_of_the_new_leader(self, tmp_path: Path) -> None:
+        """The dead broker is still listed then: librdkafka would lose its partitions with it."""
+
+        async def main() -> None:
+            async with running_node(tmp_path) as node, connected(node) as client:
+                async with controller_connection(node) as connection:
+                    answer = await register(node, connection, free_port())
+                    await beat(connection, answer.broker_epoch)
+                    await until(lambda: not fenced(node))
+                    replicas = CreatableReplicaAssignment(partition_index=0, broker_ids=[2, 1])
+                    topic = CreatableTopic(name="t", assignments=[replicas])
+                    await client.call(CreateTopicsRequest(topics=[topic]))
+                await until(lambda: node.suspects or fenced(node))
+                asked = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+                metadata = await client.call(asked)
+                assert metadata.topics[0].partitions[0].leader_id == 1
+                assert sorted(each.node_id for each in metadata.brokers) == [1, 2]
 
         asyncio.run(main())
 

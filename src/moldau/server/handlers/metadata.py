@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -49,6 +49,14 @@ def handle(
     missing = _to_create(node, request)
     if missing:
         return _create_and_answer(node, context, request, missing)
+    if node.suspects:
+        return _answer_later(node, context, request)
+    return _answer(node, context, request, {})
+
+
+async def _answer_later(node: Node, context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    """A broker may have died a moment ago: who leads instead is about to be known."""
+    await node.suspects.settled()
     return _answer(node, context, request, {})
 
 
@@ -116,7 +124,7 @@ def _answer(
             if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
                 topic.topic_authorized_operations = TOPIC_OPERATIONS
     return MetadataResponse(
-        brokers=brokers(image, context.listener_name),
+        brokers=brokers(image, context.listener_name, node.suspects.departed()),
         cluster_id=node.cluster_id,
         controller_id=node.any_broker_id(),
         topics=topics,
@@ -132,11 +140,14 @@ def _each_once(asked: Iterable[MetadataRequestTopic]) -> Iterable[MetadataReques
     return by_id.values() if by_id else {topic.name: topic for topic in asked}.values()
 
 
-def brokers(image: MetadataImage, listener_name: str) -> list[MetadataResponseBroker]:
+def brokers(
+    image: MetadataImage, listener_name: str, departed: Collection[int] = ()
+) -> list[MetadataResponseBroker]:
+    """Those that are alive, and those that have only just `departed`."""
     result = []
     for broker in image.cluster.brokers.values():
         endpoint = broker.endpoint(listener_name)
-        if endpoint is not None and not broker.fenced:
+        if endpoint is not None and (not broker.fenced or broker.id in departed):
             result.append(
                 MetadataResponseBroker(
                     node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack

@@ -10,9 +10,7 @@ from kafka.structs import OffsetAndMetadata
 
 from moldau import client as moldau
 from moldau.testing import Cluster
-
-QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 50}
-PARTITIONS = 6
+from tests.harness.cluster_feed import PARTITIONS, QUIET
 
 
 class Progress:

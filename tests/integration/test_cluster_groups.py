@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from moldau.testing import Cluster
-from tests.harness.cluster_members import MEMBERS, PARTITIONS, QUIET, Member, Progress
+from tests.harness.cluster_feed import Feed, create
+from tests.harness.cluster_members import MEMBERS, Member, Progress
 from tests.harness.whereabouts import coordinator_of
 
 BATCH = 300
@@ -36,33 +35,6 @@ def cluster(three: Cluster) -> Cluster:
     return three
 
 
-def create(cluster: Cluster, topic: str) -> None:
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, **QUIET})
-    for created in admin.create_topics([NewTopic(topic, PARTITIONS, 3)]).values():
-        created.result(20)
-
-
-class Feed:
-    """Numbers, spread over the partitions; all acknowledged."""
-
-    def __init__(self, cluster: Cluster, topic: str) -> None:
-        self._producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", **QUIET})
-        self._topic = topic
-        self.sent = 0
-
-    def more(self) -> None:
-        failed: list[object] = []
-        for number in range(self.sent, self.sent + BATCH):
-            self._producer.produce(
-                self._topic,
-                str(number),
-                partition=number % PARTITIONS,
-                on_delivery=lambda error, _: failed.append(error) if error else None,
-            )
-        assert self._producer.flush(40) == 0 and not failed
-        self.sent += BATCH
-
-
 @pytest.mark.parametrize("kind", MEMBERS)
 def test_a_group_goes_on_when_its_coordinator_is_killed(cluster: Cluster, topic: str, kind: str) -> None:
     create(cluster, topic)
@@ -70,7 +42,7 @@ def test_a_group_goes_on_when_its_coordinator_is_killed(cluster: Cluster, topic:
     member = MEMBERS[kind](cluster, topic, f"group-of-{topic}")
     try:
         for step in range(ROUNDS):
-            feed.more()
+            feed.more(BATCH)
             read_and_commit(member, progress, feed.sent)
             if step in (1, 3):
                 victim = coordinator_of(cluster, f"group-of-{topic}")

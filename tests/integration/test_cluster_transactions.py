@@ -9,17 +9,15 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from moldau.base.java import partition_for_name
 from moldau.testing import Cluster
+from tests.harness.cluster_feed import PARTITIONS, QUIET, create
 from tests.harness.exactly_once_workers import Workers
 from tests.harness.waiting import eventually
 from tests.harness.whereabouts import TRANSACTION, coordinator_of, leaders_of, replicas_of
 from tests.integration.test_transactions import read
 
-PARTITIONS = 6
-QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 50}
 CONFIG = {
     "group.initial.rebalance.delay.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
@@ -45,12 +43,6 @@ def cluster(three: Cluster) -> Cluster:
     three.start()
     three.wait_for_brokers()
     return three
-
-
-def create(cluster: Cluster, topic: str, replicas: int = 3) -> None:
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, **QUIET})
-    for created in admin.create_topics([NewTopic(topic, PARTITIONS, replicas)]).values():
-        created.result(20)
 
 
 def new_producer(cluster: Cluster, transactional_id: str) -> Producer:

@@ -1,0 +1,38 @@
+"""Topics spread over the brokers of a cluster, and numbers for them."""
+
+from __future__ import annotations
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from moldau.testing import Cluster
+
+PARTITIONS = 6
+QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 50}
+
+
+def create(cluster: Cluster, topic: str, replicas: int = 3) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, **QUIET})
+    for created in admin.create_topics([NewTopic(topic, PARTITIONS, replicas)]).values():
+        created.result(20)
+
+
+class Feed:
+    """Numbers, spread over the partitions; all acknowledged."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self._producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", **QUIET})
+        self._topic = topic
+        self.sent = 0
+
+    def more(self, count: int) -> None:
+        failed: list[object] = []
+        for number in range(self.sent, self.sent + count):
+            self._producer.produce(
+                self._topic,
+                str(number),
+                partition=number % PARTITIONS,
+                on_delivery=lambda error, _: failed.append(error) if error else None,
+            )
+        assert self._producer.flush(40) == 0 and not failed
+        self.sent += count

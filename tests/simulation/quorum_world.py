@@ -70,7 +70,9 @@ class World:
             directory_id=machine.directory_id,
             cluster_id=_CLUSTER_ID,
             endpoints=(_endpoint(machine.id),),
-            bootstrap_servers=tuple(_endpoint(each)[1:] for each in self._first_voters.ids),
+            bootstrap_servers=tuple(
+                _endpoint(each)[1:] for each in (self.machines if self.dynamic else self._first_voters.ids)
+            ),
             can_vote=self.dynamic or machine.id in self._first_voters.ids,
         )
         randomness = Random(f"{self._seed}/{machine.id}/{machine.life}")

@@ -86,6 +86,8 @@ class CatchingUp:
                 await self._begin_inside_batch(following, found, error, is_current)
                 partition.append_as_follower(piece, epoch)
             await turn.pause()
+        # What the next fetch says we have may be acknowledged: it is as safe here as on the leader.
+        await self._logs.flush_if_due(found)
         if is_current(following) and partition.log is found:
             if answer.records and found.log_end_offset == before:
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "there is no whole batch in what was fetched")

@@ -338,6 +338,11 @@ class LogManager:
         """Begin to move a replica to another data directory; `moves.advance` does the rest."""
         await self.moves.begin(topic_partition, path)
 
+    async def flush_if_due(self, log: Log) -> None:
+        """Bring to disk what `flush.messages` does not allow to wait any longer."""
+        if log.needs_flush():
+            await self._pool.run(log.flush)
+
     async def truncate_to(
         self, topic_partition: TopicPartition, offset: int, *, when: Callable[[], bool] = lambda: True
     ) -> None:

@@ -1,8 +1,9 @@
 """What goes wrong in the life of a cluster. Every seed draws which kinds it has, so that rare ones meet.
 
 Power that goes takes what was not synced, as Kafka's promise is about replicas and not about disks: so only
-one machine at a time loses it, and only while all replicas are in sync, unless everything is synced at once
-(`durable`). Processes may be killed at any time, any number of them.
+one machine at a time loses it, only while all replicas are in sync, and no other machine ends until they are
+in sync again. A process that was killed is no better to the controller than a machine that lost power: it
+leaves the ISR when it comes back. Otherwise processes may be killed at any time, any number of them.
 """
 
 from __future__ import annotations
@@ -35,16 +36,15 @@ class Faults:
         client: ClusterClient,
         random: Random,
         targets: list[TopicPartition],
-        *,
-        durable: bool,
     ) -> None:
         self._cluster = cluster
         self._network = cluster.simulation.network
         self._client = client
         self._random = random
         self._targets = targets
-        self._durable = durable
         self._tasks: list[asyncio.Task[None]] = []
+        #: A machine has lost what was not synced, and may not have got it back yet.
+        self._forgetful = False
         kinds: dict[str, Callable[[], Awaitable[None] | None]] = {
             "kill": self._kill,
             "kill the controller": self._kill_controller,
@@ -111,12 +111,20 @@ class Faults:
 
     # Machines.
 
+    def _may_end(self) -> bool:
+        """Whether a machine may end, as far as the promise goes."""
+        if self._forgetful and self._all_in_sync():
+            self._forgetful = False
+        return not self._forgetful
+
     def _kill(self) -> None:
         node_id = self._someone()
-        if node_id is not None:
+        if node_id is not None and self._may_end():
             self._cluster.kill(node_id)
 
     def _kill_controller(self) -> None:
+        if not self._may_end():
+            return
         for node_id, node in self._cluster.serving.items():
             if node.metadata.is_active:
                 self._cluster.kill(node_id)
@@ -124,7 +132,8 @@ class Faults:
 
     def _lose_power(self) -> None:
         node_id = self._someone()
-        if node_id is not None and (self._durable or self._all_in_sync()):
+        if node_id is not None and self._all_in_sync():
+            self._forgetful = True
             self._cluster.lose_power(node_id)
 
     def _all_in_sync(self) -> bool:
@@ -140,13 +149,13 @@ class Faults:
 
     def _stop(self) -> None:
         node_id = self._someone()
-        if node_id is not None and node_id in self._cluster.serving:
+        if node_id is not None and node_id in self._cluster.serving and self._may_end():
             self._tasks.append(asyncio.create_task(self._cluster.stop(node_id)))
 
     async def _roll(self) -> None:
         """Every node is stopped and started, one after the other."""
         for node_id in self._cluster.layout:
-            if node_id not in self._cluster.serving or not self._cluster.is_up(node_id):
+            if node_id not in self._cluster.serving or not self._may_end():
                 continue
             await self._cluster.stop(node_id)
             self._cluster.boot(node_id)

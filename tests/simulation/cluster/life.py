@@ -52,9 +52,7 @@ class ClusterLife:
             TopicPartition(topic, index) for topic, count in _TOPICS.items() for index in range(count)
         ]
         self._brokers = {node_id: f"node{node_id}" for node_id in self.cluster.broker_ids}
-        self.faults = Faults(
-            self.cluster, self._client("operator"), self.random, self.targets, durable=self.durable
-        )
+        self.faults = Faults(self.cluster, self._client("operator"), self.random, self.targets)
         for machine in self.cluster.machines.values():
             machine.clock.offset_ms = self.random.choice((0, 0, 1000, -7_200_000, 7_200_000))
             machine.clock.speed = self.random.choice((1.0, 1.0, 0.97, 1.03))
@@ -169,7 +167,9 @@ class ClusterLife:
             worker.result()
         while len(self.cluster.serving) < len(self.cluster.layout):
             await self._pass_time(0.2, watch)
-            assert self.simulation.loop.time() < until, f"every node serves again: {self}"
+            assert self.simulation.loop.time() < until, (
+                f"every node serves again: only {list(self.cluster.serving)}; {self}"
+            )
 
     async def _check_end(self) -> None:
         client = self._client("checker")

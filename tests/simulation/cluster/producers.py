@@ -21,13 +21,15 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from moldau.testing.simulation.clock import EPOCH_MS
 from tests.harness.batches import batch
 from tests.simulation.cluster.client import GROUP, TRANSACTION, ClusterClient, check
 from tests.simulation.cluster.story import Outcome, Story, Transaction
 
 _PRODUCE_VERSION, _INIT_VERSION, _END_VERSION, _OFFSETS_VERSION = 12, 4, 5, 5
 _TRANSACTIONAL = 0x10
-_TIMESTAMP = 1_700_000_000_000
+#: Before the clocks begin, so that a clock that is behind does not refuse it.
+_TIMESTAMP = EPOCH_MS - 6 * 3_600_000
 _TRANSACTION_TIMEOUT_MS = 60_000
 
 
@@ -47,10 +49,10 @@ class Producer:
 
     async def run(self) -> None:
         while not self._story.stopping:
-            await self._work()
+            await self.send()
             await asyncio.sleep(self._random.choice((0.0, 0.1, 0.5, 1.0)))
 
-    async def _work(self) -> None:
+    async def send(self) -> None:
         topic_partition = self._random.choice(self._targets)
         values = self._values(topic_partition)
         records = batch([(b"k", value) for value in values], timestamp=_TIMESTAMP)
@@ -109,7 +111,7 @@ class IdempotentProducer(Producer):
         self._id, self._epoch = -1, -1
         self._sequences: dict[TopicPartition, int] = defaultdict(int)
 
-    async def _work(self) -> None:
+    async def send(self) -> None:
         if self._id < 0:
             await self._client.persist(lambda: self._init(None))
         topic_partition = self._random.choice(self._targets)
@@ -156,7 +158,7 @@ class TransactionalProducer(IdempotentProducer):
         # Whatever is still open is decided by this.
         await self._client.persist(lambda: self._init(self.name))
 
-    async def _work(self) -> None:
+    async def send(self) -> None:
         transaction = Transaction(f"{self.name}#{next(self._numbers)}")
         self._story.by_producer[self.name].append(transaction)
         try:

@@ -63,6 +63,7 @@ class SimulatedCluster:
             for node_id in layout
         }
         self._keepers: dict[int, asyncio.Task[None]] = {}
+        self._stopping: set[int] = set()
         #: Those whose node has started and serves.
         self._serving: set[int] = set()
         self.failed_starts: list[Exception] = []
@@ -83,8 +84,8 @@ class SimulatedCluster:
         return {node_id: node for node_id, node in self.nodes.items() if node_id in self._serving}
 
     def is_up(self, node_id: int) -> bool:
-        """Whether somebody keeps it running."""
-        return node_id in self._keepers
+        """Whether somebody keeps it running, or it has not ended yet."""
+        return node_id in self._keepers or node_id in self._stopping
 
     def _config(self, node_id: int, more: Mapping[str, str]) -> dict[str, str]:
         host, roles = f"node{node_id}", self.layout[node_id]
@@ -132,7 +133,7 @@ class SimulatedCluster:
 
     def boot(self, node_id: int) -> None:
         """From now on the machine is up."""
-        if node_id not in self._keepers:
+        if not self.is_up(node_id):
             self._keepers[node_id] = asyncio.create_task(self._keep_up(node_id), name=f"keeper{node_id}")
 
     async def _keep_up(self, node_id: int) -> None:
@@ -163,11 +164,15 @@ class SimulatedCluster:
     async def stop(self, node_id: int) -> None:
         """An orderly end; it stays down."""
         self._release(node_id)
+        self._stopping.add(node_id)
         try:
             await self.machines[node_id].stop()
         except PowerLost:
-            self._off(node_id, power=True)
-        self._serving.discard(node_id)
+            if not self.machines[node_id].drive.on:
+                self._off(node_id, power=True)
+        finally:
+            self._stopping.discard(node_id)
+            self._serving.discard(node_id)
 
     def _release(self, node_id: int) -> None:
         keeper = self._keepers.pop(node_id, None)

@@ -79,6 +79,8 @@ class SimulatedNode:
         self.failed = asyncio.Event()
         #: The one or the other: somebody has to look after it.
         self.over = asyncio.Event()
+        #: The process is no more, whatever ended it.
+        self._gone = asyncio.Event()
         self.node: Node | None = None
         #: What the node is given instead of the disk itself, for those who want to break its rules.
         self.wrap_disk: Callable[[Disk], Disk] = lambda disk: disk
@@ -104,6 +106,7 @@ class SimulatedNode:
         self.powered_off.clear()
         self.failed.clear()
         self.over.clear()
+        self._gone.clear()
         self._process = process = Process(self.host)
         self._disk = disk = SimulatedDisk(self.drive)
         pool = self.pool = SimulatedPool(self._simulation.random(f"{self.host}/pool/{self.drive.operations}"))
@@ -125,10 +128,12 @@ class SimulatedNode:
         process, node = self._process, self.node
         if process is not None and node is not None:
             await self._unless_power_goes(process.spawn(node.stop()))
-            self._end(silently=False)
+            if self._process is process:
+                self._end(silently=False)
 
     async def _unless_power_goes(self, work: asyncio.Task[Any]) -> None:
-        power = asyncio.ensure_future(self.powered_off.wait())
+        """Until it is done, or the process is no more: killed, it has nothing to say."""
+        power = asyncio.ensure_future(self._gone.wait())
         done = asyncio.Event()
         for each in (work, power):
             each.add_done_callback(lambda _: done.set())
@@ -138,7 +143,8 @@ class SimulatedNode:
             power.cancel()
         if self.powered_off.is_set():
             raise PowerLost(self.host)
-        work.result()
+        if work.done():
+            work.result()
 
     def kill(self) -> None:
         """`kill -9`: the process is gone, what it wrote is in the page cache and stays."""
@@ -155,6 +161,7 @@ class SimulatedNode:
         if self._process is not None:
             self._process.alive = False
         self.powered_off.set()
+        self._gone.set()
         self.over.set()
 
     def _gave_up(self) -> None:
@@ -165,6 +172,7 @@ class SimulatedNode:
         process, self._process, self.node = self._process, None, None
         if process is None:
             return
+        self._gone.set()
         self._simulation.network.leave(process, silently=silently)
         self._simulation.loop.kill(process)
         if self._disk is not None:

@@ -1,0 +1,75 @@
+"""Single turns in the life of a simulated cluster that seeds meet too rarely."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from moldau.base.ids import TopicPartition
+from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from moldau.testing.simulation.cluster import SimulatedCluster, combined
+from moldau.testing.simulation.world import Simulation
+from tests.simulation.cluster.client import ClusterClient, check
+from tests.simulation.cluster.consumers import Reader
+from tests.simulation.cluster.producers import Producer
+from tests.simulation.cluster.story import Story
+
+_ORDERS = TopicPartition("orders", 0)
+
+
+class World:
+    """Three combined nodes with one topic of three replicas."""
+
+    def __init__(self, seed: int) -> None:
+        self.simulation = Simulation(seed)
+        self.cluster = SimulatedCluster(self.simulation, combined(3))
+        brokers = {node_id: f"node{node_id}" for node_id in self.cluster.broker_ids}
+        self.client = ClusterClient(brokers, self.simulation.random("client"))
+        self.story = Story()
+        self.producer = Producer(
+            "producer", self.client, self.story, self.simulation.random("producer"), [_ORDERS]
+        )
+
+    async def start(self, **configs: str) -> None:
+        self.cluster.format()
+        await self.cluster.start()
+        settings = {name.replace("_", "."): value for name, value in configs.items()}
+        new = CreatableTopic(
+            name=_ORDERS.topic,
+            num_partitions=1,
+            replication_factor=3,
+            configs=[CreatableTopicConfig(name=name, value=value) for name, value in settings.items()],
+        )
+        answer = await self.client.call_any(CreateTopicsRequest(topics=[new], timeout_ms=3000), 7)
+        check(answer.topics[0].error_code)
+
+    async def read_all(self) -> dict[int, bytes]:
+        reader = Reader(self.client, _ORDERS)
+        found = await self.client.persist(lambda: reader.read(max_wait_ms=0))
+        while reader.position < reader.high_watermark:
+            found |= await self.client.persist(lambda: reader.read(max_wait_ms=0))
+        return found
+
+
+def run(seed: int, scene: Callable[[World], Awaitable[None]]) -> None:
+    world = World(seed)
+
+    async def main() -> None:
+        await scene(world)
+
+    world.simulation.run(main())
+
+
+def test_what_is_flushed_everywhere_survives_when_all_lose_power_at_once() -> None:
+    async def scene(world: World) -> None:
+        await world.start(flush_messages="1", min_insync_replicas="2")
+        for _ in range(10):
+            await world.producer.send()
+        for node_id in world.cluster.layout:
+            world.cluster.lose_power(node_id)
+        await world.cluster.start()
+        found = await world.read_all()
+        for offset, value in world.story.acknowledged[_ORDERS].items():
+            assert found.get(offset) == value, f"{value!r} at {offset} is lost"
+
+    for seed in range(8):
+        run(seed, scene)

@@ -221,14 +221,14 @@ def _supervise(
 def _wait_ready(plan: ClusterPlan, nodes: Sequence[_Node]) -> None:
     from moldau.testing.watching import wait_for_brokers
 
-    ports = {member.id: member.port for member in plan.members if member.port is not None}
+    addresses = {each.id: (_HOST, each.port) for each in plan.members if each.port is not None}
     deadline = time.monotonic() + _START_PATIENCE_S
     while True:
         for node in nodes:
             if not node.running:
                 raise ToolError(f"Node {node.member.id} did not start: {node.last_words()}")
         try:
-            wait_for_brokers(_HOST, ports, 0.5)
+            wait_for_brokers(addresses, 0.5)
             return
         except TimeoutError as error:
             if time.monotonic() > deadline:

@@ -132,8 +132,8 @@ class Cluster:
         """Until every broker that runs and is not paused knows that exactly these are there."""
         from moldau.testing.watching import wait_for_brokers
 
-        awake = {node.id: node.port for node in self.brokers if node.running and not node.paused}
-        wait_for_brokers(HOST, awake, timeout)
+        awake = [node for node in self.brokers if node.running and not node.paused]
+        wait_for_brokers({node.id: (HOST, node.port) for node in awake}, timeout)
 
     def stop(self, timeout: float = 30.0) -> None:
         """An orderly shutdown of every node that runs: everything synced, nothing to recover."""

@@ -13,12 +13,15 @@ from moldau.protocol.messages.describe_cluster import DescribeClusterRequest, De
 _INTERVAL_S = 0.01
 
 
-def wait_for_brokers(host: str, ports: Mapping[int, int], timeout: float) -> None:
-    """Until each of these brokers, known by ids and ports, tells its clients of exactly these."""
+Addresses = Mapping[int, tuple[str, int]]
+
+
+def wait_for_brokers(addresses: Addresses, timeout: float) -> None:
+    """Until each of these brokers, by their ids, tells its clients of exactly these."""
     outcome: list[str] = []
 
     def watch() -> None:
-        outcome.append(asyncio.run(_watch(host, ports, timeout)))
+        outcome.append(asyncio.run(_watch(addresses, timeout)))
 
     # A thread, because the caller may be in a loop of its own.
     thread = threading.Thread(target=watch, name="moldau-watch")
@@ -29,24 +32,23 @@ def wait_for_brokers(host: str, ports: Mapping[int, int], timeout: float) -> Non
         raise TimeoutError(f"the brokers did not all find each other within {timeout:g} s: {detail}")
 
 
-async def _watch(host: str, ports: Mapping[int, int], timeout: float) -> str:
+async def _watch(addresses: Addresses, timeout: float) -> str:
     """What is missing in the end; empty if nothing is."""
     seen: dict[int, str] = {}
     try:
         async with asyncio.timeout(timeout):
-            watches = (_watch_one(host, node_id, ports, seen) for node_id in ports)
-            await asyncio.gather(*watches)
+            await asyncio.gather(*(_watch_one(node_id, addresses, seen) for node_id in addresses))
     except TimeoutError:
         return "; ".join(f"node {node_id} knows {what}" for node_id, what in sorted(seen.items()))
     return ""
 
 
-async def _watch_one(host: str, node_id: int, ports: Mapping[int, int], seen: dict[int, str]) -> None:
+async def _watch_one(node_id: int, addresses: Addresses, seen: dict[int, str]) -> None:
     while True:
         try:
-            connection = await NodeConnection.connect(host, ports[node_id])
+            connection = await NodeConnection.connect(*addresses[node_id])
             try:
-                while (known := await _brokers(connection)) != set(ports):
+                while (known := await _brokers(connection)) != set(addresses):
                     seen[node_id] = f"brokers {sorted(known)}"
                     await asyncio.sleep(_INTERVAL_S)
             finally:

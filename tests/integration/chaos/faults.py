@@ -13,15 +13,17 @@ from contextlib import contextmanager
 
 from moldau.testing import Cluster
 from tests.integration.chaos.history import History
+from tests.integration.chaos.namespaces import NamespaceCluster
 
 Fault = Callable[["Faults"], None]
 
 
 class Faults:
-    def __init__(self, cluster: Cluster, history: History, seed: int) -> None:
+    def __init__(self, cluster: Cluster | NamespaceCluster, history: History, seed: int) -> None:
         self.cluster = cluster
         self.history = history
         self.random = random.Random(seed)
+        self.ids = [node.id for node in cluster.nodes]
 
     def run(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -44,7 +46,7 @@ class Faults:
         self.history.note("all is whole again")
 
     def any_node(self) -> int:
-        return self.random.choice(self.cluster.nodes).id
+        return self.random.choice(self.ids)
 
     def wait(self, least: float, most: float) -> None:
         time.sleep(self.random.uniform(least, most))
@@ -76,7 +78,7 @@ def kill_twice(faults: Faults) -> None:
 
 
 def kill_two(faults: Faults) -> None:
-    one, two = (node.id for node in faults.random.sample(faults.cluster.nodes, 2))
+    one, two = faults.random.sample(faults.ids, 2)
     with faults.fault(f"kill -9 of nodes {one} and {two}"):
         faults.cluster.kill(one)
         faults.wait(0.0, 0.5)
@@ -104,7 +106,7 @@ def pause(faults: Faults) -> None:
 
 def isolate(faults: Faults) -> None:
     node = faults.any_node()
-    others = [each.id for each in faults.cluster.nodes if each.id != node]
+    others = [each for each in faults.ids if each != node]
     with faults.fault(f"node {node} is cut off from all others"):
         faults.cluster.partition(node, others)
         faults.wait(0.2, 6.0)
@@ -112,7 +114,7 @@ def isolate(faults: Faults) -> None:
 
 
 def cut_a_link(faults: Faults) -> None:
-    one, two = (node.id for node in faults.random.sample(faults.cluster.nodes, 2))
+    one, two = faults.random.sample(faults.ids, 2)
     one_way = faults.random.random() < 0.5
     with faults.fault(f"no link from node {one} to {two}" + ("" if one_way else ", nor back")):
         faults.cluster.partition(one, two, one_way=one_way)
@@ -123,7 +125,7 @@ def cut_a_link(faults: Faults) -> None:
 def mute(faults: Faults) -> None:
     """A node that hears everybody and is heard by nobody, or the other way round."""
     node = faults.any_node()
-    others = [each.id for each in faults.cluster.nodes if each.id != node]
+    others = [each for each in faults.ids if each != node]
     deaf = faults.random.random() < 0.5
     with faults.fault(f"node {node} " + ("hears nobody" if deaf else "is heard by nobody")):
         faults.cluster.partition(others if deaf else node, node if deaf else others, one_way=True)

@@ -1,0 +1,83 @@
+"""One run: clients of every kind at work, faults, everything made whole, and the checker at the end."""
+
+from __future__ import annotations
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from moldau.testing import Cluster
+from tests.harness.waiting import eventually
+from tests.integration.chaos.checker import check
+from tests.integration.chaos.faults import Faults
+from tests.integration.chaos.history import History
+from tests.integration.chaos.namespaces import NamespaceCluster
+from tests.integration.chaos.readers import Member, Reader, final_commits, read_log
+from tests.integration.chaos.writers import (
+    AiokafkaWriter,
+    KafkaPythonWriter,
+    LibrdkafkaWriter,
+    PlainLibrdkafkaWriter,
+    TransactionalWriter,
+    Writer,
+)
+
+TOPIC = "chaos"
+PARTITIONS = 4
+WRITERS: dict[str, type[Writer]] = {
+    "librdkafka": LibrdkafkaWriter,
+    "plain": PlainLibrdkafkaWriter,
+    "transactional": TransactionalWriter,
+    "kafka-python": KafkaPythonWriter,
+    "aiokafka": AiokafkaWriter,
+}
+EXACTLY_ONCE = set(WRITERS) - {"plain"}
+#: Timeouts that a short run can wait for; Kafka's are meant for networks that are bad for longer.
+CONFIG: dict[str, str | int | bool] = {
+    "broker.session.timeout.ms": 3000,
+    "broker.heartbeat.interval.ms": 500,
+    "controller.quorum.election.timeout.ms": 1000,
+    "controller.quorum.fetch.timeout.ms": 1500,
+    "replica.lag.time.max.ms": 3000,
+    "replica.fetch.wait.max.ms": 200,
+    "group.min.session.timeout.ms": 1000,
+    "transaction.state.log.num.partitions": 3,
+    "offsets.topic.num.partitions": 3,
+}
+
+
+def run(cluster: Cluster | NamespaceCluster, seed: int, seconds: float) -> None:
+    """Faults for so long, in the order of a seed; fails with what happened when a rule was broken."""
+    _create_topic(cluster.bootstrap_servers)
+    history, bootstrap = History(), cluster.bootstrap_servers
+    faults = Faults(cluster, history, seed)
+    clients: list[Writer | Reader] = [
+        *(kind(name, bootstrap, TOPIC, PARTITIONS, history) for name, kind in WRITERS.items()),
+        Reader("reader", bootstrap, TOPIC, PARTITIONS, history),
+        *(Member(f"member-{number}", bootstrap, TOPIC, PARTITIONS, history) for number in (1, 2)),
+    ]
+    for client in clients:
+        client.start()
+    eventually(lambda: len(history.acknowledged) == len(WRITERS) - 1, timeout=30, what="all writers write")
+    faults.run(seconds)
+    faults.end()
+    before = history.count()
+    eventually(lambda: history.count() > before, timeout=30, what="writing goes on after the last fault")
+    for client in clients:
+        client.finish(90)
+    everything = read_log(bootstrap, TOPIC, PARTITIONS, "read_uncommitted", 60)
+    committed = read_log(bootstrap, TOPIC, PARTITIONS, "read_committed", 60)
+    final_commits(bootstrap, Member.group, TOPIC, PARTITIONS, history)
+    found = check(history, everything, committed, EXACTLY_ONCE)
+    assert not found, _report(found, history, cluster, f"seed {seed}, {seconds:g} s")
+
+
+def _create_topic(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    settings = {"min.insync.replicas": "2"}
+    [created] = admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3, config=settings)]).values()
+    created.result(30)
+
+
+def _report(found: list[str], history: History, cluster: Cluster | NamespaceCluster, title: str) -> str:
+    logs = [str(node.log_file) for node in cluster.nodes]
+    parts = [title, *found, "", "what happened:", *history.timeline, "", "what the nodes said:", *logs]
+    return "\n".join(parts)

@@ -112,6 +112,11 @@ class BrokerRole:
         self._schedule()
         self._placements.begin()
 
+    def controller_changed(self) -> None:
+        """The new one notices the end of this process by a connection: it gets one at once."""
+        if self._joined:
+            self._node.in_background(self._node.lifecycle.beat())
+
     def _schedule(self) -> None:
         node = self._node
         every, upkeep, config = self._scheduler.every, node.logs.upkeep, node.config

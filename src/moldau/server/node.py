@@ -285,6 +285,8 @@ class Node:
         was_active, self._was_active = self._was_active, self.metadata.is_active
         if self._was_active and not was_active:
             self.broker_watch.try_all()
+        if self._broker is not None and self.metadata.leader_id >= 0:
+            self._broker.controller_changed()
 
     def _close_idle_connections(self) -> None:
         self.limits.close_idle(asyncio.get_running_loop().time())

@@ -89,11 +89,15 @@ def fetch_request(core: Core) -> fetch.FetchRequest:
     return fetch.FetchRequest(
         cluster_id=core.settings.cluster_id,
         replica_state=fetch.ReplicaState(replica_id=core.local.id),
-        # Whether a leader that is taken for lost is there after all, must be known at once.
-        max_wait_ms=FETCH_MAX_WAIT_MS if core.lost is None else 0,
+        max_wait_ms=_max_wait_ms(core),
         max_bytes=core.settings.fetch_max_bytes,
         topics=[fetch.FetchTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])],
     )
+
+
+def _max_wait_ms(core: Core) -> int:
+    """Whether a leader that is taken for lost is there after all must be known at once."""
+    return min(FETCH_MAX_WAIT_MS, core.settings.fetch_timeout_ms // 2) if core.lost is None else 0
 
 
 def fetch_snapshot_request(

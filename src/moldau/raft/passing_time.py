@@ -120,7 +120,7 @@ class PassingTime:
             return
         if self._core.connections.is_pausing(state.leader_id):
             self._fetch_from_bootstrap(now_ms)
-        elif not self._core.connections.any_in_flight:
+        elif self._core.connections.is_ready(state.leader_id):
             snapshot = state.snapshot
             request: Message = (
                 asking.fetch_request(self._core)

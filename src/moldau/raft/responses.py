@@ -11,7 +11,7 @@ from moldau.protocol.messages.add_raft_voter import AddRaftVoterResponse
 from moldau.protocol.messages.api_versions import ApiVersionsResponse
 from moldau.protocol.messages.begin_quorum_epoch import BeginQuorumEpochResponse
 from moldau.protocol.messages.end_quorum_epoch import EndQuorumEpochResponse
-from moldau.protocol.messages.fetch import FetchResponse
+from moldau.protocol.messages.fetch import FetchRequest, FetchResponse
 from moldau.protocol.messages.fetch_snapshot import FetchSnapshotResponse
 from moldau.protocol.messages.remove_raft_voter import RemoveRaftVoterResponse
 from moldau.protocol.messages.update_raft_voter import UpdateRaftVoterResponse
@@ -143,10 +143,12 @@ class Responses:
         if response.error_code != ErrorCode.NONE:
             return False, None
         if isinstance(response, FetchResponse):
-            return self._fetched_records(response, now_ms)
+            return self._fetched_records(sent, response, now_ms)
         return self._fetched_snapshot(response, now_ms)
 
-    def _fetched_records(self, response: FetchResponse, now_ms: float) -> tuple[bool, FollowerWork | None]:
+    def _fetched_records(
+        self, sent: Outgoing, response: FetchResponse, now_ms: float
+    ) -> tuple[bool, FollowerWork | None]:
         if len(response.responses) != 1 or len(response.responses[0].partitions) != 1:
             return False, None
         answer = response.responses[0].partitions[0]
@@ -155,9 +157,19 @@ class Responses:
         if self._learning.from_response(error, leader.leader_id, leader.leader_epoch, endpoints, now_ms):
             return False, None
         state = self._core.state
-        if error is not ErrorCode.NONE or not isinstance(state, Follower):
+        if error is not ErrorCode.NONE or not isinstance(state, Follower) or not self._is_next(sent):
             return False, None
         return self._following.take_records(state, answer, now_ms)
+
+    def _is_next(self, sent: Outgoing) -> bool:
+        """The log still ends where it ended when this was asked: the leader may have been asked twice, once
+        as a bootstrap server."""
+        request = sent.request
+        return (
+            isinstance(request, FetchRequest)
+            and not self._core.is_busy
+            and request.topics[0].partitions[0].fetch_offset == self._core.log.end.offset
+        )
 
     def _fetched_snapshot(
         self, response: FetchSnapshotResponse, now_ms: float

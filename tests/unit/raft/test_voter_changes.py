@@ -1,0 +1,267 @@
+"""Changes of voters: what a leader asks for before it begins one, and what the history of voters tells."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import ZERO_UUID
+from moldau.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
+from moldau.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
+from moldau.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from moldau.protocol.messages.update_raft_voter import (
+    KRaftVersionFeature,
+    UpdateRaftVoterRequest,
+)
+from moldau.protocol.messages.update_raft_voter import (
+    Listener as UpdatedListener,
+)
+from moldau.protocol.stored.control import VotersRecord
+from moldau.raft.raft import Raft
+from moldau.raft.types import Election, Outgoing, Role
+from moldau.raft.voter_history import VoterHistory
+from moldau.raft.voters import DYNAMIC, VoterSet
+from tests.harness.memory_log import MemoryLog
+from tests.harness.raft_world import CLUSTER, RaftWorld, directory_of, endpoint, voter
+from tests.unit.raft.builders import NOW, entries, fetch_request, follower, leader, only, vote_answer
+
+
+def dynamic_leader() -> tuple[Raft, MemoryLog]:
+    """Node 1 of 1, 2 and 3, with everything committed."""
+    log, history = MemoryLog(), VoterHistory()
+    history.add(-1, kraft_version=DYNAMIC, voters=VoterSet.of(voter(each) for each in (1, 2, 3)))
+    stored = Election(-1, 1, 1, directory_of(1))
+    raft = Raft(RaftWorld().settings(1), log, stored, history, random.Random(1), NOW)
+    for sent in raft.take_ready().requests:
+        raft.on_response(sent, vote_answer(1, granted=True), NOW)
+    voters = raft.epoch_start_voters
+    assert voters is not None and voters.ids == [1, 2, 3]
+    log.append(entries(1, 1))
+    raft.voters_changed(1, DYNAMIC, voters)
+    assert raft.epoch_start_voters is None
+    raft.appended(NOW)
+    for sent in raft.take_ready().requests:
+        raft.on_failure(sent, NOW)
+    return raft, log
+
+
+def fetch_from(raft: Raft, replica: int, offset: int) -> None:
+    request = fetch_request(1, offset, 1, replica=replica)
+    request.topics[0].partitions[0].replica_directory_id = directory_of(replica)
+    raft.fetch(request, 18, NOW)
+
+
+def add_request(node_id: int = 4, *, ack_when_committed: bool = True) -> AddRaftVoterRequest:
+    name, host, port = endpoint(node_id)
+    return AddRaftVoterRequest(
+        cluster_id=CLUSTER,
+        voter_id=node_id,
+        voter_directory_id=directory_of(node_id),
+        listeners=[Listener(name=name, host=host, port=port)],
+        ack_when_committed=ack_when_committed,
+    )
+
+
+def remove_request(node_id: int) -> RemoveRaftVoterRequest:
+    return RemoveRaftVoterRequest(
+        cluster_id=CLUSTER, voter_id=node_id, voter_directory_id=directory_of(node_id)
+    )
+
+
+def error_of(answer: AddRaftVoterResponse | RemoveRaftVoterResponse | None) -> ErrorCode | None:
+    return None if answer is None else ErrorCode(answer.error_code)
+
+
+def versions(maximum: int) -> ApiVersionsResponse:
+    feature = SupportedFeatureKey(name="kraft.version", min_version=0, max_version=maximum)
+    return ApiVersionsResponse(supported_features=[feature])
+
+
+def begin_adding(raft: Raft, *, ack_when_committed: bool = True) -> Outgoing:
+    assert raft.add_voter(add_request(ack_when_committed=ack_when_committed), NOW) is None
+    asked = only(raft.take_ready().requests)
+    assert (asked.id, type(asked.request)) == (4, ApiVersionsRequest)
+    return asked
+
+
+def write_down(raft: Raft, log: MemoryLog) -> list[int]:
+    """What the driver does with the record it is given."""
+    (record,) = raft.take_ready().records
+    assert isinstance(record, VotersRecord)
+    voters = VoterSet.from_record(record)
+    log.append(entries(1))
+    raft.voters_changed(log.end_offset - 1, None, voters)
+    raft.appended(NOW)
+    return voters.ids
+
+
+def test_a_voter_is_added_when_the_majority_of_the_new_set_has_it() -> None:
+    raft, log = dynamic_leader()
+    fetch_from(raft, 2, 2)
+    fetch_from(raft, 4, 2)
+    raft.on_response(begin_adding(raft), versions(1), NOW + 1)
+    assert write_down(raft, log) == [1, 2, 3, 4]
+    fetch_from(raft, 2, 3)
+    assert raft.take_ready().answer is None
+    fetch_from(raft, 4, 3)
+    assert error_of(raft.take_ready().answer) is ErrorCode.NONE
+    assert (raft.high_watermark, raft.voters.ids) == (3, [1, 2, 3, 4])
+
+
+def test_a_voter_that_adds_itself_is_answered_before_the_commit() -> None:
+    raft, _ = dynamic_leader()
+    fetch_from(raft, 2, 2)
+    fetch_from(raft, 4, 2)
+    raft.on_response(begin_adding(raft, ack_when_committed=False), versions(1), NOW + 1)
+    assert error_of(raft.take_ready().answer) is ErrorCode.NONE
+    assert error_of(raft.remove_voter(remove_request(2), NOW + 1)) is ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_why_no_change_begins() -> None:
+    raft, log = dynamic_leader()
+    assert error_of(raft.add_voter(add_request(), NOW)) is ErrorCode.REQUEST_TIMED_OUT
+    fetch_from(raft, 2, 2)
+    assert error_of(raft.add_voter(add_request(3), NOW)) is ErrorCode.DUPLICATE_VOTER
+    assert error_of(raft.remove_voter(remove_request(7), NOW)) is ErrorCode.VOTER_NOT_FOUND
+    nameless = add_request()
+    nameless.voter_directory_id = ZERO_UUID
+    assert error_of(raft.add_voter(nameless, NOW)) is ErrorCode.INVALID_REQUEST
+    elsewhere = add_request()
+    elsewhere.listeners[0].name = "PLAINTEXT"
+    assert error_of(raft.add_voter(elsewhere, NOW)) is ErrorCode.INVALID_REQUEST
+    stranger = remove_request(2)
+    stranger.cluster_id = "another"
+    assert error_of(raft.remove_voter(stranger, NOW)) is ErrorCode.INCONSISTENT_CLUSTER_ID
+    assert raft.remove_voter(remove_request(2), NOW) is None
+    assert write_down(raft, log) == [1, 3]
+    assert error_of(raft.remove_voter(remove_request(3), NOW)) is ErrorCode.REQUEST_TIMED_OUT
+    assert error_of(follower().add_voter(add_request(), NOW)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    static, _ = leader()
+    static.fetch(fetch_request(1, 1, 1), 18, NOW)
+    assert error_of(static.remove_voter(remove_request(2), NOW)) is ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (versions(0), ErrorCode.INVALID_REQUEST),
+        (ApiVersionsResponse(), ErrorCode.INVALID_REQUEST),
+        (ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION), ErrorCode.REQUEST_TIMED_OUT),
+        (None, ErrorCode.REQUEST_TIMED_OUT),
+        # It has never fetched.
+        (versions(1), ErrorCode.REQUEST_TIMED_OUT),
+    ],
+)
+def test_why_a_node_is_not_added(answer: ApiVersionsResponse | None, error: ErrorCode) -> None:
+    raft, _ = dynamic_leader()
+    fetch_from(raft, 2, 2)
+    asked = begin_adding(raft)
+    if answer is None:
+        raft.on_failure(asked, NOW + 1)
+    else:
+        raft.on_response(asked, answer, NOW + 1)
+    ready = raft.take_ready()
+    assert (error_of(ready.answer), ready.records) == (error, ())
+
+
+def test_a_change_that_takes_too_long_is_given_up() -> None:
+    raft, log = dynamic_leader()
+    fetch_from(raft, 2, 2)
+    assert raft.remove_voter(remove_request(3), NOW) is None
+    write_down(raft, log)
+    deadline = raft.next_deadline()
+    assert deadline is not None and deadline <= NOW + 2000
+    raft.tick(NOW + 2000)
+    assert error_of(raft.take_ready().answer) is ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_whoever_stops_leading_says_so() -> None:
+    raft, _ = dynamic_leader()
+    fetch_from(raft, 2, 2)
+    assert raft.remove_voter(remove_request(3), NOW) is None
+    raft.resign(NOW + 1)
+    ready = raft.take_ready()
+    assert (error_of(ready.answer), ready.records) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, ())
+
+
+def test_a_leader_that_removed_itself_resigns_when_that_is_committed() -> None:
+    raft, log = dynamic_leader()
+    fetch_from(raft, 2, 2)
+    assert raft.remove_voter(remove_request(1), NOW) is None
+    assert write_down(raft, log) == [2, 3]
+    fetch_from(raft, 2, 3)
+    assert raft.role is Role.LEADER
+    fetch_from(raft, 3, 3)
+    assert raft.role is Role.RESIGNED
+    assert error_of(raft.take_ready().answer) is ErrorCode.NONE
+
+
+def update_request(node_id: int, port: int, epoch: int = 1) -> UpdateRaftVoterRequest:
+    name, host, _ = endpoint(node_id)
+    return UpdateRaftVoterRequest(
+        cluster_id=CLUSTER,
+        current_leader_epoch=epoch,
+        voter_id=node_id,
+        voter_directory_id=directory_of(node_id),
+        listeners=[UpdatedListener(name=name, host=host, port=port)],
+        kraft_version_feature=KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
+    )
+
+
+def test_a_voter_that_moved_is_written_down() -> None:
+    raft, _ = dynamic_leader()
+    fetch_from(raft, 2, 2)
+    response = raft.update_voter(update_request(2, 4711), NOW)
+    assert (response.error_code, response.current_leader.host) == (0, "node-1")
+    (record,) = raft.take_ready().records
+    assert isinstance(record, VotersRecord)
+    assert VoterSet.from_record(record).endpoints(2)[0].port == 4711
+    assert raft.update_voter(update_request(2, 1, epoch=0), NOW).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert raft.update_voter(update_request(7, 1), NOW).error_code == ErrorCode.VOTER_NOT_FOUND
+
+
+def test_a_static_quorum_is_upgraded_when_every_voter_has_told() -> None:
+    raft, _ = leader()
+    raft.fetch(fetch_request(1, 1, 1), 18, NOW)
+    assert raft.update_voter(update_request(2, 9093), NOW).error_code == 0
+    with pytest.raises(KafkaError, match=r"\[3\]"):
+        raft.upgrade_kraft_version(DYNAMIC, validate_only=False)
+    assert raft.update_voter(update_request(3, 9093), NOW).error_code == 0
+    raft.upgrade_kraft_version(DYNAMIC, validate_only=True)
+    assert raft.take_ready().records == ()
+    raft.upgrade_kraft_version(DYNAMIC, validate_only=False)
+    _, voters = raft.take_ready().records
+    assert isinstance(voters, VotersRecord)
+    assert [each.directory_id for each in VoterSet.from_record(voters).voters] == [
+        directory_of(each) for each in (1, 2, 3)
+    ]
+    raft.upgrade_kraft_version(DYNAMIC, validate_only=False)
+    assert raft.take_ready().records == ()
+    assert raft.update_voter(update_request(2, 1), NOW).error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_voters_go_back_with_the_log() -> None:
+    static, one, two = (VoterSet.of(voter(each) for each in ids) for ids in ([1], [1, 2], [1, 2, 3]))
+    history = VoterHistory(static)
+    assert (history.voters, history.voters_offset, history.kraft_version) == (static, None, 0)
+    history.add(5, kraft_version=1, voters=one)
+    history.add(9, voters=two)
+    assert (history.voters, history.voters_offset, history.previous_voters) == (two, 9, one)
+    assert [history.voters_at(offset) for offset in (4, 5, 8, 9)] == [static, one, one, two]
+    assert (history.kraft_version_at(4), history.kraft_version_at(7)) == (0, 1)
+    history.truncate(9)
+    assert (history.voters, history.voters_offset) == (one, 5)
+    history.truncate(5)
+    assert (history.voters, history.kraft_version) == (static, 0)
+
+
+def test_what_a_snapshot_holds_is_forgotten() -> None:
+    history = VoterHistory()
+    sets = [VoterSet.of(voter(each) for each in range(count)) for count in range(1, 4)]
+    for offset, voters in zip((-1, 5, 9), sets, strict=True):
+        history.add(offset, kraft_version=1, voters=voters)
+    history.forget_before(7)
+    assert [history.voters_at(offset) for offset in (4, 5, 7, 9)] == [VoterSet(), sets[1], sets[1], sets[2]]
+    assert history.kraft_version == 1

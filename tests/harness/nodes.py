@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -32,6 +33,9 @@ class Nodes:
         self._config = config
         self._ports = {node_id: (free_port(), free_port()) for node_id in roles}
         self._pools: list[ThreadPool] = []
+        #: Nodes that reach nobody; what they had opened is kept, to be broken.
+        self._cut: set[int] = set()
+        self._opened: dict[int, list[asyncio.BaseTransport]] = {}
 
     def __getitem__(self, node_id: int) -> Node:
         return self.running[node_id]
@@ -71,7 +75,28 @@ class Nodes:
             pool=pool,
             cleaner=InlineRunner(PosixDisk()),
             on_fatal=lambda: None,
+            open_connection=lambda protocol, host, port: self._open(node_id, protocol, host, port),
         )
+
+    # The network.
+
+    async def _open(
+        self, node_id: int, protocol: Callable[[], asyncio.BufferedProtocol], host: str, port: int
+    ) -> object:
+        if node_id in self._cut:
+            raise OSError(errno.EHOSTUNREACH, "no way there")
+        transport, connected = await asyncio.get_running_loop().create_connection(protocol, host, port)
+        self._opened.setdefault(node_id, []).append(transport)
+        return transport, connected
+
+    def cut(self, node_id: int) -> None:
+        """Nobody is reached from this node any more, though others reach it."""
+        self._cut.add(node_id)
+        for transport in self._opened.pop(node_id, ()):
+            transport.close()
+
+    def heal(self, node_id: int) -> None:
+        self._cut.discard(node_id)
 
     async def start(self, *node_ids: int) -> None:
         """All at once, as a quorum needs it."""

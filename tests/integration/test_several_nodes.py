@@ -17,6 +17,7 @@ from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTo
 from moldau.protocol.messages.describe_cluster import DescribeClusterRequest
 from moldau.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from moldau.protocol.messages.metadata import MetadataRequest
+from moldau.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tests.harness.nodes import BOTH, BROKER, CLUSTER_ID, CONTROLLER, Nodes, run, running_nodes, until
 
 ONE_AND_TWO = {1: BOTH, 2: BROKER, 3: BROKER}
@@ -148,6 +149,83 @@ def test_two_nodes_with_one_id(tmp_path: Path) -> None:
     run(main)
 
 
+def test_a_node_waits_for_the_one_before_it_to_end(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running_nodes(tmp_path, ONE_AND_TWO) as nodes:
+            successor = nodes.make(
+                2, {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path / "new")}
+            )
+            starting = asyncio.create_task(successor.start())
+            await until(lambda: hasattr(successor, "lifecycle"))
+            assert not starting.done()
+            await nodes.stop(2)
+            await asyncio.wait_for(starting, 10)
+            await until(lambda: nodes.unfenced(1) == [1, 2, 3])
+            await successor.stop()
+
+    run(main)
+
+
+def test_brokers_wait_for_a_controller(tmp_path: Path) -> None:
+    async def main() -> None:
+        nodes = Nodes(tmp_path, ONE_AND_TWO, {})
+        try:
+            brokers = asyncio.create_task(nodes.start(2, 3))
+            await until(lambda: len(nodes.running) == 2)
+            await nodes.start(1)
+            await asyncio.wait_for(brokers, 10)
+            await until(lambda: nodes.unfenced(1) == [1, 2, 3])
+        finally:
+            await nodes.close()
+
+    run(main)
+
+
+def test_a_node_that_waits_for_a_controller_can_be_stopped(tmp_path: Path) -> None:
+    async def main() -> None:
+        nodes = Nodes(tmp_path, {1: BOTH, 2: BOTH, 3: BROKER}, {})
+        starting = asyncio.create_task(nodes.start(1, 3))
+        await until(
+            lambda: len(nodes.running) == 2 and all("metadata" in vars(n) for n in nodes.running.values())
+        )
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        async with asyncio.timeout(5):
+            await nodes.close()
+
+    run(main)
+
+
+def test_a_broker_that_was_cut_off_is_fenced_and_comes_back(tmp_path: Path) -> None:
+    async def main() -> None:
+        fast = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
+        async with running_nodes(tmp_path, ONE_AND_TWO, fast) as nodes:
+            async with nodes.connected(1) as connection:
+                await create(connection, "t", 6)
+            nodes.cut(3)
+            await until(lambda: nodes.unfenced(1) == [1, 2])
+            partitions = nodes[1].image.topics.by_name["t"].partitions.values()
+            assert all(each.leader in (1, 2) for each in partitions)
+            nodes.heal(3)
+            await until(lambda: nodes.unfenced(1) == [1, 2, 3])
+            await until(lambda: nodes.unfenced(3) == [1, 2, 3])
+
+    run(main)
+
+
+def test_a_broker_that_was_unregistered_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        fast = {"broker.heartbeat.interval.ms": "200"}
+        async with running_nodes(tmp_path, ONE_AND_TWO, fast) as nodes:
+            async with nodes.connected(2) as connection:
+                answer = await connection.call(UnregisterBrokerRequest(broker_id=3))
+                assert answer.error_code == ErrorCode.NONE
+            await until(lambda: "this broker was unregistered" in caplog.text)
+            assert nodes.unfenced(1) == [1, 2]
+
+    run(main)
+
+
 def test_a_node_of_another_cluster(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with running_nodes(tmp_path, ONE_AND_TWO) as nodes:
@@ -160,5 +238,24 @@ def test_a_node_of_another_cluster(tmp_path: Path, caplog: pytest.LogCaptureFixt
             assert "no active controller was found" in str(error)
             assert "belongs to another cluster than this node" in caplog.text
             assert nodes.unfenced(1) == [1, 2, 3]
+
+    run(main)
+
+
+def test_a_new_active_controller_hears_from_every_broker_long_before_their_next_heartbeats(
+    tmp_path: Path,
+) -> None:
+    async def main() -> None:
+        roles = {1: BOTH, 2: BOTH, 3: BOTH}
+        config = {"broker.heartbeat.interval.ms": "30000", "broker.session.timeout.ms": "60000"}
+        async with running_nodes(tmp_path, roles, config) as nodes:
+            for node_id in roles:
+                await until(lambda seen_by=node_id: nodes.unfenced(seen_by) == [1, 2, 3])
+            (first,) = (each for each in roles if nodes[each].metadata.is_active)
+            await nodes.stop(first)
+            left = [nodes[each] for each in roles if each != first]
+            await until(lambda: any(each.metadata.is_active for each in left))
+            active, other = sorted(left, key=lambda node: not node.metadata.is_active)
+            await until(lambda: other.id in active.broker_watch._brokers.values())
 
     run(main)

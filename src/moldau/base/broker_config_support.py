@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 _POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.name")
 _ASSIGNORS = {"group.consumer.assignors": ("uniform", "range"), "group.share.assignors": ("simple",)}
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
+#: Classes of Kafka that Moldau has, too.
+_BUILT_IN = (RACK_AWARE_SELECTOR, LEADER_SELECTOR)
 _OBSERVERS = (
     "metric.reporters",
     "kafka.metrics.reporters",
@@ -97,7 +101,11 @@ def doubts(config: BrokerConfig) -> tuple[str, ...]:
 
 
 def _ignored_plugins(config: BrokerConfig) -> tuple[str, ...]:
-    changed = [name for name in _OBSERVERS if config[name] and config[name] != BROKER_CONFIGS[name].default]
+    changed = [
+        name
+        for name in _OBSERVERS
+        if config[name] not in (None, "", BROKER_CONFIGS[name].default, *_BUILT_IN)
+    ]
     return tuple(
         f"{name}={format_value(config[name])} names Java classes, which Moldau does not load; it is ignored."
         for name in changed

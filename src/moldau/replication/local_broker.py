@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from moldau.base.broker_config import BrokerConfig
@@ -43,6 +44,12 @@ class LocalBroker:
     @property
     def max_lag_ms(self) -> int:
         return self.config.integer("replica.lag.time.max.ms")
+
+    def throttled_rate(self, name: str) -> float:
+        """A rate that is set only while the cluster runs: for this broker, or else for all."""
+        own, common = self.image.broker_config(self.id), self.image.default_broker_config()
+        text = own.get(name, common.get(name))
+        return math.inf if text is None else float(text)
 
     def broker(self, broker_id: int) -> BrokerRegistration | None:
         return self.image.cluster.brokers.get(broker_id)

@@ -25,7 +25,7 @@ from moldau.replication.following import PartitionKey
 from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition import Partition
 from moldau.replication.partition_changes import AlterPartition, PartitionChanges
-from moldau.replication.throttles import FOLLOWER_RATE, LEADER_RATE, Throttle, topic_replicas
+from moldau.replication.throttles import FOLLOWER_RATE, LEADER_RATE, MOVE_RATE, Throttle, topic_replicas
 from moldau.storage.disk import DiskFull, LogDirectoryFailed
 from moldau.storage.log import Log
 from moldau.storage.log_config import LogConfig
@@ -60,22 +60,23 @@ class ReplicaManager:
         self._logs = logs
         self._config_of = config_of
         self._changes = PartitionChanges(broker, alter_partition)
-        self.leader_throttle = self._throttle(LEADER_RATE)
-        self.follower_throttle = self._throttle(FOLLOWER_RATE)
+        self.leader_throttle = self._throttle(LEADER_RATE, "replication.quota")
+        self.follower_throttle = self._throttle(FOLLOWER_RATE, "replication.quota")
+        logs.moves.throttle = self._throttle(MOVE_RATE, "alter.log.dirs.replication.quota")
         self._fetchers = Fetchers(broker, logs, self.follower_throttle, self.storage_failed, open_connection)
         self._partitions: dict[PartitionKey, Partition] = {}
         self._by_name: dict[tuple[str, int], Partition] = {}
         #: New logs that found no room, or no file descriptor: tried again by `open_again`.
         self._unopened: dict[PartitionKey, NewLog] = {}
 
-    def _throttle(self, rate: str) -> Throttle:
+    def _throttle(self, rate: str, quota: str) -> Throttle:
         broker = self._broker
         return Throttle(
             broker.clock,
-            lambda: broker.config[rate],
+            lambda: broker.throttled_rate(rate),
             lambda: (
-                broker.config["replication.quota.window.num"],
-                broker.config["replication.quota.window.size.seconds"],
+                broker.config[f"{quota}.window.num"],
+                broker.config[f"{quota}.window.size.seconds"],
             ),
         )
 

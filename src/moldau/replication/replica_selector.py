@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from moldau.base.broker_config_support import RACK_AWARE_SELECTOR
 from moldau.metadata.image import MetadataImage
 from moldau.replication.leadership import Leadership
 
-RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-LEADER_ONLY = "org.apache.kafka.common.replica.LeaderSelector"
-KNOWN_SELECTORS = (RACK_AWARE, LEADER_ONLY)
 #: The leader itself.
 NONE = -1
 
@@ -16,7 +14,7 @@ def preferred_replica(
     selector: str | None, rack: str, leadership: Leadership, fetch_offset: int, image: MetadataImage
 ) -> int:
     """The id of a follower in the rack that is in sync and has the offset; -1 to read from the leader."""
-    if selector != RACK_AWARE or not rack:
+    if selector != RACK_AWARE_SELECTOR or not rack:
         return NONE
     brokers = image.cluster.brokers
     leader = brokers.get(leadership.registration.leader)

@@ -1,4 +1,5 @@
-"""How fast throttled replicas may be copied: `leader.` and `follower.replication.throttled.rate`.
+"""How fast throttled replicas may be copied: `leader.` and `follower.replication.throttled.rate`, and between
+directories `replica.alter.log.dirs.io.max.bytes.per.second`.
 
 The rate is measured over a number of windows. Only the partitions that the topic's
 `….replication.throttled.replicas` names for this broker are held back, and only while they are not in sync.
@@ -15,6 +16,7 @@ LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
+MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
 class Throttle:

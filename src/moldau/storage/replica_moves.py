@@ -6,7 +6,7 @@ moment, without any await between the last look and the change, it takes the pla
 folder is removed later. A crash between the two leaves both, and the longer log wins. Until then everything
 goes on with the old log, and a move can be given another target or taken back. After a restart moves go on
 where they were. The cleaner keeps away from a log that is being moved: what is copied must not fall behind
-what its checkpoint says.
+what its checkpoint says. `throttle` tells when enough was copied for now; the rest comes with the next call.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import logging
 import posixpath
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition, random_uuid
@@ -31,6 +31,12 @@ _READ_BYTES = 1024 * 1024
 _logger = logging.getLogger(__name__)
 
 
+class MoveThrottle(Protocol):
+    def record(self, size: int) -> None: ...
+
+    def is_exceeded(self) -> bool: ...
+
+
 class ReplicaMoves:
     """Works on the log manager's tables; a log in `future_logs` is a move under way."""
 
@@ -41,6 +47,8 @@ class ReplicaMoves:
         self._pool = pool
         self._on_replaced = on_replaced
         self._keeping_cleaner_away: set[TopicPartition] = set()
+        #: None: as fast as it goes.
+        self.throttle: MoveThrottle | None = None
 
     async def begin(self, topic_partition: TopicPartition, path: str) -> None:
         """Send a replica to another directory; to the one it is in: take a move back."""
@@ -120,6 +128,8 @@ class ReplicaMoves:
                 self._replace(log, future)
                 await self._clear_up(log, future)
                 return
+            if self.throttle is not None and self.throttle.is_exceeded():
+                return
             read = partial(
                 log.read, future.log_end_offset, _READ_BYTES, upper_bound=log.log_end_offset, blocking=True
             )
@@ -128,6 +138,8 @@ class ReplicaMoves:
                 return
             for part in result.parts:
                 future.append_as_follower(part)
+            if self.throttle is not None:
+                self.throttle.record(result.size)
 
     def _replace(self, log: Log, future: Log) -> None:
         """The moment of the change: from here on the other log counts."""

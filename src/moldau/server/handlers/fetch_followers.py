@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from moldau.base.broker_config_support import RACK_AWARE_SELECTOR
 from moldau.metadata.image import PartitionRegistration
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 from moldau.replication.partition import Partition
 from moldau.replication.remote_replica import RemoteReplica
-from moldau.replication.replica_selector import RACK_AWARE
 from moldau.server.fetch_sessions import SessionPartition
 from moldau.storage.log import Log
 
@@ -45,7 +45,7 @@ class Follower:
         self._throttle = node.replicas.leader_throttle
         self._now_ms = node.clock.monotonic() * 1000
         #: Consumers may read from followers: these should know soon what is committed.
-        self._eager = node.config.text("replica.selector.class") == RACK_AWARE
+        self._eager = node.config.text("replica.selector.class") == RACK_AWARE_SELECTOR
 
     @property
     def wants_commits(self) -> bool:

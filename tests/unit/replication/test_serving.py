@@ -1,0 +1,169 @@
+"""What clients and followers ask of leaders: ends and starts of logs, throttles, disks that fail."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.base.errors import ErrorCode
+from moldau.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from moldau.protocol.stored import metadata as stored
+from tests.harness.replicas import TOPIC, ReplicaBroker, Replicas
+from tests.unit.replication.test_replicating import produce, run, until, values
+from tests.unit.storage.flaky_disk import FlakyDisk
+
+
+async def call(broker: ReplicaBroker, request: Any) -> Any:
+    connection = await broker.connect()
+    try:
+        return (await connection.call(request)).topics[0].partitions[0]
+    finally:
+        connection.close()
+
+
+async def latest(broker: ReplicaBroker, replica_id: int = -1) -> tuple[ErrorCode, int]:
+    asked = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    answer = await call(
+        broker,
+        ListOffsetsRequest(replica_id=replica_id, topics=[ListOffsetsTopic(name=TOPIC, partitions=[asked])]),
+    )
+    return ErrorCode(answer.error_code), answer.offset
+
+
+async def delete_before(broker: ReplicaBroker, offset: int, timeout_ms: int = 5000) -> tuple[ErrorCode, int]:
+    asked = DeleteRecordsPartition(partition_index=0, offset=offset)
+    topic = DeleteRecordsTopic(name=TOPIC, partitions=[asked])
+    answer = await call(broker, DeleteRecordsRequest(topics=[topic], timeout_ms=timeout_ms))
+    return ErrorCode(answer.error_code), answer.low_watermark
+
+
+def test_a_new_leader_does_not_tell_an_end_before_it_knows_what_was_committed(tmp_path: Path) -> None:
+    async def scene(world: Replicas) -> None:
+        await world.create(1, 2, 3)
+        await produce(world[1], b"a")
+        # Broker 2 has the record, but has not heard that it is committed, and 3 is not there to tell.
+        await world.crash(3)
+        await produce(world[1], b"b", acks=1)
+        await until(lambda: world[2].log.log_end_offset == 2)
+        await world.change(leader=2)
+        assert await latest(world[2]) == (ErrorCode.OFFSET_NOT_AVAILABLE, -1)
+        assert await latest(world[2], replica_id=1) == (ErrorCode.NONE, 2)
+        await world.fence(3)
+        await world.change(isr=[1, 2])
+        await until(lambda: world[2].log.high_watermark == 2)
+        assert await latest(world[2]) == (ErrorCode.NONE, 2)
+
+    run(tmp_path, scene, replica_lag_time_max_ms="30000")
+
+
+def test_records_are_deleted_on_all_replicas_before_that_is_told(tmp_path: Path) -> None:
+    async def scene(world: Replicas) -> None:
+        await world.create(1, 2, 3)
+        for value in (b"a", b"b", b"c"):
+            await produce(world[1], value)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        assert await delete_before(world[1], 2) == (ErrorCode.NONE, 2)
+        assert loop.time() - began < 10, "nobody waited for a fetch to end by itself"
+        assert [world[number].log.log_start_offset for number in (1, 2, 3)] == [2, 2, 2]
+
+    run(tmp_path, scene, replica_fetch_wait_max_ms="20000", replica_lag_time_max_ms="30000")
+
+
+def test_a_deletion_that_a_follower_does_not_follow_times_out(tmp_path: Path) -> None:
+    async def scene(world: Replicas) -> None:
+        await world.create(1, 2)
+        await produce(world[1], b"a")
+        await world.crash(2)
+        assert await delete_before(world[1], 1, timeout_ms=100) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+        await world.fence(2)
+        assert await delete_before(world[1], 1) == (ErrorCode.NONE, 1), "one that is gone does not count"
+
+    run(tmp_path, scene, 1, 2, replica_lag_time_max_ms="30000")
+
+
+def setting(kind: int, resource: str, name: str, value: str) -> stored.ConfigRecord:
+    return stored.ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_a_throttled_replica_is_held_back_until_the_rate_allows_more(tmp_path: Path, side: str) -> None:
+    async def scene(world: Replicas) -> None:
+        await world.create(1, 2)
+        await produce(world[1], b"a")
+        await world.crash(2)
+        await world.fence(2)
+        await world.change(isr=[1])
+        await world.apply(
+            setting(4, "", f"{side}.replication.throttled.rate", "1000"),
+            setting(2, TOPIC, f"{side}.replication.throttled.replicas", "*"),
+        )
+        await produce(world[1], b"b")
+        await world.start(2)
+        busy = world[1].replicas.leader_throttle if side == "leader" else world[2].replicas.follower_throttle
+        busy.record(1_000_000)
+        await asyncio.sleep(0.3)
+        assert world[2].log.log_end_offset == 1
+        await world.apply(setting(4, "", f"{side}.replication.throttled.rate", "1000000000"))
+        await until(lambda: world.registration.isr == (1, 2))
+        assert values(world[2]) == [b"a", b"b"]
+
+    run(tmp_path, scene, 1, 2)
+
+
+def test_a_failed_disk_of_a_follower_takes_only_its_replica_away(tmp_path: Path) -> None:
+    async def scene(world: Replicas) -> None:
+        await world.create(1, 2)
+        await produce(world[1], b"a")
+        broken = world.disks[2]
+        assert isinstance(broken, FlakyDisk)
+        broken.broken = errno.EIO
+        await produce(world[1], b"b", acks=1)
+        await until(lambda: world[2].failures)
+        assert world[2].partition.log is None
+        await world.fence(2)
+        await world.change(isr=[1])
+        assert (await produce(world[1], b"c"))[0] is ErrorCode.NONE
+        assert values(world[1]) == [b"a", b"b", b"c"]
+
+    async def play() -> None:
+        world = Replicas(tmp_path)
+        world.disks[2] = FlakyDisk()
+        try:
+            await world.start(1, 2)
+            await scene(world)
+        finally:
+            for broker in world.brokers.values():
+                await broker.crash()
+
+    asyncio.run(play())
+
+
+def test_a_leader_elected_outside_the_isr_makes_the_others_give_up_what_it_has_not(tmp_path: Path) -> None:
+    async def scene(world: Replicas) -> None:
+        await world.create(1, 2)
+        await produce(world[1], b"a")
+        await world.crash(2)
+        await world.fence(2)
+        await world.change(isr=[1])
+        assert (await produce(world[1], b"lost"))[0] is ErrorCode.NONE
+        await world.crash(1)
+        await world.fence(1)
+        await world.change(leader=2, isr=[2], leader_recovery_state=1)
+        await world.start(2)
+        assert await produce(world[2], b"b") == (ErrorCode.NONE, 1)
+        await world.start(1)
+        await until(lambda: world.registration.isr == (2, 1))
+        assert world.registration.leader_recovery_state == 0
+        assert values(world[1]) == values(world[2]) == [b"a", b"b"]
+
+    run(tmp_path, scene, 1, 2)

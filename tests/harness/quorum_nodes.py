@@ -22,6 +22,7 @@ from moldau.server.format import FormatOptions, format_storage
 from moldau.server.node import Node
 from moldau.storage.cleaner_runner import InlineRunner
 from moldau.storage.disk import Disk, PosixDisk
+from tests.harness.apache import free_port
 from tests.harness.nodes import CLUSTER_ID, CONTROLLER, Nodes, until
 from tests.unit.metadata.builders import uid
 
@@ -42,6 +43,10 @@ class QuorumNodes(Nodes):
             properties["controller.quorum.bootstrap.servers"] = servers
             del properties["controller.quorum.voters"]
         return properties | self._config
+
+    def move(self, node_id: int) -> None:
+        """It will listen on other ports."""
+        self._ports[node_id] = (free_port(), free_port())
 
     def log_folder(self, node_id: int) -> Path:
         return self._folder / f"node-{node_id}" / "__cluster_metadata-0"

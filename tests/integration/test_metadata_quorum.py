@@ -15,6 +15,7 @@ from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages import describe_quorum
 from moldau.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from moldau.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from moldau.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from moldau.server.node import Node
 from tests.harness.nodes import CLUSTER_ID, run, until
 from tests.harness.quorum_nodes import QuorumNodes, quorum_nodes
@@ -26,6 +27,7 @@ SHORT_LOG = {
     "metadata.log.segment.bytes": "8388608",
     "metadata.max.retention.bytes": "1000",
     "internal.metadata.log.segment.bytes": "1200",
+    "controller.quorum.fetch.snapshot.max.bytes": "500",
 }
 
 
@@ -200,6 +202,73 @@ def test_voters_come_and_go(tmp_path: Path) -> None:
             left = [each for each in (1, 2, 3, 4) if each != leader]
             await until(lambda: all(node.metadata.voters.ids == left for node in nodes.running.values()))
             await nodes.agree(["before", "with four", "without the first"])
+
+    run(main)
+
+
+def test_a_controller_joins_by_itself(tmp_path: Path) -> None:
+    async def main() -> None:
+        config = {"controller.quorum.auto.join.enable": "true"}
+        async with quorum_nodes(tmp_path, [1, 2, 3], config, initial=[1]) as nodes:
+            await nodes.write("alone")
+            for joining, voters in ((2, [1, 2]), (3, [1, 2, 3])):
+                await nodes.start(joining)
+                await until(lambda ids=voters: nodes[1].metadata.voters.ids == ids)  # type: ignore[misc]
+            await nodes.stop(1)
+            await nodes.write("without the first")
+            await nodes.agree(["alone", "without the first"])
+
+    run(main)
+
+
+def test_a_voter_that_moved_tells_the_leader(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with quorum_nodes(tmp_path, THREE, initial=THREE) as nodes:
+            leader = await nodes.leader()
+            moving = next(each for each in THREE if each != leader)
+            await nodes.stop(moving)
+            nodes.move(moving)
+            await nodes.start(moving)
+            endpoints = nodes[moving].metadata.settings.endpoints
+            await until(
+                lambda: all(
+                    node.metadata.voters.endpoints(moving) == endpoints for node in nodes.running.values()
+                )
+            )
+            await nodes.stop(next(each for each in THREE if each not in (leader, moving)))
+            await nodes.write("the two of us")
+            await nodes.agree(["the two of us"])
+
+    run(main)
+
+
+def test_static_voters_become_dynamic(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with quorum_nodes(tmp_path, THREE) as nodes:
+            await nodes.write("static")
+            update = FeatureUpdateKey(feature="kraft.version", max_version_level=1)
+            request = UpdateFeaturesRequest(feature_updates=[update])
+
+            async def upgraded() -> bool:
+                async with nodes.connected(await nodes.leader(), "CONTROLLER") as connection:
+                    answer = await connection.call(request)
+                return bool(answer.error_code == ErrorCode.NONE)
+
+            async with asyncio.timeout(10):
+                # The voters tell the leader of themselves first.
+                while not await upgraded():
+                    await asyncio.sleep(0.05)
+            await until(lambda: all(node.metadata.kraft_version == 1 for node in nodes.running.values()))
+            directories = {each: nodes.directory_id(each) for each in THREE}
+            for node in nodes.running.values():
+                known = {voter.id: voter.directory_id for voter in node.metadata.voters.voters}
+                assert known == directories
+            leader = await nodes.leader()
+            await nodes.stop(leader)
+            await nodes.write("dynamic")
+            await nodes.start(leader)
+            await nodes.agree(["static", "dynamic"])
+            assert '"data_version":1' in (nodes.log_folder(leader) / "quorum-state").read_text()
 
     run(main)
 

@@ -21,6 +21,7 @@ from moldau.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tests.harness.nodes import BOTH, BROKER, CLUSTER_ID, CONTROLLER, Nodes, run, running_nodes, until
 
 ONE_AND_TWO = {1: BOTH, 2: BROKER, 3: BROKER}
+ANYWHERE = {"listeners": "PLAINTEXT://127.0.0.1:0"}
 
 
 async def create(connection: NodeConnection, name: str, partitions: int = 3, factor: int = 3) -> Any:
@@ -138,7 +139,7 @@ async def refused(
 def test_two_nodes_with_one_id(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_nodes(tmp_path, ONE_AND_TWO) as nodes:
-            twin = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path / "twin")}
+            twin = {**ANYWHERE, "log.dirs": str(tmp_path / "twin")}
             error = await refused(nodes, 2, twin)
             assert error.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION
             assert "another process is registered with this node.id" in str(error)
@@ -152,9 +153,7 @@ def test_two_nodes_with_one_id(tmp_path: Path) -> None:
 def test_a_node_waits_for_the_one_before_it_to_end(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_nodes(tmp_path, ONE_AND_TWO) as nodes:
-            successor = nodes.make(
-                2, {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path / "new")}
-            )
+            successor = nodes.make(2, {**ANYWHERE, "log.dirs": str(tmp_path / "new")})
             starting = asyncio.create_task(successor.start())
             await until(lambda: hasattr(successor, "lifecycle"))
             assert not starting.done()
@@ -162,6 +161,22 @@ def test_a_node_waits_for_the_one_before_it_to_end(tmp_path: Path) -> None:
             await asyncio.wait_for(starting, 10)
             await until(lambda: nodes.unfenced(1) == [1, 2, 3])
             await successor.stop()
+
+    run(main)
+
+
+def test_a_node_that_was_replaced_meanwhile_gives_up(tmp_path: Path) -> None:
+    async def main() -> None:
+        fast = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
+        async with running_nodes(tmp_path, ONE_AND_TWO, fast) as nodes:
+            nodes.cut(2)
+            twin = nodes.make(3, {**nodes.properties(2), **ANYWHERE, "log.dirs": str(tmp_path / "new")})
+            await asyncio.wait_for(twin.start(), 10)
+            assert not nodes[2].failed
+            nodes.heal(2)
+            await until(lambda: nodes[2].failed)
+            assert nodes.unfenced(1) == [1, 2, 3]
+            await twin.stop()
 
     run(main)
 

@@ -160,6 +160,7 @@ class BrokerRole:
 
     async def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         node = self._node
+        self._check_that_it_is_us(image)
         await self._placements.found_by(node.replicas.apply(delta, image))
         node.coordinators.apply(delta, image)
         node.share.apply(delta, image)
@@ -169,6 +170,15 @@ class BrokerRole:
         )
         if stopping and self._joined:
             node.in_background(node.lifecycle.follow(image))
+
+    def _check_that_it_is_us(self, image: MetadataImage) -> None:
+        """Whoever has registered with our id after us leads what we led: two of us must not."""
+        known = image.cluster.brokers.get(self._node.id)
+        if self._joined and known is not None and known.incarnation_id != self._node.identity.incarnation_id:
+            raise RuntimeError(
+                f"another process has registered with node.id={self._node.id} while this one was not heard "
+                "of; every node needs an id of its own"
+            )
 
     def follow_settings(self) -> None:
         """Put dynamic broker settings into force."""

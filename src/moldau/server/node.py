@@ -136,7 +136,7 @@ class Node:
     def any_broker_id(self) -> int:
         """What clients are told is the controller: any broker, because brokers forward to it."""
         alive = [each.id for each in self.image.cluster.brokers.values() if not each.fenced]
-        return self.id if self.id in alive or not alive else alive[0]
+        return self.id if self.id in alive else next(iter(alive), -1)
 
     # Start.
 

@@ -122,6 +122,24 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "Who asks after a commit was sent gets what was sent.",
         ),
     ),
+    "The metadata quorum": (
+        Difference(
+            "Voters whose leader has ended, or said that it resigns, ask each other for votes at once, in "
+            "the order of their ids or of the leader's list, and promise theirs. Apache Kafka's voters wait "
+            "for a timeout and refuse until then. Who may lead is decided by the same rules.",
+            "A leader that is gone need not be waited for.",
+        ),
+        Difference(
+            "A leader that removed itself from the voters and stopped before anybody else had that record "
+            "stands for election once more. In Apache Kafka nobody can be elected then.",
+            "Its log is the longest, so a quorum of two would be without a leader for ever.",
+        ),
+        Difference(
+            "A controller that nobody can tell who leads asks again after "
+            "`controller.quorum.retry.backoff.ms`. Apache Kafka asks again at once.",
+            "The others have an election to hold.",
+        ),
+    ),
     "Topics and metadata": (
         Difference(
             "A broker or controller whose process has ended is noticed when its connections break and new "

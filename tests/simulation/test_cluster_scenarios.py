@@ -73,3 +73,13 @@ def test_what_is_flushed_everywhere_survives_when_all_lose_power_at_once() -> No
 
     for seed in range(8):
         run(seed, scene)
+
+
+def test_a_node_with_a_full_disk_can_be_stopped() -> None:
+    async def scene(world: World) -> None:
+        await world.start()
+        for node_id in world.cluster.layout:
+            world.cluster.machines[node_id].drive.free = 0
+            await world.cluster.stop(node_id)
+
+    run(0, scene)

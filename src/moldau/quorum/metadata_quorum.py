@@ -235,7 +235,10 @@ class MetadataQuorum:
         if self._snapshot_task is not None:
             await asyncio.gather(self._snapshot_task, return_exceptions=True)
         if not self._member.failed:
-            await self._pool.run(self._log.close)
+            try:
+                await self._pool.run(self._log.close)
+            except KafkaError as error:
+                log.error("the metadata log is not left clean, the next start looks at its end: %s", error)
 
     def _failed(self, error: Exception) -> None:
         if self._leading is not None:

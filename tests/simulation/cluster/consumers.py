@@ -111,7 +111,7 @@ class Consumer:
                     f"what was read stays: {reader.topic_partition} ends before {reader.position}"
                 )
                 self._client.forget()
-            await asyncio.sleep(self._random.choice((0.0, 0.1, 0.5)))
+            await asyncio.sleep(self._random.choice((0.0, 0.2, 0.8)))
 
     async def _read(self, reader: Reader) -> None:
         for offset, value in (await reader.read()).items():

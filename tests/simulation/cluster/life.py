@@ -28,7 +28,7 @@ from tests.simulation.cluster.rules import Rules
 from tests.simulation.cluster.story import Story
 
 _CREATE_TOPICS_VERSION = 7
-_LOOK_SECONDS = 0.05
+_LOOK_SECONDS = 0.1
 _START_SECONDS = 60.0
 #: How long clients may wait for answers and nodes for their replicas once nothing fails any more.
 _HEALED_SECONDS = 120.0
@@ -36,7 +36,7 @@ _TOPICS = {"orders": 2, "events": 1}
 
 
 class ClusterLife:
-    def __init__(self, simulation: Simulation, *, layout: Layout | None = None, steps: int = 10) -> None:
+    def __init__(self, simulation: Simulation, *, layout: Layout | None = None, steps: int = 8) -> None:
         self.simulation = simulation
         self.random = simulation.random("life")
         self.story = Story()
@@ -83,7 +83,7 @@ class ClusterLife:
         watch = asyncio.create_task(self._watch())
         for _ in range(self._steps):
             await self.faults.happen()
-            await self._pass_time(self.random.choice((0.1, 0.5, 2.0, 8.0)), workers, watch)
+            await self._pass_time(self.random.choice((0.1, 0.5, 1.5, 4.0)), workers, watch)
         await self.faults.end()
         await self._pass_time(2.0, workers, watch)
         self.story.stopping = True

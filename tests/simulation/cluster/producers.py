@@ -50,7 +50,7 @@ class Producer:
     async def run(self) -> None:
         while not self._story.stopping:
             await self.send()
-            await asyncio.sleep(self._random.choice((0.0, 0.1, 0.5, 1.0)))
+            await asyncio.sleep(self._random.choice((0.0, 0.2, 0.6, 1.2)))
 
     async def send(self) -> None:
         topic_partition = self._random.choice(self._targets)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,46 +12,13 @@ import pytest
 
 import moldau
 from tests.docs.markdown import ROOT, blocks, section
+from tests.docs.shell import ADDRESS, Shell
 from tests.harness.apache import free_port
 from tests.harness.properties_file import Operator
 from tests.harness.pytest_run import run_pytest
 from tests.harness.waiting import eventually
 
-ADDRESS = "localhost:9092"
 TOUR = blocks(section("README.md", "A five-minute tour"))
-
-
-class Shell:
-    """A terminal in `folder` where our commands are on the path and the broker has another port."""
-
-    def __init__(self, folder: Path, port: int) -> None:
-        self.folder = folder
-        self.address = f"localhost:{port}"
-        commands = Path(sys.executable).parent
-        self._environment = {**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
-
-    def open(self, line: str) -> subprocess.Popen[str]:
-        """Run a line that goes on until it is stopped."""
-        return subprocess.Popen(
-            ["bash", "-c", f"exec {line}"],
-            cwd=self.folder,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, line: str) -> str:
-        done = subprocess.run(
-            ["bash", "-c", line.replace(ADDRESS, self.address)],
-            cwd=self.folder,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
-        return done.stdout
 
 
 class Tour:

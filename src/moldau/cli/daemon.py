@@ -7,6 +7,7 @@ have to wait for others is given only a moment, because the next line may be the
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import sys
@@ -43,7 +44,9 @@ def start_in_background(run: Callable[[Callable[[], None]], int], patience_s: fl
 
 def _become_daemon(output: int, ready: int, run: Callable[[Callable[[], None]], int]) -> NoReturn:
     def report() -> None:
-        os.write(ready, b"+")
+        # The command may have stopped waiting.
+        with contextlib.suppress(BrokenPipeError):
+            os.write(ready, b"+")
         os.close(ready)
 
     code = 1

@@ -22,11 +22,19 @@ def kafka_cluster_config() -> dict[str, str | int | bool]:
 
 
 @pytest.fixture
-def kafka_cluster(kafka_cluster_config: dict[str, str | int | bool]) -> Iterator[Cluster]:
-    """A node of the test's own, empty, gone afterwards."""
+def kafka_cluster_brokers() -> int:
+    """How many nodes `kafka_cluster` has; define a fixture of this name to have more."""
+    return 1
+
+
+@pytest.fixture
+def kafka_cluster(
+    kafka_cluster_config: dict[str, str | int | bool], kafka_cluster_brokers: int
+) -> Iterator[Cluster]:
+    """A cluster of the test's own, empty, gone afterwards."""
     from moldau.testing.cluster import Cluster
 
-    with Cluster(config=kafka_cluster_config) as cluster:
+    with Cluster(brokers=kafka_cluster_brokers, config=kafka_cluster_config) as cluster:
         yield cluster
 
 

@@ -39,13 +39,21 @@ TESTS = """
             admin = AdminClient({"bootstrap.servers": kafka_cluster.bootstrap_servers})
             [described] = admin.describe_configs([ConfigResource(ConfigResource.Type.BROKER, "1")]).values()
             assert described.result(10)["num.partitions"].value == "7"
+
+    class TestWithSeveralNodes:
+        @pytest.fixture
+        def kafka_cluster_brokers(self):
+            return 2
+
+        def test_nodes(self, kafka_cluster):
+            assert [node.running for node in kafka_cluster.nodes] == [True, True]
 """
 
 
 def test_the_fixtures(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(textwrap.dedent(TESTS))
     done = run_pytest(tmp_path, "-q", "-W", "error::ResourceWarning")
-    assert "5 passed" in done.stdout, done.stdout + done.stderr
+    assert "6 passed" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
 
 
@@ -53,7 +61,7 @@ def test_every_worker_of_xdist_has_its_own_nodes(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     (tmp_path / "test_it.py").write_text(textwrap.dedent(TESTS))
     done = run_pytest(tmp_path, "-q", "-n", "2")
-    assert "5 passed" in done.stdout, done.stdout + done.stderr
+    assert "6 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_runs_that_do_not_use_it_import_no_broker_and_start_no_process(tmp_path: Path) -> None:

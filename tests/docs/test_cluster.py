@@ -1,0 +1,135 @@
+"""What the README says about clusters, run as a reader types it."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.docs.markdown import ROOT, Block, blocks, section
+from tests.docs.shell import Shell
+from tests.harness.waiting import eventually
+
+BLOCKS = blocks(section("README.md", "A cluster"))
+NODES = (1, 2, 3)
+
+
+def free_ports() -> int:
+    """The first of three ports that are free, below those that connections get, and 10000 above them too."""
+    while True:
+        first = random.SystemRandom().randrange(11_000, 22_000)
+        try:
+            with ExitStack() as held:
+                for port in (first + number + far for number in range(3) for far in (0, 10_000)):
+                    held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
+        except OSError:
+            continue
+
+
+def with_ports(text: str, first: int) -> str:
+    """The text with other ports than 9092 to 9094 and 19092 to 19094."""
+
+    def other(match: re.Match[str]) -> str:
+        return f"{match[1]}{first + int(match[3]) - 2 + (10_000 if match[2] else 0)}"
+
+    return re.sub(r"(localhost:|port )(1?)909([234])", other, text)
+
+
+def block(number: int, language: str) -> str:
+    found: Block = BLOCKS[number]
+    assert found.language == language
+    return found.text
+
+
+@pytest.fixture
+def first_port() -> int:
+    return free_ports()
+
+
+def test_three_nodes_with_one_command(tmp_path: Path, first_port: int) -> None:
+    shell = Shell(tmp_path, first_port)
+    cluster = shell.open(f"{block(0, 'sh').strip()} --port {first_port}")
+    assert cluster.stdout is not None
+    try:
+        shown = with_ports(block(1, "text"), first_port)
+        seen = "".join(cluster.stdout.readline() for _ in shown.splitlines())
+        pids = re.findall(r"process (\d+)", seen)
+        in_readme = dict(zip(pids, ("4711", "4712", "4713"), strict=True))
+        comparable = re.sub(r"process (\d+)", lambda match: f"process {in_readme[match[1]]}", seen)
+        assert comparable == shown.replace("/home/you/moldau", str(tmp_path))
+
+        lines = with_ports(block(2, "sh"), first_port).replace("4712", pids[1]).splitlines()
+        created, _, _, described, consumed = (shell.run(line) for line in lines)
+        assert created == "Created topic my-failsafe-topic.\n"
+        assert described.count("Leader: ") == 13
+        assert sorted(consumed.splitlines()) == ["one", "three", "two"]
+        assert "Node 2 has ended" in cluster.stdout.readline()
+
+        again = shell.open(block(3, "sh").strip())
+        assert again.stdout is not None
+        try:
+            eventually(lambda: everywhere(2, shell.run(lines[3])), timeout=30, what="node 2 has caught up")
+        finally:
+            again.send_signal(signal.SIGTERM)
+            assert again.wait(30) == 0
+            again.stdout.close()
+    finally:
+        cluster.send_signal(signal.SIGINT)
+        assert cluster.wait(40) == 0
+        cluster.stdout.close()
+
+
+def everywhere(node_id: int, described: str) -> bool:
+    """Whether the node is in sync in every partition."""
+    found = re.findall(r"Isr: (\S+)", described)
+    return bool(found) and all(str(node_id) in each.split(",") for each in found)
+
+
+class Files:
+    """The example's files, with ports and ids that nobody else on this machine has."""
+
+    def __init__(self, folder: Path, first_port: int) -> None:
+        self.folder = folder / "examples" / "cluster"
+        shutil.copytree(ROOT / "examples" / "cluster", self.folder)
+        begin = random.SystemRandom().randrange(10_000_000, 2**31 - 10)
+        self.ids = [begin + number for number in NODES]
+        for file in self.folder.glob("*.properties"):
+            text = with_ports(file.read_text(), first_port)
+            text = re.sub(
+                r"(?m)(^node\.id=|voters=|,)([123])(@|$)", lambda m: f"{m[1]}{begin + int(m[2])}{m[3]}", text
+            )
+            file.write_text(text)
+
+
+@pytest.fixture
+def files(tmp_path: Path, first_port: int) -> Iterator[Files]:
+    shell, files = Shell(tmp_path, first_port), Files(tmp_path, first_port)
+    yield files
+    for node_id in files.ids:
+        shell.run(f"kafka-server-stop --node-id {node_id} || true")
+
+
+def test_three_properties_files(tmp_path: Path, first_port: int, files: Files) -> None:
+    *lines, stop = block(4, "sh").splitlines()
+    assert stop == "kafka-server-stop"
+    shell = Shell(tmp_path, first_port)
+    said = shell.run(with_ports("\n".join(lines), first_port))
+    assert said.count("Formatting metadata directory") == 3
+    voters = re.findall(r"CurrentVoters: .*", said)
+    assert len(voters) == 1 and all(str(node_id) in voters[0] for node_id in files.ids)
+    for node_id in files.ids:
+        shell.run(f"{stop} --node-id {node_id}")
+    logs = [tmp_path / "data" / f"server-{number}" for number in NODES]
+    eventually(
+        lambda: all((log / ".kafka_cleanshutdown").exists() for log in logs),
+        timeout=40,
+        what="all have stopped",
+    )

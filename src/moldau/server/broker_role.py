@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from moldau.base.ids import TopicPartition, Uuid
 from moldau.metadata.delta import MetadataDelta
+from moldau.metadata.difference import difference
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from moldau.replication.local_broker import LocalBroker
@@ -41,6 +42,8 @@ class BrokerRole:
     def __init__(self, node: Node, folders: NodeFolders, cleaner: CleanerRunner) -> None:
         self._node = node
         self._scheduler = Scheduler()
+        #: Whether the metadata in place shows this process among the brokers.
+        self._registered = False
         self._joined = False
         self._placements = Placements(
             lambda placed: node.in_background(node.lifecycle.report_placement(placed))
@@ -160,6 +163,12 @@ class BrokerRole:
 
     async def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         node = self._node
+        if not self._registered:
+            # Roles of a former life are not ours: what made this broker fit for them may be lost with it.
+            if not self._knows_us(image):
+                return
+            self._registered = True
+            delta = difference(MetadataImage.empty(), image)
         self._check_that_it_is_us(image)
         await self._placements.found_by(node.replicas.apply(delta, image))
         node.coordinators.apply(delta, image)
@@ -171,10 +180,13 @@ class BrokerRole:
         if stopping and self._joined:
             node.in_background(node.lifecycle.follow(image))
 
+    def _knows_us(self, image: MetadataImage) -> bool:
+        known = image.cluster.brokers.get(self._node.id)
+        return known is not None and known.incarnation_id == self._node.identity.incarnation_id
+
     def _check_that_it_is_us(self, image: MetadataImage) -> None:
         """Whoever has registered with our id after us leads what we led: two of us must not."""
-        known = image.cluster.brokers.get(self._node.id)
-        if self._joined and known is not None and known.incarnation_id != self._node.identity.incarnation_id:
+        if self._node.id in image.cluster.brokers and not self._knows_us(image):
             raise RuntimeError(
                 f"another process has registered with node.id={self._node.id} while this one was not heard "
                 "of; every node needs an id of its own"

@@ -51,7 +51,7 @@ class ControllerState:
         self._collisions = {}
         for name in image.topics.by_name:
             self._note_name(name)
-        # Older registrations lie before the image; every broker that follows the log has seen them.
+        # For those that another controller registered, the broker's epoch is as good.
         self._registration_offsets = {
             broker_id: offset
             for broker_id, offset in self._registration_offsets.items()
@@ -112,8 +112,9 @@ class ControllerState:
         return next(iter(sorted(self._collisions.get(collision_name(name) or "", ()))), None)
 
     def registration_offset(self, broker_id: int) -> int:
-        """Where the registration of a broker lies in the log; -1 when long ago."""
-        return self._registration_offsets.get(broker_id, -1)
+        """Where the registration of a broker lies in the log, or what was decided with it begins."""
+        broker = self.image.cluster.brokers.get(broker_id)
+        return max(self._registration_offsets.get(broker_id, -1), -1 if broker is None else broker.epoch)
 
     def is_active(self, broker_id: int) -> bool:
         return self.image.cluster.is_active(broker_id)

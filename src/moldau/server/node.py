@@ -25,11 +25,12 @@ from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.network.client import OpenConnection
 from moldau.network.connection import Connection
-from moldau.network.listener import ConnectionLimits, Listener, OpenSockets
+from moldau.network.listener import ConnectionLimits, OpenSockets
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quorum.settings import QuorumSettings
 from moldau.replication.replica_manager import ReplicaManager
-from moldau.server.apis import ServedApi, served_apis
+from moldau.server.apis import ServedApi
+from moldau.server.background import Background
 from moldau.server.broker_lifecycle import BrokerLifecycle
 from moldau.server.broker_role import BrokerRole
 from moldau.server.broker_watch import BrokerWatch
@@ -37,9 +38,9 @@ from moldau.server.controller_calls import ControllerCalls
 from moldau.server.controller_channel import ControllerChannel
 from moldau.server.controller_presence import ControllerPresence
 from moldau.server.coordinators.coordinators import Coordinators
-from moldau.server.dispatcher import ApiDispatcher
 from moldau.server.fetch_sessions import FetchSessionCache
 from moldau.server.identity import Identity
+from moldau.server.listeners import Listeners
 from moldau.server.local_controller import LocalController
 from moldau.server.loop_lag import LoopLag
 from moldau.server.node_settings import NodeSettings
@@ -56,6 +57,8 @@ from moldau.storage.log_directory import LogDirectory
 from moldau.storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
+
+_REMIND_SECONDS = 5.0
 
 
 class Node:
@@ -104,15 +107,12 @@ class Node:
         self.suspects = Suspects(self)
         self._cleaner = cleaner
         self._on_fatal = on_fatal
-        self._open_sockets = open_sockets
         self._scheduler = Scheduler()
-        unstable = config["unstable.api.versions.enable"]
-        self._apis = {role: served_apis(role, unstable=unstable) for role in (BROKER, CONTROLLER)}
-        self._listeners: list[Listener] = []
+        self._listeners = Listeners(self, open_sockets)
         self._broker: BrokerRole | None = None
         #: Set when the metadata has a folder of its own, which then needs a lock of its own.
         self._metadata_folder: LogDirectory | None = None
-        self._background: dict[asyncio.Task[None], None] = {}
+        self._background = Background()
         self._was_active = False
 
     # What handlers ask.
@@ -128,10 +128,10 @@ class Node:
         return self.publisher.image
 
     def role_of(self, listener_name: str) -> str:
-        return CONTROLLER if listener_name in self.config.controller_listener_names else BROKER
+        return self._listeners.role_of(listener_name)
 
     def apis_of(self, listener_name: str) -> Mapping[int, ServedApi]:
-        return self._apis[self.role_of(listener_name)]
+        return self._listeners.apis_of(listener_name)
 
     def any_broker_id(self) -> int:
         """What clients are told is the controller: any broker, because brokers forward to it."""
@@ -141,13 +141,13 @@ class Node:
     # Start.
 
     async def start(self) -> None:
-        self._bind()
+        self.ports.update(self._listeners.bind())
         folders = await self.pool.run(read_folders, self.disk, self.clock, self.randomness, self.config)
         self.cluster_id = folders.cluster_id
         self.identity = Identity.of(self.config, self.cluster_id, random_uuid(self.randomness), self.ports)
         await self._claim(folders)
         self._make_quorum(folders)
-        await self._accept(CONTROLLER)
+        await self._listeners.accept(CONTROLLER)
         await self.metadata.start()
         await self._follow_metadata()
         if CONTROLLER in self.config.process_roles:
@@ -156,26 +156,10 @@ class Node:
             await self._broker.register()
         self._schedule()
         self.loop_lag.start()
-        await self._accept(BROKER)
+        await self._listeners.accept(BROKER)
         if self._broker is not None:
             await self._broker.unfence()
         log.info("node %d of cluster %s is ready on %s", self.id, self.cluster_id, self.ports)
-
-    def _bind(self) -> None:
-        for endpoint in self.config.listeners:
-            dispatcher = ApiDispatcher(self, self._apis[self.role_of(endpoint.name)], endpoint.protocol)
-            listener = Listener(
-                endpoint.name,
-                dispatcher,
-                self.limits,
-                max_frame=self.config["socket.request.max.bytes"],
-                backlog=self.config["socket.listen.backlog.size"],
-                send_buffer_bytes=self.config["socket.send.buffer.bytes"],
-                receive_buffer_bytes=self.config["socket.receive.buffer.bytes"],
-                open_sockets=self._open_sockets,
-            )
-            self._listeners.append(listener)
-            self.ports[endpoint.name] = listener.bind(endpoint.host or None, endpoint.port)
 
     async def _claim(self, folders: NodeFolders) -> None:
         """Make sure that nobody else uses the folders."""
@@ -226,13 +210,9 @@ class Node:
         )
         self.presence = ControllerPresence(self.identity, self.controller_channel, self.publisher)
 
-    async def _accept(self, role: str) -> None:
-        for listener in self._listeners:
-            if self.role_of(listener.name) == role:
-                await listener.accept()
-
     async def _follow_metadata(self) -> None:
         """Until there is a leader and everything it had committed is in place here."""
+        reminder = asyncio.create_task(self._remind())
         try:
             async with asyncio.timeout(self._patience_seconds()):
                 await self.metadata.caught_up_with_leader()
@@ -243,12 +223,24 @@ class Node:
                 f"{self.config['initial.broker.registration.timeout.ms']}; are the controllers of "
                 "controller.quorum.voters or controller.quorum.bootstrap.servers running?",
             ) from None
+        finally:
+            reminder.cancel()
         if self.metadata.image.acls:
             log.warning("the metadata holds ACLs; without an authorizer they are kept and not enforced")
         if self._broker is not None:
             await self._broker.load_logs()
         self.publisher.start()
         await self.publisher.caught_up()
+
+    async def _remind(self) -> None:
+        """Whoever looks at a node that does not get ready should find out what it waits for."""
+        while True:
+            await asyncio.sleep(_REMIND_SECONDS)
+            log.info(
+                "waiting for the metadata quorum: %s; its voters are %s",
+                "nobody leads" if self.metadata.leader_id < 0 else f"node {self.metadata.leader_id} leads",
+                self.metadata.voters.ids or "not known",
+            )
 
     def _patience_seconds(self) -> float | None:
         """A broker does not wait for ever; a controller may be the one the others wait for."""
@@ -306,15 +298,7 @@ class Node:
         self._on_fatal()
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._background[task] = None
-        task.add_done_callback(self._background_ended)
-
-    def _background_ended(self, task: asyncio.Task[None]) -> None:
-        self._background.pop(task, None)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            log.error("background work failed: %s", error, exc_info=error)
+        self._background.begin(work)
 
     # Stop.
 
@@ -322,11 +306,11 @@ class Node:
         """End in order whatever `start` got to."""
         if self._broker is not None and not self.failed:
             await self._broker.leave()
-        await self._close(BROKER)
+        await self._listeners.close(BROKER)
         self.loop_lag.stop()
         if self._broker is not None:
             await self._broker.end_work()
-        await self._end_background()
+        await self._background.close()
         await self.publisher.close()
         if self._broker is not None:
             await self._broker.close()
@@ -334,17 +318,6 @@ class Node:
         if hasattr(self, "metadata"):
             await self.metadata.close()
             self.controller_channel.close()
-        await self._close(CONTROLLER)
+        await self._listeners.close(CONTROLLER)
         if self._metadata_folder is not None:
             self._metadata_folder.release()
-
-    async def _end_background(self) -> None:
-        """Some of it waits for a controller that may never come."""
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
-
-    async def _close(self, role: str) -> None:
-        for listener in self._listeners:
-            if self.role_of(listener.name) == role:
-                await listener.close()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Uuid
+from moldau.controller.controller import Controller
 from moldau.metadata.image import RECOVERING
 from moldau.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from moldau.protocol.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
@@ -23,7 +25,7 @@ from moldau.protocol.stored.metadata import (
     RegisterControllerRecord,
     UnregisterBrokerRecord,
 )
-from tests.unit.controller.harness import Cluster
+from tests.unit.controller.harness import CLUSTER_ID, Cluster, config
 from tests.unit.metadata.builders import uid
 
 
@@ -277,6 +279,16 @@ class TestSeveralBrokers:
         with pytest.raises(KafkaError):
             cluster.register(2, incarnation=2)
         assert cluster.register(1, incarnation=2).broker_epoch > 0
+
+    def test_a_broker_that_another_controller_registered_must_catch_up_too(self) -> None:
+        cluster = Cluster((1, 2))
+        cluster.register(3)
+        image, end = cluster.controller.image, cluster.controller.state.next_offset
+        cluster.controller = Controller(config(), CLUSTER_ID, random.Random(7))
+        cluster.controller.reset(image, end)
+        cluster.controller.activate([], in_transaction=False, kraft_version=1, now_ms=cluster.now)
+        assert cluster.heartbeat(3, current_metadata_offset=cluster.epoch(3) - 1).is_fenced
+        assert not cluster.heartbeat(3, current_metadata_offset=cluster.epoch(3)).is_fenced
 
     def test_leadership_that_comes_to_a_running_node_leaves_its_broker_alone(self) -> None:
         cluster = Cluster((1, 2), own_incarnation=uid(11))

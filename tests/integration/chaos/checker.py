@@ -6,7 +6,8 @@ Named rules, each a function that gives its violations as sentences:
 - the records of one writer are in the order it wrote them, in every partition;
 - an idempotent or transactional producer has no duplicates;
 - transactions are atomic: all records of one are visible or none, and as the producer was told;
-- what a reader saw is what is there, at the same offset, and it came in order.
+- what a reader saw is what is there, at the same offset, and it came in order;
+- what was copied in transactions was copied once, and all of it.
 """
 
 from __future__ import annotations
@@ -98,6 +99,19 @@ def changed(history: History, committed: Log) -> Iterator[str]:
             if offset <= latest[partition]:
                 yield f"BACKWARDS: {reader} saw {offset} of partition {partition} after {latest[partition]}"
             latest[partition] = max(offset, latest[partition])
+
+
+def miscopied(committed: Log, copied: Log) -> list[str]:
+    def found() -> Iterator[str]:
+        for partition, records in committed.items():
+            wanted = Counter(value for _, value in records)
+            there = Counter(value for _, value in copied[partition])
+            for value, times in (wanted - there).items():
+                yield f"NOT COPIED: {value!r} of partition {partition} is missing {times} times in the copy"
+            for value, times in (there - wanted).items():
+                yield f"COPIED TWICE: {value!r} of partition {partition} is {times} times too many in it"
+
+    return _few(found())
 
 
 def _origin(value: bytes) -> tuple[str, int]:

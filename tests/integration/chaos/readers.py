@@ -51,9 +51,10 @@ class Member(Reader):
     """A member of a group that commits what it read; what is committed never goes back."""
 
     group = "chaos-group"
+    protocol = "classic"
 
     def run(self) -> None:
-        consumer = Consumer(settings(self.bootstrap, self.group, "read_uncommitted"))
+        consumer = Consumer(settings(self.bootstrap, self.group, "read_uncommitted", self.protocol))
         consumer.subscribe([self.topic], on_assign=self._assigned)
         try:
             while not self.stopping.is_set():
@@ -87,6 +88,13 @@ class Member(Reader):
         for each in confirmed or []:
             if each.error is None:
                 self.history.committed(self.group, each.partition, each.offset)
+
+
+class NewMember(Member):
+    """The same with the newer protocol, where the coordinator assigns."""
+
+    group = "chaos-new-group"
+    protocol = "consumer"
 
 
 def check_commits(
@@ -136,14 +144,16 @@ def read_log(bootstrap: str, topic: str, partitions: int, isolation: str, timeou
     return log
 
 
-def settings(bootstrap: str, group: str, isolation: str) -> dict[str, Any]:
+def settings(bootstrap: str, group: str, isolation: str, protocol: str = "classic") -> dict[str, Any]:
+    timeout = {"session.timeout.ms": 6000} if protocol == "classic" else {}
     return {
+        **timeout,
+        "group.protocol": protocol,
         **librdkafka(bootstrap),
         "group.id": group,
         "isolation.level": isolation,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        "session.timeout.ms": 6000,
         "fetch.wait.max.ms": 100,
         "fetch.error.backoff.ms": 50,
         "socket.timeout.ms": REQUEST_TIMEOUT_MS,

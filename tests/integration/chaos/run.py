@@ -6,11 +6,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from moldau.testing import Cluster
 from tests.harness.waiting import eventually
-from tests.integration.chaos.checker import check
+from tests.integration.chaos.administrators import Administrator
+from tests.integration.chaos.checker import check, miscopied
 from tests.integration.chaos.faults import Faults
 from tests.integration.chaos.history import History
 from tests.integration.chaos.namespaces import NamespaceCluster
-from tests.integration.chaos.readers import Member, Reader, final_commits, read_log
+from tests.integration.chaos.readers import Member, NewMember, Reader, final_commits, read_log
+from tests.integration.chaos.transformers import OUT, Transformer, wait_copied
 from tests.integration.chaos.writers import (
     AiokafkaWriter,
     KafkaPythonWriter,
@@ -41,40 +43,60 @@ CONFIG: dict[str, str | int | bool] = {
     "group.min.session.timeout.ms": 1000,
     "transaction.state.log.num.partitions": 3,
     "offsets.topic.num.partitions": 3,
+    "group.consumer.min.session.timeout.ms": 3000,
+    "group.consumer.session.timeout.ms": 6000,
+    "group.consumer.min.heartbeat.interval.ms": 500,
+    "group.consumer.heartbeat.interval.ms": 1000,
+    # Nodes that were away find that the log of the metadata begins after what they have, and need a snapshot.
+    "metadata.log.max.record.bytes.between.snapshots": 20_000,
+    "metadata.max.retention.bytes": 50_000,
 }
 
 
 def run(cluster: Cluster | NamespaceCluster, seed: int, seconds: float) -> None:
     """Faults for so long, in the order of a seed; fails with what happened when a rule was broken."""
-    _create_topic(cluster.bootstrap_servers)
+    _create_topics(cluster.bootstrap_servers)
     history, bootstrap = History(), cluster.bootstrap_servers
     faults = Faults(cluster, history, seed)
     clients: list[Writer | Reader] = [
         *(kind(name, bootstrap, TOPIC, PARTITIONS, history) for name, kind in WRITERS.items()),
         Reader("reader", bootstrap, TOPIC, PARTITIONS, history),
         *(Member(f"member-{number}", bootstrap, TOPIC, PARTITIONS, history) for number in (1, 2)),
+        *(NewMember(f"new-member-{number}", bootstrap, TOPIC, PARTITIONS, history) for number in (1, 2)),
     ]
-    for client in clients:
+    administrator = Administrator("administrator", bootstrap, TOPIC, PARTITIONS, history)
+    transformers = [
+        Transformer(f"transformer-{number}", bootstrap, TOPIC, PARTITIONS, history) for number in (1, 2)
+    ]
+    for client in (*clients, administrator, *transformers):
         client.start()
     eventually(lambda: len(history.acknowledged) == len(WRITERS) - 1, timeout=30, what="all writers write")
     faults.run(seconds)
     faults.end()
     before = history.count()
     eventually(lambda: history.count() > before, timeout=30, what="writing goes on after the last fault")
-    for client in clients:
+    for client in (*clients, administrator):
         client.finish(90)
+    administrator.check()
     everything = read_log(bootstrap, TOPIC, PARTITIONS, "read_uncommitted", 60)
     committed = read_log(bootstrap, TOPIC, PARTITIONS, "read_committed", 60)
-    final_commits(bootstrap, Member.group, TOPIC, PARTITIONS, history)
-    found = check(history, everything, committed, EXACTLY_ONCE)
+    wait_copied(history, bootstrap, TOPIC, committed)
+    for each in transformers:
+        each.finish(30)
+    copied = read_log(bootstrap, OUT, PARTITIONS, "read_committed", 60)
+    for group in (Member.group, NewMember.group):
+        final_commits(bootstrap, group, TOPIC, PARTITIONS, history)
+    found = [*check(history, everything, committed, EXACTLY_ONCE), *miscopied(committed, copied)]
     assert not found, _report(found, history, cluster, f"seed {seed}, {seconds:g} s")
 
 
-def _create_topic(bootstrap: str) -> None:
+def _create_topics(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    settings = {"min.insync.replicas": "2"}
-    [created] = admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3, config=settings)]).values()
-    created.result(30)
+    # Segments are closed all the time, so that what is cut off at a new leader spans several of them.
+    settings = {"min.insync.replicas": "2", "segment.ms": "1000"}
+    topics = [NewTopic(name, PARTITIONS, 3, config=settings) for name in (TOPIC, OUT)]
+    for created in admin.create_topics(topics).values():
+        created.result(30)
 
 
 def _report(found: list[str], history: History, cluster: Cluster | NamespaceCluster, title: str) -> str:

@@ -1,0 +1,104 @@
+"""Exactly once from topic to topic: what is written and how far it was read are one transaction."""
+
+from __future__ import annotations
+
+import time
+
+import confluent_kafka
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+
+from tests.integration.chaos.history import History
+from tests.integration.chaos.readers import Log, Reader, settings
+from tests.integration.chaos.writers import librdkafka, retry
+
+OUT = "chaos-out"
+
+
+class Transformer(Reader):
+    """Copies the topic to another one, to the same partitions, in transactions. Two of them share a group."""
+
+    group = "chaos-transform"
+
+    def run(self) -> None:
+        consumer = Consumer(settings(self.bootstrap, self.group, "read_committed"))
+        consumer.subscribe([self.topic])
+        producer = self._new_producer()
+        try:
+            while not self.stopping.is_set():
+                messages = [each for each in consumer.consume(100, 0.2) if each.error() is None]
+                if messages:
+                    producer = self._copy(consumer, producer, messages)
+        finally:
+            consumer.close()
+
+    def _copy(self, consumer: Consumer, producer: Producer, messages: list[Message]) -> Producer:
+        try:
+            producer.begin_transaction()
+            for message in messages:
+                producer.produce(OUT, message.value(), partition=message.partition() or 0)
+                producer.poll(0)
+            offsets, metadata = consumer.position(consumer.assignment()), consumer.consumer_group_metadata()
+            retry(lambda: producer.send_offsets_to_transaction(offsets, metadata, 10), self.stopping)
+            retry(lambda: producer.commit_transaction(10), self.stopping)
+            return producer
+        except KafkaException as error:
+            self.history.note(f"{self.name}: {error.args[0]}")
+            producer = self._undo(producer, error.args[0])
+            self._back_to_committed(consumer)
+            return producer
+
+    def _undo(self, producer: Producer, reason: confluent_kafka.KafkaError) -> Producer:
+        if reason.txn_requires_abort():
+            try:
+                retry(lambda: producer.abort_transaction(10), self.stopping)
+                return producer
+            except KafkaException as failed:
+                self.history.note(f"{self.name}: not even aborted: {failed.args[0]}")
+        return self._new_producer()
+
+    def _back_to_committed(self, consumer: Consumer) -> None:
+        """What was read and not committed is read again."""
+        while not self.stopping.is_set():
+            try:
+                for each in consumer.committed(consumer.assignment(), timeout=10):
+                    consumer.seek(TopicPartition(each.topic, each.partition, max(each.offset, 0)))
+                return
+            except KafkaException as error:
+                self.history.note(f"{self.name}: cannot go back yet: {error.args[0]}")
+                consumer.poll(0.1)
+
+    def _new_producer(self) -> Producer:
+        producer = Producer(
+            {
+                **librdkafka(self.bootstrap),
+                "transactional.id": self.name,
+                "transaction.timeout.ms": 20_000,
+                "message.timeout.ms": 20_000,
+            }
+        )
+        retry(lambda: producer.init_transactions(10), self.stopping)
+        return producer
+
+
+def wait_copied(history: History, bootstrap: str, topic: str, log: Log) -> None:
+    """Until the group has read all of this, or for a minute: what is missing then is a violation."""
+    consumer = Consumer(settings(bootstrap, Transformer.group, "read_committed"))
+    ends = {partition: records[-1][0] + 1 for partition, records in log.items() if records}
+    deadline = time.monotonic() + 60
+    try:
+        while (behind := _behind(consumer, topic, ends)) and time.monotonic() < deadline:
+            time.sleep(0.2)
+    finally:
+        consumer.close()
+    if behind:
+        history.violation(f"a minute after the last fault {Transformer.group} is behind: {behind}")
+
+
+def _behind(consumer: Consumer, topic: str, ends: dict[int, int]) -> dict[int, str]:
+    asked = [TopicPartition(topic, partition) for partition in ends]
+    found = consumer.committed(asked, timeout=20)
+    return {
+        each.partition: f"{each.offset} of {ends[each.partition]}"
+        for each in found
+        if each.offset < ends[each.partition]
+    }

@@ -130,6 +130,11 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "A leader that is gone need not be waited for.",
         ),
         Difference(
+            "A voter that starts asks for promises of votes after a tenth of a second without a leader. Apache "
+            "Kafka's waits for its election timeout first.",
+            "A quorum that starts as a whole has its leader at once.",
+        ),
+        Difference(
             "A leader that removed itself from the voters and stopped before anybody else had that record "
             "stands for election once more. In Apache Kafka nobody can be elected then.",
             "Its log is the longest, so a quorum of two would be without a leader for ever.",

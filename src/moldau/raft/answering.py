@@ -17,6 +17,7 @@ from moldau.protocol.messages import vote as vote_api
 from moldau.raft.core import Core
 from moldau.raft.leader import Leader
 from moldau.raft.learning import Learning
+from moldau.raft.lost_leader import STEP_MS
 from moldau.raft.states import Follower, grants_vote
 from moldau.raft.succession import Succession
 from moldau.raft.types import NOBODY, OffsetAndEpoch, ReplicaKey
@@ -165,6 +166,9 @@ class Answering:
             ReplicaKey(each.candidate_id, each.candidate_directory_id)
             for each in partition.preferred_candidates
         ] or [ReplicaKey(each) for each in partition.preferred_successors]
+        if not candidates:
+            # It led before a restart, and knows nobody's log.
+            return self._core.rank, self._core.rank * STEP_MS
         local = self._core.local
         position = next(
             (

@@ -12,7 +12,7 @@ from moldau.base.ids import Randomness
 from moldau.raft.connections import Connections
 from moldau.raft.errors import QuorumBroken
 from moldau.raft.leader import UNKNOWN, Leader
-from moldau.raft.lost_leader import LostLeader
+from moldau.raft.lost_leader import STEP_MS, LostLeader
 from moldau.raft.settings import RaftSettings
 from moldau.raft.states import (
     Candidate,
@@ -27,6 +27,9 @@ from moldau.raft.states import (
 from moldau.raft.types import NOBODY, Election, LogView, ReplicaKey
 from moldau.raft.voter_history import VoterHistory
 from moldau.raft.voters import VoterEndpoint, VoterSet, endpoint_named
+
+#: How long a node that has just started looks for a leader before it asks whether it could be one.
+_LOOK_AROUND_MS = 100
 
 
 class Core:
@@ -58,7 +61,7 @@ class Core:
     def _first_state(self, stored: Election, now_ms: float) -> State:
         """A file that is behind the log was lost or is an old copy: then nothing is known of its epoch."""
         if stored.leader_epoch < self.epoch:
-            return Unattached(self._election_deadline(now_ms))
+            return Unattached(self._first_deadline(now_ms))
         voted = None if stored.voted_id < 0 else ReplicaKey(stored.voted_id, stored.voted_directory_id)
         if stored.leader_id == self.local.id:
             return Resigned(self._election_deadline(now_ms), self._other_voters())
@@ -67,7 +70,13 @@ class Core:
         endpoints = self.voters.endpoints(stored.leader_id)
         if stored.leader_id >= 0 and self.named(endpoints) is not None:
             return self._follower(stored.leader_id, endpoints, voted, now_ms)
-        return Unattached(self._election_deadline(now_ms), stored.leader_id, voted)
+        return Unattached(self._first_deadline(now_ms), stored.leader_id, voted)
+
+    def _first_deadline(self, now_ms: float) -> float:
+        """Time to find a leader. If there is none, all may be starting just now; asking for promises disturbs
+        nobody."""
+        longest_ms = self.settings.election_timeout_ms
+        return now_ms + min(_LOOK_AROUND_MS + self.rank * STEP_MS, longest_ms)
 
     # What is so.
 
@@ -88,6 +97,11 @@ class Core:
             offset is not None and offset >= self.committed and self.history.previous_voters.has(*self.local)
         )
         return self.is_voter or (self.settings.can_vote and is_leaving)
+
+    @property
+    def rank(self) -> int:
+        """How many of the voters stand before this one when a leader is needed: those with smaller ids."""
+        return len([each for each in self.voters.ids if each < self.local.id])
 
     @property
     def is_only_voter(self) -> bool:

@@ -99,7 +99,7 @@ class Responses:
         if response.error_code != ErrorCode.NONE or not is_metadata_partition(response.topics):
             return False
         answer = response.topics[0].partitions[0]
-        error = ErrorCode(answer.error_code)
+        error = _known(answer.error_code)
         endpoints = self._endpoints(answer.leader_id, response.node_endpoints)
         if self._learning.from_response(error, answer.leader_id, answer.leader_epoch, endpoints, now_ms):
             return False
@@ -126,7 +126,7 @@ class Responses:
         if response.error_code != ErrorCode.NONE or not is_metadata_partition(response.topics):
             return False
         answer = response.topics[0].partitions[0]
-        error = ErrorCode(answer.error_code)
+        error = _known(answer.error_code)
         endpoints = self._endpoints(answer.leader_id, response.node_endpoints)
         if self._learning.from_response(error, answer.leader_id, answer.leader_epoch, endpoints, now_ms):
             return False
@@ -152,7 +152,7 @@ class Responses:
         if len(response.responses) != 1 or len(response.responses[0].partitions) != 1:
             return False, None
         answer = response.responses[0].partitions[0]
-        leader, error = answer.current_leader, ErrorCode(answer.error_code)
+        leader, error = answer.current_leader, _known(answer.error_code)
         endpoints = self._endpoints(leader.leader_id, response.node_endpoints)
         if self._learning.from_response(error, leader.leader_id, leader.leader_epoch, endpoints, now_ms):
             return False, None
@@ -181,7 +181,7 @@ class Responses:
         ):
             return False, None
         answer = response.topics[0].partitions[0]
-        leader, error = answer.current_leader, ErrorCode(answer.error_code)
+        leader, error = answer.current_leader, _known(answer.error_code)
         endpoints = self._endpoints(leader.leader_id, response.node_endpoints)
         if self._learning.from_response(error, leader.leader_id, leader.leader_epoch, endpoints, now_ms):
             return False, None
@@ -193,7 +193,7 @@ class Responses:
     # Being a voter.
 
     def _updated(self, response: UpdateRaftVoterResponse, now_ms: float) -> bool:
-        leader, error = response.current_leader, ErrorCode(response.error_code)
+        leader, error = response.current_leader, _known(response.error_code)
         endpoints = (
             (VoterEndpoint(self._core.settings.listener, leader.host, leader.port),) if leader.host else ()
         )
@@ -205,3 +205,11 @@ class Responses:
         state.has_told_leader = True
         self._following.heard_from_leader(state, now_ms)
         return True
+
+
+def _known(code: int) -> ErrorCode:
+    """A later release may have errors that this one does not know."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR

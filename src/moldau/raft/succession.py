@@ -18,8 +18,9 @@ class Succession:
         known = core.lost
         if not core.may_stand or core.leader_id == NOBODY or (known is not None and known.is_dead):
             return
-        before = [each for each in core.voters.ids if each < core.local.id and each != core.leader_id]
-        lost = LostLeader(core.leader_id, core.epoch, is_dead=True, rank=len(before))
+        # The leader itself is not among those who stand before.
+        rank = core.rank - (1 if core.leader_id in core.voters.ids and core.leader_id < core.local.id else 0)
+        lost = LostLeader(core.leader_id, core.epoch, is_dead=True, rank=rank)
         if isinstance(state, Follower):
             core.lost_leader = lost
             state.has_fetched = False

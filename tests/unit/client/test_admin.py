@@ -24,10 +24,15 @@ from moldau.protocol.messages.describe_topic_partitions import (
 from moldau.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from moldau.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from moldau.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+from moldau.protocol.messages.metadata import (
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from moldau.protocol.messages.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -187,3 +192,43 @@ def test_a_node_that_advertises_a_closed_port() -> None:
         admin.create_topics([NewTopic("t")])
     assert "cannot connect to 127.0.0.1:1" in str(error.value)
     assert not isinstance(error.value, BootstrapFailed)
+
+
+def offsets_of(request: Any) -> Message:
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(partition_index=p.partition_index, offset=5)
+                    for p in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def test_a_leader_that_is_down_is_looked_for_again() -> None:
+    """Only the partition whose leader does not answer is asked for again, once the other has taken over."""
+    looked = 0
+
+    def metadata(request: Any) -> Message:
+        nonlocal looked
+        looked += len(request.topics) > 0
+        partitions = [
+            MetadataResponsePartition(partition_index=0, leader_id=1),
+            MetadataResponsePartition(partition_index=1, leader_id=1 if looked > 1 else 2),
+        ]
+        dead = MetadataResponseBroker(node_id=2, host="127.0.0.1", port=1)
+        alive = MetadataResponseBroker(node_id=1, host="127.0.0.1", port=broker.port)
+        topics = [MetadataResponseTopic(name="a", partitions=partitions)]
+        return broker.metadata(brokers=[alive, dead], topics=topics)
+
+    wanted = {TopicPartition("a", 0): -1, TopicPartition("a", 1): -1}
+    broker = FakeBroker({METADATA: metadata, LIST_OFFSETS: offsets_of})
+    with broker, AdminClient(impatient(broker.bootstrap)) as admin:
+        found = checked(admin.list_offsets(wanted))
+    assert {partition: offset.offset for partition, offset in found.items()} == dict.fromkeys(wanted, 5)
+    asked = [request for request in broker.requests if isinstance(request, ListOffsetsRequest)]
+    assert [[p.partition_index for p in request.topics[0].partitions] for request in asked] == [[0], [1]]

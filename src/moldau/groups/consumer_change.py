@@ -14,7 +14,7 @@ from enum import Enum
 
 from moldau.groups.assignors.spec import NOTHING, Assignment
 from moldau.groups.classic_answers import Replies
-from moldau.groups.consumer_group import ConsumerGroup, RefreshDeadline
+from moldau.groups.consumer_group import ConsumerGroup
 from moldau.groups.consumer_member import ConsumerMember, MemberState
 from moldau.groups.consumer_parts import ConsumerParts
 from moldau.groups.consumer_reconciliation import Reconciliation, Reported
@@ -26,6 +26,7 @@ from moldau.groups.consumer_records import (
     subscription_metadata_tombstone,
 )
 from moldau.groups.consumer_target import TargetAssignment, subscribed_topics
+from moldau.groups.modern_group import RefreshDeadline
 from moldau.groups.regex import ResolveRegexes, check_regex
 from moldau.groups.subscription import Subscriptions, count, count_names, count_regex, is_homogeneous
 from moldau.statemachine.coordinator_records import CoordinatorRecord

@@ -1,8 +1,6 @@
 """A consumer group: its members, their target assignment, and how far the members have come with it.
 
-Three epochs tell where the group stands. The group's own rises with every change of members, subscriptions or
-topics; the target assignment carries the group's epoch it was computed for; and each member has the epoch of
-the target it has reconciled to. The group is stable when all three agree.
+The group is stable when its three epochs (see `modern_group`) agree.
 
 Everything here comes from stored records, through `consumer_replay`; counts and indexes are kept beside the
 members so that no decision has to look at all of them. The fields marked soft are never stored.
@@ -11,9 +9,8 @@ members so that no decision has to look at all of them. The fields marked soft a
 from __future__ import annotations
 
 from enum import Enum
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId
 from moldau.groups.assignors.java_order import strings_in_hash_order
 from moldau.groups.assignors.spec import NOTHING, Assignment
@@ -24,9 +21,9 @@ from moldau.groups.consumer_partition_epochs import PartitionEpochs
 from moldau.groups.consumer_records import group_tombstones
 from moldau.groups.consumer_timer_keys import member_timer_keys
 from moldau.groups.group import CONSUMER, BaseTimestamp, CheckPartition
+from moldau.groups.modern_group import ModernGroup
 from moldau.groups.regex import ResolvedRegex
-from moldau.groups.subscription import Subscriptions, count, count_names, count_regex, is_homogeneous
-from moldau.protocol.messages.list_groups import ListedGroup
+from moldau.groups.subscription import count, count_names, count_regex, is_homogeneous
 from moldau.statemachine.coordinator_records import CoordinatorRecord
 from moldau.statemachine.timers import Timers
 
@@ -38,31 +35,17 @@ class ConsumerState(Enum):
     STABLE = "Stable"
 
 
-class RefreshDeadline(NamedTuple):
-    """When the subscribed topics have to be looked at again, unless the group has lost that epoch."""
-
-    time_ms: int = 0
-    epoch: int = 0
-
-
-class ConsumerGroup:
+class ConsumerGroup(ModernGroup[ConsumerMember]):
     type: ClassVar[str] = CONSUMER
+    protocol_type: ClassVar[str] = CONSUMER_PROTOCOL_TYPE
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = 1
-        self.metadata_hash = 0
-        #: A group that is new has nothing to assign yet.
-        self.assignment_epoch = 1
-        self.assignment_timestamp_ms = 0
-        self.members: dict[str, ConsumerMember] = {}
+        super().__init__(group_id)
         #: Member ids by instance id.
         self.static_members: dict[str, str] = {}
-        self.targets: dict[str, Assignment] = {}
         #: The targets by partition.
         self.target_owners: dict[TopicId, dict[int, str]] = {}
         self.partition_epochs = PartitionEpochs()
-        self.subscriptions: Subscriptions = {}
         #: Members by the regular expression they subscribe with.
         self.regexes: dict[str, int] = {}
         self.resolved_regexes: dict[str, ResolvedRegex] = {}
@@ -73,7 +56,6 @@ class ConsumerGroup:
         #: Whether a release before 4.1 has left a record that is no longer used.
         self.has_subscription_metadata_record = False
         # Soft.
-        self.refresh_deadline = RefreshDeadline()
         self.resolving_regexes = False
 
     # What others ask.
@@ -92,31 +74,8 @@ class ConsumerGroup:
         return self.state.value
 
     @property
-    def is_empty(self) -> bool:
-        return not self.members
-
-    @property
     def is_homogeneous(self) -> bool:
         return is_homogeneous(self.regexes, self.subscriptions, len(self.members))
-
-    def is_subscribed_to(self, topic: str) -> bool:
-        return topic in self.subscriptions
-
-    def listed(self) -> ListedGroup:
-        return ListedGroup(
-            group_id=self.group_id,
-            protocol_type=CONSUMER_PROTOCOL_TYPE,
-            group_state=self.state_name,
-            group_type=self.type,
-        )
-
-    def member(self, member_id: str) -> ConsumerMember:
-        found = self.members.get(member_id)
-        if found is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
-            )
-        return found
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         member_id = None if instance_id is None else self.static_members.get(instance_id)
@@ -162,14 +121,13 @@ class ConsumerGroup:
     def check_offset_delete(self) -> None:
         """Offsets of topics that nobody subscribes to may go at any time."""
 
-    def check_delete(self) -> None:
-        if self.members:
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-
     def offset_expiration(self) -> BaseTimestamp | None:
         return lambda committed: committed.commit_timestamp_ms
 
     # Changes.
+
+    def new_member(self, member_id: str) -> ConsumerMember:
+        return ConsumerMember(member_id)
 
     def update_member(self, member: ConsumerMember) -> None:
         self._count(self.members.get(member.member_id), member)
@@ -197,7 +155,6 @@ class ConsumerGroup:
                     count(self.classic_protocols, protocol.name, change)
 
     def set_target(self, member_id: str, target: Assignment | None) -> None:
-        """What the member is to have; None when it is no longer to have anything."""
         old = self.targets.pop(member_id, NOTHING)
         for topic_id, partitions in old.items():
             owners = self.target_owners.get(topic_id, {})

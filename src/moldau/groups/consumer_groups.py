@@ -21,6 +21,7 @@ from moldau.groups.consumer_replay import ConsumerReplay
 from moldau.groups.consumer_timers import ConsumerTimers
 from moldau.groups.context import GroupContext, Requester
 from moldau.groups.migration import Migration
+from moldau.groups.modern_replay import changed_topics
 from moldau.groups.regex import ResolvedRegex
 from moldau.groups.registry import GroupRegistry
 from moldau.metadata.delta import MetadataDelta
@@ -94,12 +95,9 @@ class ConsumerGroups:
     def image_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if delta.topics_created:
             self._parts.newest_topics_offset = image.offset
-        topics = image.topics.by_id
-        changed = [topics[topic_id].name for topic_id in delta.topics_changed if topic_id in topics]
-        deleted = [topic.name for topic in delta.topics_deleted.values()]
-        self._replay.topics_changed([*changed, *deleted])
-        for name in deleted:
-            self._parts.hashes.forget(name)
+        self._replay.topics_changed(changed_topics(delta, image))
+        for topic in delta.topics_deleted.values():
+            self._parts.hashes.forget(topic.name)
 
     def _fence(self, group_id: str, member_id: str, reason: str, epoch: int | None) -> Decision[Entry, Any]:
         return self._fencing.fence(group_id, member_id, reason, epoch)

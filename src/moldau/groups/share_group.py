@@ -1,6 +1,6 @@
 """A share group: its members, their target assignment, and the partitions it has state for.
 
-Everything here comes from stored records, through `share_replay`, but for the fields marked soft.
+Everything here comes from stored records, through `share_replay`.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from typing import ClassVar
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.assignors.spec import Assignment
-from moldau.groups.consumer_group import RefreshDeadline
 from moldau.groups.consumer_timer_keys import session_key
 from moldau.groups.group import SHARE, BaseTimestamp, CheckPartition
+from moldau.groups.modern_group import ModernGroup
 from moldau.groups.share_member import ShareMember
 from moldau.groups.share_records import group_tombstones
 from moldau.groups.share_topics import ShareTopics
-from moldau.groups.subscription import Subscriptions, count_names, is_homogeneous
-from moldau.protocol.messages.list_groups import ListedGroup
+from moldau.groups.subscription import count_names, is_homogeneous
 from moldau.statemachine.coordinator_records import CoordinatorRecord
 from moldau.statemachine.timers import Timers
 
@@ -24,22 +23,14 @@ _EMPTY = "Empty"
 _STABLE = "Stable"
 
 
-class ShareGroup:
+class ShareGroup(ModernGroup[ShareMember]):
     type: ClassVar[str] = SHARE
+    protocol_type: ClassVar[str] = SHARE
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = 1
-        self.metadata_hash = 0
-        self.assignment_epoch = 1
-        self.assignment_timestamp_ms = 0
-        self.members: dict[str, ShareMember] = {}
-        self.targets: dict[str, Assignment] = {}
-        self.subscriptions: Subscriptions = {}
+        super().__init__(group_id)
         #: None until the first partition is to have state.
         self.topics: ShareTopics | None = None
-        # Soft.
-        self.refresh_deadline = RefreshDeadline()
 
     # What others ask.
 
@@ -48,31 +39,8 @@ class ShareGroup:
         return _STABLE if self.members else _EMPTY
 
     @property
-    def is_empty(self) -> bool:
-        return not self.members
-
-    @property
     def is_homogeneous(self) -> bool:
         return is_homogeneous({}, self.subscriptions, len(self.members))
-
-    def is_subscribed_to(self, topic: str) -> bool:
-        return topic in self.subscriptions
-
-    def listed(self) -> ListedGroup:
-        return ListedGroup(
-            group_id=self.group_id,
-            protocol_type=SHARE,
-            group_state=self.state_name,
-            group_type=self.type,
-        )
-
-    def member(self, member_id: str) -> ShareMember:
-        found = self.members.get(member_id)
-        if found is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
-            )
-        return found
 
     # Checks with Kafka's errors: a share group has no committed offsets.
 
@@ -96,14 +64,13 @@ class ShareGroup:
     def _not_a_consumer_group(self) -> KafkaError:
         return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group.")
 
-    def check_delete(self) -> None:
-        if self.members:
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-
     def offset_expiration(self) -> BaseTimestamp | None:
         return None
 
     # Changes.
+
+    def new_member(self, member_id: str) -> ShareMember:
+        return ShareMember(member_id)
 
     def update_member(self, member: ShareMember) -> None:
         old = self.members.get(member.member_id)
@@ -116,6 +83,11 @@ class ShareGroup:
         member = self.members.pop(member_id, None)
         if member is not None:
             count_names(self.subscriptions, member.subscribed_topic_names, -1)
+
+    def set_target(self, member_id: str, target: Assignment | None) -> None:
+        self.targets.pop(member_id, None)
+        if target is not None:
+            self.targets[member_id] = target
 
     # Records.
 

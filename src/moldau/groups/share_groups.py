@@ -9,6 +9,7 @@ from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicId
 from moldau.groups.assignors import simple
 from moldau.groups.context import GroupContext, Requester
+from moldau.groups.modern_replay import changed_topics
 from moldau.groups.registry import GroupRegistry
 from moldau.groups.share_group import ShareGroup
 from moldau.groups.share_heartbeat import ShareHeartbeats
@@ -80,13 +81,9 @@ class ShareGroups:
                     self._parts.heard_from(group.group_id, member_id)
 
     def image_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        topics = image.topics.by_id
-        changed = [topics[topic_id].name for topic_id in delta.topics_changed if topic_id in topics]
-        deleted = [topic.name for topic in delta.topics_deleted.values()]
-        if changed or deleted:
-            self._replay.topics_changed([*changed, *deleted])
-        for name in deleted:
-            self._parts.hashes.forget(name)
+        self._replay.topics_changed(changed_topics(delta, image))
+        for topic in delta.topics_deleted.values():
+            self._parts.hashes.forget(topic.name)
         if delta.topics_deleted:
             self._deleted |= delta.topics_deleted.keys()
             self._context.timers.schedule("share-topics-deleted", 0, self._forget_deleted)

@@ -15,8 +15,8 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId
 from moldau.groups.assignors.spec import NOTHING
 from moldau.groups.assignors.spec import Assignment as Partitions
-from moldau.groups.consumer_group import RefreshDeadline
 from moldau.groups.context import Requester
+from moldau.groups.modern_group import RefreshDeadline
 from moldau.groups.share_checks import check_epoch, check_size
 from moldau.groups.share_group import ShareGroup
 from moldau.groups.share_member import LEAVE_GROUP_EPOCH, ShareMember

@@ -16,7 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicId
-from moldau.groups.consumer_group import ConsumerGroup, RefreshDeadline
+from moldau.groups.consumer_group import ConsumerGroup
+from moldau.groups.modern_group import RefreshDeadline
 from tests.harness.consumer_clients import ConsumerClient
 from tests.harness.coordination import Coordination
 

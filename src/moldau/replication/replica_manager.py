@@ -10,7 +10,7 @@ does not exist.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from moldau.replication.following import PartitionKey
 from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition import Partition
 from moldau.replication.partition_changes import AlterPartition, PartitionChanges
-from moldau.replication.throttles import FOLLOWER_RATE, LEADER_RATE, MOVE_RATE, Throttle, topic_replicas
+from moldau.replication.throttles import Throttles
 from moldau.storage.disk import DiskFull, LogDirectoryFailed
 from moldau.storage.log import Log
 from moldau.storage.log_config import LogConfig
@@ -60,25 +60,13 @@ class ReplicaManager:
         self._logs = logs
         self._config_of = config_of
         self._changes = PartitionChanges(broker, alter_partition)
-        self.leader_throttle = self._throttle(LEADER_RATE, "replication.quota")
-        self.follower_throttle = self._throttle(FOLLOWER_RATE, "replication.quota")
-        logs.moves.throttle = self._throttle(MOVE_RATE, "alter.log.dirs.replication.quota")
-        self._fetchers = Fetchers(broker, logs, self.follower_throttle, self.storage_failed, open_connection)
+        self.throttles = Throttles(broker)
+        logs.moves.throttle = self.throttles.moves
+        self._fetchers = Fetchers(broker, logs, self.throttles.follower, self.storage_failed, open_connection)
         self._partitions: dict[PartitionKey, Partition] = {}
         self._by_name: dict[tuple[str, int], Partition] = {}
         #: New logs that found no room, or no file descriptor: tried again by `open_again`.
         self._unopened: dict[PartitionKey, NewLog] = {}
-
-    def _throttle(self, rate: str, quota: str) -> Throttle:
-        broker = self._broker
-        return Throttle(
-            broker.clock,
-            lambda: broker.throttled_rate(rate),
-            lambda: (
-                broker.config[f"{quota}.window.num"],
-                broker.config[f"{quota}.window.size.seconds"],
-            ),
-        )
 
     def begin_fetching(self) -> None:
         """This broker is registered: leaders may hear from it."""
@@ -259,16 +247,11 @@ class ReplicaManager:
         if not changed and not everything:
             return
         for topic in sorted(changed):
-            self._throttle_replicas(topic, self._broker.image.topic_config(topic))
+            self.throttles.follow_topic(topic)
         for partition in self._partitions.values():
             name = partition.topic_partition.topic
             if everything or name in changed:
                 self._logs.update_config(partition.topic_partition, config_of(name))
-
-    def _throttle_replicas(self, topic: str, configs: Mapping[str, str]) -> None:
-        leaders, followers = topic_replicas(configs)
-        self.leader_throttle.set_replicas(topic, leaders, self._broker.id)
-        self.follower_throttle.set_replicas(topic, followers, self._broker.id)
 
     # In-sync replicas.
 

@@ -8,9 +8,10 @@ The rate is measured over a number of windows. Only the partitions that the topi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from moldau.base.clock import Clock
+from moldau.replication.local_broker import LocalBroker
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
@@ -73,6 +74,28 @@ def throttled_partitions(replicas: str, broker_id: int) -> frozenset[int] | None
     return frozenset(int(partition) for partition, broker in pairs if int(broker) == broker_id)
 
 
-def topic_replicas(configs: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """What a topic's own settings say about its leaders and its followers."""
-    return configs.get(LEADER_REPLICAS), configs.get(FOLLOWER_REPLICAS)
+class Throttles:
+    """Those of a broker: what it sends to followers, what it fetches as one, what it moves between disks."""
+
+    def __init__(self, broker: LocalBroker) -> None:
+        self._broker = broker
+        self.leader = self._throttle(LEADER_RATE, "replication.quota")
+        self.follower = self._throttle(FOLLOWER_RATE, "replication.quota")
+        self.moves = self._throttle(MOVE_RATE, "alter.log.dirs.replication.quota")
+
+    def follow_topic(self, topic: str) -> None:
+        """The settings of a topic have changed."""
+        configs, broker_id = self._broker.image.topic_config(topic), self._broker.id
+        self.leader.set_replicas(topic, configs.get(LEADER_REPLICAS), broker_id)
+        self.follower.set_replicas(topic, configs.get(FOLLOWER_REPLICAS), broker_id)
+
+    def _throttle(self, rate: str, quota: str) -> Throttle:
+        broker = self._broker
+        return Throttle(
+            broker.clock,
+            lambda: broker.throttled_rate(rate),
+            lambda: (
+                broker.config.integer(f"{quota}.window.num"),
+                broker.config.integer(f"{quota}.window.size.seconds"),
+            ),
+        )

@@ -109,7 +109,8 @@ def test_a_throttled_replica_is_held_back_until_the_rate_allows_more(tmp_path: P
         )
         await produce(world[1], b"b")
         await world.start(2)
-        busy = world[1].replicas.leader_throttle if side == "leader" else world[2].replicas.follower_throttle
+        leader, follower = world[1].replicas.throttles, world[2].replicas.throttles
+        busy = leader.leader if side == "leader" else follower.follower
         busy.record(1_000_000)
         await asyncio.sleep(0.3)
         assert world[2].log.log_end_offset == 1

@@ -42,7 +42,7 @@ class Follower:
         self.id = max(request.replica_id, request.replica_state.replica_id)
         self.is_fresh = True
         self._epoch = request.replica_state.replica_epoch
-        self._throttle = node.replicas.leader_throttle
+        self._throttle = node.replicas.throttles.leader
         self._now_ms = node.clock.monotonic() * 1000
         #: Consumers may read from followers: these should know soon what is committed.
         self._eager = node.config.text("replica.selector.class") == RACK_AWARE_SELECTOR

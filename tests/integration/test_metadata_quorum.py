@@ -140,7 +140,8 @@ def test_a_follower_that_was_away_gets_the_snapshot(tmp_path: Path) -> None:
             node = nodes.running[away] = nodes.make(away)
             await start_and_listen(node, heard)
             await nodes.agree(expected)
-            assert any(path.name.endswith(".checkpoint") for path in nodes.log_folder(away).iterdir())
+            snapshots = nodes.log_folder(away).glob("*.checkpoint")
+            assert min(int(path.name.partition("-")[0]) for path in snapshots) > end
             assert not any(path.name.endswith(".part") for path in nodes.log_folder(away).iterdir())
             assert nodes[away].metadata._log.start_offset > end
             image = MetadataImage.empty()

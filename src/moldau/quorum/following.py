@@ -54,7 +54,7 @@ class Following:
         taken = self._log.append_fetched(work.records, batches, work.leader_epoch)
         try:
             await self._pool.run(self._log.flush)
-        except BaseException:
+        except KafkaError:
             self._log.cut(start)
             raise
         changes: list[VoterChange] = []
@@ -91,12 +91,17 @@ class Following:
             return None
         snapshot, loader = await self._pool.run(self._finish, path, snapshot_id)
         self._log.snapshot_written(snapshot_id)
-        self._log.begin_at(snapshot_id)
+        older = self._log.begin_at(snapshot_id)
         timestamp = snapshot.last_contained_log_timestamp
         self._log.last_timestamp = max(self._log.last_timestamp, timestamp)
         self._committed.restore(loader, snapshot_id.end_offset, timestamp)
+        await self._pool.run(self._remove, older)
         log.info("the metadata log begins anew at the leader's snapshot %s", snapshot_id.file_name)
         return snapshot
+
+    def _remove(self, snapshots: Sequence[SnapshotId]) -> None:
+        for each in snapshots:
+            self._disk.remove(f"{self._settings.folder}/{each.file_name}")
 
     def _write(self, path: str, chunk: SnapshotChunk) -> None:
         try:

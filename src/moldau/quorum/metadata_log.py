@@ -170,9 +170,12 @@ class MetadataLog:
         """Remove everything from an offset on."""
         self.log.truncate_to(offset)
 
-    def begin_at(self, snapshot: SnapshotId) -> None:
-        """Forget the whole log: what comes next follows on a snapshot."""
+    def begin_at(self, snapshot: SnapshotId) -> list[SnapshotId]:
+        """Forget the whole log: what comes next follows on a snapshot. Gives the older ones, useless now."""
         self.log.truncate_fully_and_start_at(snapshot.end_offset)
+        older = [SnapshotId(*each) for each in self._snapshots if each.offset < snapshot.end_offset]
+        self.snapshots_removed(older)
+        return older
 
     def start_at(self, snapshot: SnapshotId) -> None:
         """Everything before a snapshot may go."""

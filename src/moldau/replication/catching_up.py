@@ -84,6 +84,8 @@ class CatchingUp:
                 partition.append_as_follower(piece, epoch)
             except UnexpectedOffset as error:
                 await self._begin_inside_batch(following, found, error, is_current)
+                if not is_current(following):
+                    return
                 partition.append_as_follower(piece, epoch)
             await turn.pause()
         # What the next fetch says we have may be acknowledged: it is as safe here as on the leader.

@@ -50,8 +50,9 @@ class Partition(Replica):
     def take_role(self, registration: PartitionRegistration) -> None:
         """Adopt what the metadata log says about leader, epoch and in-sync replicas."""
         previous = self._registration
-        if previous is not None and registration.partition_epoch < previous.partition_epoch:
-            # The controller's answer to a proposal was faster than the metadata log.
+        if previous is not None and registration.partition_epoch < previous.partition_epoch + self.is_leader:
+            # The controller's answer to a proposal was faster than the metadata log. To adopt it again would
+            # drop the next proposal, and with it the replica that may already be in sync by it.
             return
         self._registration = registration
         if registration.leader == self._broker.id:

@@ -301,3 +301,24 @@ def test_a_consumer_in_another_rack_is_sent_to_the_replica_there(tmp_path: Path)
                 await broker.crash()
 
     asyncio.run(scene())
+
+
+def test_metadata_that_says_what_is_known_does_not_drop_a_proposal(tmp_path: Path) -> None:
+    async def scene(world: Replicas) -> None:
+        await world.create(1, 2, 3, isr=[1])
+        leader = world[1].partition
+        await until(lambda: len(world.registration.isr) == 3)
+        leadership = leader.leadership
+        assert leadership is not None
+        await until(lambda: leader.registration.isr == world.registration.isr)
+        await world.crash(3)
+        await produce(world[1], b"a", acks=1)
+        await asyncio.sleep(0.25)
+        world.refusals += [ErrorCode.UNKNOWN_SERVER_ERROR] * 1000
+        leader.shrink_isr()
+        proposal = leadership.pending
+        assert proposal is not None
+        leader.take_role(world.registration)
+        assert leadership.pending is proposal
+
+    run(tmp_path, scene, replica_lag_time_max_ms="200")

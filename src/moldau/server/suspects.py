@@ -47,7 +47,8 @@ class Suspects:
 
     async def settled(self) -> None:
         """Until nobody is suspected of those who are now."""
-        await asyncio.gather(*self._looking.values())
+        # Who gives up waiting does not end what others wait for.
+        await asyncio.gather(*map(asyncio.shield, self._looking.values()))
 
     def departed(self) -> list[int]:
         """Brokers that clients should still find listed."""

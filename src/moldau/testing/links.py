@@ -72,6 +72,8 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._socket_is_full = self._node_waits = False
+        #: The socket is gone (uvloop's does not count as closing then).
+        self._over = False
         self._closed_by_node = False
         #: The node has closed its side of a cut link; the other node learns it when the link is whole.
         self._abandoned = False
@@ -82,7 +84,7 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
         self._holds_outgoing, self._holds_incoming = outgoing, incoming
         if not outgoing:
             self._let_out()
-        if self._socket is not None and not self._socket.is_closing():
+        if self._socket is not None and not self._over:
             deaf = incoming or self._abandoned
             self._socket.pause_reading() if deaf else self._socket.resume_reading()
         if not incoming and self._untold_end:
@@ -90,7 +92,7 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
 
     def _let_out(self) -> None:
         held, self._held, self._held_bytes = self._held, [], 0
-        if self._socket is None or self._socket.is_closing():
+        if self._socket is None or self._over:
             return
         if self._abandoned:
             self._socket.abort()
@@ -115,6 +117,7 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
         return self.node_side.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._over = True
         if self._holds_incoming and not self._closed_by_node:
             self._untold_end = [exc]
         else:
@@ -145,7 +148,7 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
         self.writelines([data])
 
     def writelines(self, list_of_data: Any) -> None:
-        if self._socket is None or self._closed_by_node:
+        if self._socket is None or self._closed_by_node or self._over:
             return
         if not self._holds_outgoing:
             self._socket.writelines(list_of_data)
@@ -174,7 +177,7 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
         asyncio.get_running_loop().call_soon(self.node_side.connection_lost, None)
 
     def is_closing(self) -> bool:
-        return self._closed_by_node or self._socket is None or self._socket.is_closing()
+        return self._closed_by_node or self._over or self._socket is None or self._socket.is_closing()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return default if self._socket is None else self._socket.get_extra_info(name, default)

@@ -49,7 +49,7 @@ class NamespaceNode:
         self.id = node_id
         self.address = f"{network}.{node_id}"
         self.namespace = f"moldau-{os.getpid()}-{node_id}"
-        self.folder = folder
+        self.data_dir = folder
         self.log_file = folder / "node.log"
         self.paused = False
         self._process: subprocess.Popen[bytes] | None = None
@@ -63,7 +63,7 @@ class NamespaceNode:
         if not self.running:
             self.paused = False
             self._starts = self._said()
-            command = [sys.executable, "-m", "moldau.cli.server", str(self.folder / "server.properties")]
+            command = [sys.executable, "-m", "moldau.cli.server", str(self.data_dir / "server.properties")]
             with self.log_file.open("ab") as log:
                 self._process = subprocess.Popen(
                     ["ip", "netns", "exec", self.namespace, *command], stdout=log, stderr=log
@@ -222,9 +222,9 @@ class NamespaceCluster:
                 "controller.quorum.voters": voters,
                 "controller.listener.names": "CONTROLLER",
                 "listeners": ",".join(f"{name}://{node.address}:{port}" for name, port in listeners.items()),
-                "log.dirs": str(node.folder / "logs"),
+                "log.dirs": str(node.data_dir / "logs"),
                 **{name: str(value) for name, value in self._config.items()},
             }
-            file = write_properties(node.folder, properties)
+            file = write_properties(node.data_dir, properties)
             done = run_tool("kafka-storage", "format", "-t", cluster_id, "-c", str(file))
             assert done.code == 0, done

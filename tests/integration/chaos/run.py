@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from moldau.protocol.records import iter_batches
 from moldau.testing import Cluster
 from tests.harness.waiting import eventually
 from tests.integration.chaos.administrators import Administrator
@@ -36,8 +40,6 @@ EXACTLY_ONCE = set(WRITERS) - {"plain"}
 CONFIG: dict[str, str | int | bool] = {
     "broker.session.timeout.ms": 3000,
     "broker.heartbeat.interval.ms": 500,
-    "controller.quorum.election.timeout.ms": 1000,
-    "controller.quorum.fetch.timeout.ms": 1500,
     "replica.lag.time.max.ms": 3000,
     "replica.fetch.wait.max.ms": 200,
     "group.min.session.timeout.ms": 1000,
@@ -86,8 +88,33 @@ def run(cluster: Cluster | NamespaceCluster, seed: int, seconds: float) -> None:
     copied = read_log(bootstrap, OUT, PARTITIONS, "read_committed", 60)
     for group in (Member.group, NewMember.group):
         final_commits(bootstrap, group, TOPIC, PARTITIONS, history)
-    found = [*check(history, everything, committed, EXACTLY_ONCE), *miscopied(committed, copied)]
+    producers = Producers(node.data_dir / "logs" for node in cluster.nodes)
+    found = check(history, everything, committed, EXACTLY_ONCE, producers)
+    found += miscopied(committed, copied)
     assert not found, _report(found, history, cluster, f"seed {seed}, {seconds:g} s")
+
+
+class Producers:
+    """Who wrote a record: the ids and epochs of producers, read from the nodes' files when somebody asks."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._folders = list(folders)
+        self._found: dict[int, dict[int, tuple[int, int]]] = {}
+
+    def __call__(self, partition: int, offset: int) -> tuple[int, int]:
+        if partition not in self._found:
+            self._found[partition] = self._read(partition)
+        return self._found[partition][offset]
+
+    def _read(self, partition: int) -> dict[int, tuple[int, int]]:
+        found = {}
+        for folder in self._folders:
+            for file in sorted((folder / f"{TOPIC}-{partition}").glob("*.log")):
+                for _, batch in iter_batches(file.read_bytes()):
+                    who = batch.producer_id, batch.producer_epoch
+                    for offset in range(batch.base_offset, batch.last_offset + 1):
+                        found[offset] = who
+        return found
 
 
 def _create_topics(bootstrap: str) -> None:

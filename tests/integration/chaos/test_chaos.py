@@ -37,7 +37,7 @@ def quiet_clients() -> Iterator[None]:
 
 
 def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
-    cluster = Cluster(brokers=NODES, config=CONFIG, data_dir=tmp_path / "cluster")
+    cluster = Cluster(brokers=NODES, config=CONFIG, data_dir=tmp_path / "cluster", start_timeout=90)
     try:
         run(cluster.start(), SEED, SECONDS)
     finally:

@@ -32,8 +32,12 @@ def good() -> tuple[History, Log, Log]:
     return history, everything, committed
 
 
+def one_epoch(partition: int, offset: int) -> tuple[int, int]:
+    return 7, 0
+
+
 def test_nothing_is_found_where_nothing_is_wrong() -> None:
-    assert check(*good(), EXACTLY_ONCE) == []
+    assert check(*good(), EXACTLY_ONCE, one_epoch) == []
 
 
 def acknowledged_and_gone(history: History, everything: Log, committed: Log) -> None:
@@ -95,13 +99,21 @@ def read_backwards(history: History, everything: Log, committed: Log) -> None:
 def test_a_broken_rule_is_named(breaking: Callable[[History, Log, Log], None], word: str) -> None:
     history, everything, committed = good()
     breaking(history, everything, committed)
-    [found] = check(history, everything, committed, EXACTLY_ONCE)
+    [found] = check(history, everything, committed, EXACTLY_ONCE, one_epoch)
     assert found.startswith(f"{word}: ")
+
+
+def test_what_was_sent_in_another_epoch_is_no_duplicate() -> None:
+    history, everything, committed = good()
+    twice(history, everything, committed)
+    assert (
+        check(history, everything, committed, EXACTLY_ONCE, lambda partition, offset: (7, offset // 9)) == []
+    )
 
 
 def test_what_clients_complained_about_comes_first() -> None:
     history, everything, committed = good()
     history.violation("it hangs")
     history.acknowledge("w", 1, 9, b"w/9")
-    found = check(history, everything, committed, EXACTLY_ONCE)
+    found = check(history, everything, committed, EXACTLY_ONCE, one_epoch)
     assert found[0].endswith("it hangs") and len(found) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import threading
 import time
 from collections import Counter
@@ -61,7 +62,10 @@ class LibrdkafkaWriter(Writer):
                 "max.in.flight.requests.per.connection": 5 if self.idempotent else 1,
                 "message.timeout.ms": DELIVERY_TIMEOUT_MS,
                 "linger.ms": 5,
-            }
+                "debug": "eos",
+                "log_level": 7,
+            },
+            logger=self._listener(),
         )
         while not self.stopping.is_set():
             for _ in range(_PER_TURN):
@@ -71,6 +75,15 @@ class LibrdkafkaWriter(Writer):
         left = producer.flush(60)
         if left:
             self.history.violation(f"{self.name}: {left} records were neither acknowledged nor refused")
+
+    def _listener(self) -> logging.Logger:
+        """Notes when librdkafka begins a new epoch, and why."""
+        logger = logging.Logger(self.name)
+        handler = logging.Handler()
+        handler.addFilter(lambda record: "bump" in record.getMessage().lower())
+        handler.emit = lambda record: self.history.note(f"{self.name}: {record.getMessage()}")  # type: ignore[method-assign]
+        logger.addHandler(handler)
+        return logger
 
     def _delivered(self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
         if error is not None:

@@ -225,6 +225,22 @@ def test_nor_does_the_node(play: Callable[[Scene], None]) -> None:
     play(scene)
 
 
+def test_the_other_side_is_gone_while_nothing_is_heard_of_it(play: Callable[[Scene], None]) -> None:
+    async def scene(links: Links, server: Server) -> None:
+        client = await connect(links, server)
+        links.cut([], [server.port])
+        server.writers[0].transport.abort()
+        for _ in range(20):
+            client.transport.write(b"into the void")
+            await asyncio.sleep(0.005)
+        assert not client.lost
+        links.cut([server.port], [server.port])
+        links.cut([], [])
+        await until(lambda: client.lost)
+
+    play(scene)
+
+
 def test_what_is_held_is_bounded(play: Callable[[Scene], None]) -> None:
     async def scene(links: Links, server: Server) -> None:
         client = await connect(links, server)

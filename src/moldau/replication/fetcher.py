@@ -24,7 +24,13 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.loop_slice import LoopSlice
 from moldau.network.client import OpenConnection
 from moldau.network.peer import Peer
-from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, ReplicaState
+from moldau.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+    ReplicaState,
+)
 from moldau.protocol.schema import Message
 from moldau.replication.catching_up import CatchingUp
 from moldau.replication.following import Following, PartitionKey
@@ -231,14 +237,21 @@ class Fetcher:
                 following = self._following.get((topic.topic_id, answer.partition_index))
                 if following is None or following.asked_in > number:
                     continue
-                try:
-                    await self._catching_up.take(following, answer, self._is_current, turn)
-                    following.retries = 0
-                    self._record(following, answer.records)
-                    self._changed[following.key] = None
-                except KafkaError as error:
-                    self._failed(following, error)
+                await self._take_one(following, answer, turn)
                 await turn.pause()
+
+    async def _take_one(self, following: Following, answer: PartitionData, turn: LoopSlice) -> None:
+        try:
+            await self._catching_up.take(following, answer, self._is_current, turn)
+            following.retries = 0
+            self._record(following, answer.records)
+            self._changed[following.key] = None
+        except KafkaError as error:
+            self._failed(following, error)
+        except Exception:  # the others of this leader must not stop with it
+            log.exception("%s is not followed any more", following.partition.topic_partition)
+            if self._is_current(following):
+                self.remove(following.key)
 
     def _is_current(self, following: Following) -> bool:
         return self._following.get(following.key) is following

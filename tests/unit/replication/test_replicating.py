@@ -13,6 +13,7 @@ from moldau.base.errors import ErrorCode
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.protocol.records import iter_batches, iter_records
+from moldau.replication.partition import Partition
 from tests.harness.batches import batch
 from tests.harness.replicas import TOPIC, TOPIC_ID, ReplicaBroker, Replicas, replicas
 
@@ -322,3 +323,26 @@ def test_metadata_that_says_what_is_known_does_not_drop_a_proposal(tmp_path: Pat
         assert leadership.pending is proposal
 
     run(tmp_path, scene, replica_lag_time_max_ms="200")
+
+
+def test_a_replica_that_cannot_be_written_is_left_alone_until_the_metadata_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene(world: Replicas) -> None:
+        await world.create(1, 2)
+        tried: list[int] = []
+
+        def broken(partition: Partition, records: Any, leader_epoch: int) -> int:
+            tried.append(leader_epoch)
+            raise RuntimeError("nobody thought of this")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Partition, "append_as_follower", broken)
+            await produce(world[1], b"a", acks=1)
+            await until(lambda: tried)
+            await asyncio.sleep(0.1)
+            assert tried == [0]
+        await world.change(leader=1)
+        await until(lambda: world[2].log.high_watermark == 1)
+
+    run(tmp_path, scene, 1, 2)

@@ -130,8 +130,8 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "A leader that is gone need not be waited for.",
         ),
         Difference(
-            "A voter that starts asks for promises of votes after a tenth of a second without a leader. Apache "
-            "Kafka's waits for its election timeout first.",
+            "A voter that starts asks for promises of votes after a tenth of a second without a leader. "
+            "Apache Kafka's waits for its election timeout first.",
             "A quorum that starts as a whole has its leader at once.",
         ),
         Difference(

@@ -28,6 +28,8 @@ class Nodes:
 
     def __init__(self, folder: Path, roles: Mapping[int, str], config: Mapping[str, str]) -> None:
         self.running: dict[int, Node] = {}
+        #: What single nodes have that others have not.
+        self.changes: dict[int, dict[str, str]] = {}
         self._folder = folder
         self._roles = roles
         self._config = config
@@ -56,6 +58,7 @@ class Nodes:
             "controller.quorum.voters": ",".join(f"{n}@127.0.0.1:{self._ports[n][1]}" for n in voters),
             "log.dirs": str(self._folder / f"node-{node_id}"),
             **self._config,
+            **self.changes.get(node_id, {}),
         }
 
     def make(

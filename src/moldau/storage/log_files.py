@@ -134,6 +134,11 @@ class LogFiles:
         """Bytes of all `.log` files."""
         return sum(segment.size for segment in self._list.items)
 
+    @property
+    def generation(self) -> int:
+        """Another number when something was taken away since."""
+        return self._generation
+
     def maybe_roll(self, now_ms: int, incoming_bytes: int = 0) -> bool:
         """Close the active segment if its size or age demands it, even when nothing comes."""
         active = self._list.active

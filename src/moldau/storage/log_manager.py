@@ -366,6 +366,10 @@ class LogManager:
             if log is None or not when():
                 return
             truncate(log)
+            future = self.future_logs.get(topic_partition)
+            if future is not None and future.log_end_offset > log.log_end_offset:
+                # It has copied what is gone now, and must not keep it when the log grows again.
+                truncate(future)
             directory = self.directories.of(log)
             limit = log.segments[-1].base_offset
             if directory.cleaner_offsets.get(topic_partition, 0) > limit:

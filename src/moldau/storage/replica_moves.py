@@ -133,9 +133,13 @@ class ReplicaMoves:
             read = partial(
                 log.read, future.log_end_offset, _READ_BYTES, upper_bound=log.log_end_offset, blocking=True
             )
+            generation = log.generation
             result = await self._pool.run(read)
             if manager.future_logs.get(topic_partition) is not future or result is None or not result.parts:
                 return
+            if log.generation != generation:
+                # What was read may have been cut off meanwhile.
+                continue
             for part in result.parts:
                 future.append_as_follower(part)
             if self.throttle is not None:

@@ -48,6 +48,66 @@ def test_a_replica_moves_with_everything_it_has(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+class Once:
+    """Lets one read through."""
+
+    def __init__(self) -> None:
+        self.recorded = 0
+
+    def record(self, size: int) -> None:
+        self.recorded += size
+
+    def is_exceeded(self) -> bool:
+        return self.recorded > 0
+
+
+def test_a_throttled_move_goes_on_with_the_next_call(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, directories=2)
+        manager = await world.start()
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, COMPACT)
+        for number in range(3):
+            append(log, [(b"k%d" % number, b"v")])
+            log.roll()
+        await manager.move(ORDERS, world.paths[1])
+        for copied in (1, 2):
+            throttle = manager.moves.throttle = Once()
+            await manager.moves.advance()
+            assert manager.future_logs[ORDERS].log_end_offset == copied
+            assert throttle.recorded > 0
+        manager.moves.throttle = None
+        await manager.moves.advance()
+        assert manager.future_logs == {}
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_what_is_cut_off_during_a_move_is_not_kept(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, directories=2)
+        manager = await world.start()
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, COMPACT)
+        append(log, [(b"a", b"1")])
+        append(log, [(b"b", b"not for long")])
+        log.roll()
+        append(log, [(b"c", b"nor this")])
+        await manager.move(ORDERS, world.paths[1])
+        manager.moves.throttle = Once()
+        await manager.moves.advance()
+        assert manager.future_logs[ORDERS].log_end_offset == 2
+        await manager.truncate_to(ORDERS, 1)
+        append(log, [(b"b", b"2")])
+        append(log, [(b"c", b"3")])
+        manager.moves.throttle = None
+        await manager.moves.advance()
+        assert manager.future_logs == {}
+        assert [record.value for record in stored(manager.logs[ORDERS])] == [b"1", b"2", b"3"]
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
 def test_a_move_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from moldau.testing.simulation.cluster import SimulatedCluster, combined
@@ -32,15 +34,26 @@ class World:
     async def start(self, **configs: str) -> None:
         self.cluster.format()
         await self.cluster.start()
+        await self.create(_ORDERS.topic, **configs)
+
+    async def create(self, topic: str, **configs: str) -> None:
         settings = {name.replace("_", "."): value for name, value in configs.items()}
         new = CreatableTopic(
-            name=_ORDERS.topic,
+            name=topic,
             num_partitions=1,
             replication_factor=3,
             configs=[CreatableTopicConfig(name=name, value=value) for name, value in settings.items()],
         )
-        answer = await self.client.call_any(CreateTopicsRequest(topics=[new], timeout_ms=3000), 7)
-        check(answer.topics[0].error_code)
+
+        async def attempt() -> None:
+            answer = await self.client.call_any(CreateTopicsRequest(topics=[new], timeout_ms=3000), 7)
+            check(answer.topics[0].error_code)
+
+        try:
+            await self.client.persist(attempt)
+        except KafkaError as error:
+            if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
 
     async def read_all(self) -> dict[int, bytes]:
         reader = Reader(self.client, _ORDERS)
@@ -83,3 +96,26 @@ def test_a_node_with_a_full_disk_can_be_stopped() -> None:
             await world.cluster.stop(node_id)
 
     run(0, scene)
+
+
+def test_a_node_whose_disk_was_full_while_the_controller_changed_follows_again() -> None:
+    async def scene(world: World) -> None:
+        cluster = world.cluster
+        await world.start()
+        active = next(node_id for node_id, node in cluster.nodes.items() if node.metadata.is_active)
+        full = next(node_id for node_id in cluster.layout if node_id != active)
+        cluster.machines[full].drive.free = 0
+        await world.create("more")
+        await asyncio.sleep(3)
+        cluster.kill(active)
+        await asyncio.sleep(5)
+        cluster.machines[full].drive.free = None
+        cluster.boot(active)
+        await cluster.all_serving(30)
+        await world.create("even-more")
+        async with asyncio.timeout(20):
+            while "even-more" not in cluster.nodes[full].image.topics.by_name:
+                await asyncio.sleep(0.1)
+
+    for seed in range(4):
+        run(seed, scene)

@@ -125,8 +125,9 @@ class Correspondence:
     def _do_again(self, work: FollowerWork, epoch: int) -> None:
         async def again() -> None:
             if self._rules.epoch != epoch or self._rules.role is not Role.FOLLOWER:
-                return
-            if isinstance(work, Append):
+                # Nothing was taken and nothing is wanted any more: the log ends where it did.
+                self._rules.truncated(self._turns.now_ms())
+            elif isinstance(work, Append):
                 # Nothing was taken, so the next fetch asks for the same.
                 self._rules.appended(self._turns.now_ms())
             else:

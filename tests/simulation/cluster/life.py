@@ -165,11 +165,17 @@ class ClusterLife:
             assert self.simulation.loop.time() < until, f"every client gets its answer: not {waiting}; {self}"
         for worker in workers:
             worker.result()
-        while len(self.cluster.serving) < len(self.cluster.layout):
+        reached = max(node.metadata.image.offset for node in self.cluster.serving.values())
+        while not self._all_follow(reached):
             await self._pass_time(0.2, watch)
-            assert self.simulation.loop.time() < until, (
-                f"every node serves again: only {list(self.cluster.serving)}; {self}"
-            )
+            assert self.simulation.loop.time() < until, f"every node serves and follows again: {self}"
+
+    def _all_follow(self, offset: int) -> bool:
+        """Whether every node serves, and has everything up to this metadata offset in place."""
+        serving = self.cluster.serving
+        return len(serving) == len(self.cluster.layout) and all(
+            node.image.offset >= offset for node in serving.values()
+        )
 
     async def _check_end(self) -> None:
         client = self._client("checker")
@@ -201,7 +207,11 @@ class ClusterLife:
             await asyncio.sleep(0.05)
 
     def __str__(self) -> str:
-        return f"{len(self.cluster.layout)} nodes; {dict(self.story.counts)}; {self.faults.happened}"
+        images = {node_id: node.image.offset for node_id, node in self.cluster.serving.items()}
+        return (
+            f"{len(self.cluster.layout)} nodes, serving with metadata {images}; {dict(self.story.counts)};"
+            f" {self.faults.happened}"
+        )
 
 
 def live(seed: int | str, *, keep_trace: bool = False, **options: object) -> ClusterLife:

@@ -61,7 +61,7 @@ class Rules:
 
     def _look_at_metadata(self, node_id: int, node: Node) -> None:
         quorum = node.metadata
-        if quorum.is_active:
+        if quorum.is_active and quorum.leader_id == node_id:
             leader = self._quorum_leaders.setdefault(quorum.leader_epoch, node_id)
             assert leader == node_id, (
                 f"one leader per epoch: the quorum has {leader} and {node_id} in {quorum.leader_epoch}"

@@ -8,7 +8,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from moldau.testing import Cluster
 
 PARTITIONS = 6
-QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 50}
+#: Who asks a broker that stands still asks another one soon.
+QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 50, "socket.timeout.ms": 3000}
 
 
 def create(cluster: Cluster, topic: str, replicas: int = 3) -> None:
@@ -21,7 +22,8 @@ class Feed:
     """Numbers, spread over the partitions; all acknowledged."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
-        self._producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all", **QUIET})
+        settings = {"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True}
+        self._producer = Producer({**settings, **QUIET})
         self._topic = topic
         self.sent = 0
 

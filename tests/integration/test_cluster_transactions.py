@@ -50,8 +50,6 @@ def new_producer(cluster: Cluster, transactional_id: str) -> Producer:
         {
             "bootstrap.servers": cluster.bootstrap_servers,
             "transactional.id": transactional_id,
-            # Who asks a broker that stands still asks another one soon.
-            "socket.timeout.ms": 3000,
             "transaction.timeout.ms": 30_000,
             **QUIET,
         }

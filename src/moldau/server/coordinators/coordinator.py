@@ -150,7 +150,8 @@ class Coordinator(Generic[S]):
         self._image = image
         topic = image.topics.by_name.get(self.topic)
         changed = delta.topics_changed.get(topic.id, ()) if topic is not None else ()
-        for index in list(self._led) if topic is None else ():
+        existing = topic.partitions if topic is not None else {}
+        for index in [each for each in self._led if each not in existing]:
             self._resign(index)
         if topic is not None:
             for index in sorted(changed):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from moldau.testing import Cluster
 from tests.harness.apache import ApacheCluster, java_command
+from tests.harness.apache_nodes import ApacheNodes
 from tests.harness.tools import ToolRun, run_tool
 
 JAVA_TOOLS = {
@@ -33,6 +34,12 @@ JAVA_TOOLS = {
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
     "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
     "kafka-e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "kafka-metadata-shell": "org.apache.kafka.shell.MetadataShell",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
 }
 LOGGING = """\
 rootLogger.level = ERROR
@@ -43,7 +50,7 @@ appender.err.target = SYSTEM_ERR
 appender.err.layout.type = PatternLayout
 appender.err.layout.pattern = %m%n
 """
-Node = Cluster | ApacheCluster
+Node = Cluster | ApacheCluster | ApacheNodes
 
 
 class Both(NamedTuple):
@@ -122,4 +129,7 @@ class Tools:
 def alike(text: str) -> str:
     text = re.sub(r"-(ours|java)\b", "-x", text)
     text = re.sub(r"TopicId: \S+", "TopicId: ID", text)
+    # What goes on while the other tool is started: the metadata log grows.
+    text = re.sub(r"Epoch: \d+$", "Epoch: N", text, flags=re.MULTILINE)
+    text = re.sub(r"((?:HighWatermark|MaxFollowerLag|MaxFollowerLagTimeMs): +)-?\d+", r"\1N", text)
     return re.sub(r"(CreateTime|LogAppendTime):\d+", r"\1:TIME", text)

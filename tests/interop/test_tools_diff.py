@@ -259,6 +259,15 @@ PARSERS = {
 
 
 COMMANDS = {
+    "kafka-metadata-quorum": ("describe", "add-controller", "remove-controller"),
+    "kafka-features": (
+        "describe",
+        "upgrade",
+        "downgrade",
+        "disable",
+        "version-mapping",
+        "feature-dependencies",
+    ),
     "kafka-cluster": ("cluster-id", "unregister", "list-endpoints"),
     "kafka-transactions": (
         "list",
@@ -271,10 +280,13 @@ COMMANDS = {
 }
 
 
+NEED_AN_ADDRESS = ("kafka-transactions", "kafka-e2e-latency", "kafka-metadata-quorum", "kafka-features")
+
+
 @pytest.mark.parametrize("name", PARSERS)
 def test_every_flag_of_java_is_known(name: str, libs: Path) -> None:
     for word in COMMANDS.get(name, ("",)):
-        before = ["--bootstrap-server", "b:1"] if name in ("kafka-transactions", "kafka-e2e-latency") else []
+        before = ["--bootstrap-server", "b:1"] if name in NEED_AN_ADDRESS else []
         command = java_command(libs, PARSERS[name], *before, *([word] if word else []), "--help")
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         flags = set(re.findall(r"^ *(--[a-z][\w.-]*[\w])(?= |$)", done.stdout + done.stderr, re.MULTILINE))

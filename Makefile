@@ -7,11 +7,12 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BROKER := $(VENV)/.broker
 STAMP  := $(VENV)/.installed
 
-.PHONY: help up test lint interop bench bench-cluster bench-quick clean
+.PHONY: help up test simulate lint interop bench bench-cluster bench-quick clean
 
 help:
 	@echo "make up       start a broker on localhost:9092 (data under ./data, Ctrl-C ends it)"
 	@echo "make test     install what is needed and run lint, type check and all tests"
+	@echo "make simulate SEEDS=1000 JOBS=2  lives of whole simulated clusters (KIND=cluster|quorum|node; SEED=17 replays one)"
 	@echo "make interop  Java and Go clients and Apache Kafka itself against Moldau (needs Java, Maven, Go)"
 	@echo "make bench    measure Moldau, beside Apache Kafka where Maven is there"
 	@echo "make bench-cluster  three nodes beside three of Apache Kafka: failover, throughput, memory"
@@ -40,6 +41,12 @@ lint: $(STAMP)
 
 test: lint
 	$(BIN)/python -m pytest -m "not interop"
+
+SEEDS ?= 1000
+JOBS  ?= $(shell nproc 2> /dev/null || echo 2)
+KIND  ?= cluster
+simulate: $(STAMP)
+	$(BIN)/python -m tests.simulation.simulate --kind $(KIND) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --jobs $(JOBS))
 
 interop: $(STAMP)
 	$(BIN)/python -m pytest -m interop tests/interop

@@ -1,0 +1,98 @@
+"""Lives from many seeds in several processes: `make simulate SEEDS=2000 JOBS=2`.
+
+    python -m tests.simulation.simulate --seeds 200 --jobs 2 [--first 0] [--kind cluster]
+    python -m tests.simulation.simulate --seed 17 [--kind cluster]     one life again, with what nodes say
+
+Kinds: `cluster` (real nodes, clients and faults), `quorum` (the rules of the metadata quorum alone), `node`
+(one node and its disk). Every failing seed is told with the command that replays it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import NamedTuple
+
+from tests.simulation import node_life, quorum_world
+from tests.simulation.cluster import life as cluster_life
+
+
+class Outcome(NamedTuple):
+    seed: int
+    #: None: all promises were kept.
+    failure: str | None
+    counts: dict[str, int]
+
+
+def _quorum(seed: int) -> dict[str, int]:
+    world = quorum_world.live(seed)
+    return {"committed": len(world.rules.committed), "acknowledged": len(world.acknowledged)}
+
+
+def _node(seed: int) -> dict[str, int]:
+    return {"events": node_life.live(seed).trace.count}
+
+
+def _cluster(seed: int) -> dict[str, int]:
+    life = cluster_life.live(seed)
+    return {**life.story.counts, "faults": len(life.faults.happened)}
+
+
+KINDS: dict[str, Callable[[int], dict[str, int]]] = {"cluster": _cluster, "quorum": _quorum, "node": _node}
+
+
+def live(kind: str, seed: int) -> Outcome:
+    logging.disable(logging.CRITICAL)
+    try:
+        return Outcome(seed, None, KINDS[kind](seed))
+    except Exception as error:
+        return Outcome(seed, f"{type(error).__name__}: {error}", {})
+
+
+def lives(kind: str, seeds: range, jobs: int) -> Iterator[Outcome]:
+    """As they end, which may be in another order than that of the seeds."""
+    if jobs == 1:
+        yield from (live(kind, seed) for seed in seeds)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(live, [kind] * len(seeds), seeds)
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("--kind", choices=list(KINDS), default="cluster")
+    arguments.add_argument("--seeds", type=int, default=200)
+    arguments.add_argument("--first", type=int, default=0)
+    arguments.add_argument("--jobs", type=int, default=2)
+    arguments.add_argument("--seed", type=int, default=None)
+    options = arguments.parse_args()
+    if options.seed is not None:
+        logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
+        print(KINDS[options.kind](options.seed))
+        return 0
+    begin = time.monotonic()
+    failed, total = [], Counter[str]()
+    for outcome in lives(options.kind, range(options.first, options.first + options.seeds), options.jobs):
+        total.update(outcome.counts)
+        if outcome.failure is not None:
+            failed.append(outcome.seed)
+            print(f"seed {outcome.seed}: {outcome.failure}")
+            print(f"    to replay: make simulate KIND={options.kind} SEED={outcome.seed}", flush=True)
+    took = time.monotonic() - begin
+    print(
+        f"{options.seeds} lives of a {options.kind}, {len(failed)} failed; {options.seeds / took:.1f} seeds/s"
+    )
+    print(", ".join(f"{name} {count:,}" for name, count in sorted(total.items())))
+    if failed:
+        print(f"failed: {failed}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Whole lives of clusters from seeds, and the same life again under another hash seed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.cluster.life import live
+from tests.simulation.crash_points import SEEDS
+from tests.simulation.simulate import lives
+
+_ROOT = Path(__file__).parents[2]
+_ONE = os.environ.get("MOLDAU_SIMULATION_SEED")
+_BLOCK = 20
+#: Seeds that found something, with what it was. Lives change with the code that lives them; what was found is
+#: kept as scenarios, too (`test_cluster_scenarios`).
+FOUND = {
+    36: "followers did not flush what flush.messages demands",
+    70: "a node with a full disk could not be stopped",
+    100: "a follower whose disk was full while the leader changed never fetched again",
+}
+
+
+@pytest.mark.skipif(_ONE is None, reason="replays one life: MOLDAU_SIMULATION_SEED")
+def test_one_life() -> None:
+    live(int(_ONE or 0))
+
+
+@pytest.mark.parametrize("first", range(0, 60 * SEEDS, _BLOCK))
+def test_a_cluster_keeps_its_promises(first: int) -> None:
+    outcomes = list(lives("cluster", range(first, first + _BLOCK), jobs=2))
+    assert not [outcome for outcome in outcomes if outcome.failure is not None]
+    assert sum(outcome.counts["acknowledged"] for outcome in outcomes) > 100
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_seeds_that_found_something(seed: int) -> None:
+    live(seed)
+
+
+def test_a_life_replays_exactly_under_any_hash_seed() -> None:
+    program = (
+        "import logging; logging.disable(logging.CRITICAL)\n"
+        "from tests.simulation.cluster.life import live\n"
+        "for seed in (3, 11):\n"
+        "    trace = live(seed).simulation.trace\n"
+        "    print(trace.count, trace.digest())\n"
+    )
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", program],
+            cwd=_ROOT,
+            env={**os.environ, "PYTHONHASHSEED": number, "PYTHONPATH": f"{_ROOT / 'src'}:{_ROOT}"},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in ("1", "4242")
+    ]
+    outputs = [run.communicate(timeout=120)[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0]
+    assert outputs[0].strip()
+    assert outputs[0] == outputs[1]

@@ -75,7 +75,7 @@ class Scene:
         consumer.assign([TopicPartition(self.topic, index, 0) for index in range(3)])
         values, ended = [], set()
         while len(ended) < 3:
-            for message in consumer.consume(1000, timeout=10):
+            for message in consumer.consume(1000, timeout=0.2):
                 error = message.error()
                 if error is not None:
                     assert error.code() == KafkaError._PARTITION_EOF

@@ -111,6 +111,22 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "The client would only ask again.",
         ),
         Difference(
+            "A marker for a partition that has no leader just now is brought when it has one. Apache Kafka "
+            "takes the partition for deleted and completes the transaction without it.",
+            "Readers of what is committed would wait there for ever.",
+        ),
+        Difference(
+            "Coordinators refuse at once what they would have to store while their partition has fewer "
+            "in-sync replicas than it needs. Apache Kafka's answer COORDINATOR_NOT_AVAILABLE, too, but for "
+            "groups after `offsets.commit.timeout.ms`.",
+            "Nothing is stored that nobody was told of.",
+        ),
+        Difference(
+            "A request to another broker is given up when the metadata says that the broker is gone. Apache "
+            "Kafka waits for `request.timeout.ms`.",
+            "The new leader is known by then.",
+        ),
+        Difference(
             "A JoinGroup or SyncGroup that waits is answered REBALANCE_IN_PROGRESS when the same member "
             "sends another, and UNKNOWN_MEMBER_ID when the member leaves. Apache Kafka leaves some of these "
             "without an answer.",
@@ -313,6 +329,22 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "`kafka-consumer-perf-test` without `--group` reads the partitions directly. Apache Kafka's "
             "makes up a group.",
             "Reading is what is measured.",
+        ),
+        Difference(
+            "`kafka-metadata-shell` also reads the folder of a node (`--directory`, while it runs) and "
+            "follows running controllers (`--controllers`); `/brokers`, `/topics/orders/0` and others are "
+            "short ways into `/image`; the default entity of a quota is shown as `user(<default>)`. Apache "
+            "Kafka's may answer before it has read the whole file.",
+            "What is wanted is mostly the metadata as it is now.",
+        ),
+        Difference(
+            "`kafka-reassign-partitions --generate` puts the replicas of a partition on different machines "
+            "as well as racks.",
+            "It places them as the controller places new partitions.",
+        ),
+        Difference(
+            "`kafka-features upgrade --release-version` leaves out features that the cluster does not know.",
+            "An update is all or nothing, and would be refused because of them.",
         ),
         Difference(
             "`kafka-e2e-latency` lets a fetch wait for the record. Apache Kafka's asks again and again "

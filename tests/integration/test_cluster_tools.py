@@ -104,6 +104,35 @@ def test_voters_that_cannot_be_changed_that_way(cluster: Nodes, tools: Tools) ->
     assert dry == ["DRY RUN of removing  KRaft controller 9 with directory id 7Pl7b8h4TDyPaOTHkLUIwg"]
 
 
+def test_a_voter_is_removed_and_added(cluster: Nodes, tools: Tools) -> None:
+    def quorum() -> tuple[int, dict[int, str], set[int]]:
+        """The leader, the directories of the voters, and the observers."""
+        lines = tools.good("kafka-metadata-quorum", "describe", "--status")
+        said = dict(re.split(r":\s+", line, maxsplit=1) for line in lines)
+        voters = {voter["id"]: voter["directoryId"] for voter in json.loads(said["CurrentVoters"])}
+        return int(said["LeaderId"]), voters, {each["id"] for each in json.loads(said["CurrentObservers"])}
+
+    leader, voters, _ = quorum()
+    other = next(voter for voter in sorted(voters) if voter != leader)
+    which = ("--controller-id", str(other), "--controller-directory-id", voters[other])
+    removed = tools.good("kafka-metadata-quorum", "remove-controller", *which)
+    assert removed == [f"Removed  KRaft controller {other} with directory id {voters[other]}"]
+    eventually(lambda: other in quorum()[2], what="the former voter to observe")
+    assert sorted(quorum()[1]) == sorted(set(voters) - {other})
+    file = ("--command-config", str(properties(cluster, other)))
+    added = tools.good("kafka-metadata-quorum", *file, "add-controller")
+    assert added[0].startswith(f"Added controller {other} with directory id {voters[other]} and endpoints: ")
+    eventually(lambda: quorum()[1] == voters, what="the voters of the beginning")
+    again = tools.run("kafka-metadata-quorum", *file, "add-controller")
+    assert (again.code, again.out) == (1, "")
+
+
+def properties(cluster: Nodes, node: int) -> Path:
+    if isinstance(cluster, ApacheNodes):
+        return cluster.properties(node)
+    return cluster.data_dir / f"node-{node}" / "server.properties"
+
+
 def test_features(cluster: Nodes, tools: Tools) -> None:
     described = {line.split()[1]: line for line in tools.good("kafka-features", "describe")}
     assert "FinalizedVersionLevel: 4.3-IV0" in described["metadata.version"]

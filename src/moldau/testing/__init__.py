@@ -7,9 +7,9 @@ package and is imported by every pytest run, so the package itself imports the c
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from moldau.testing.cluster import Cluster, NodeFailed
+    from moldau.testing.cluster import Cluster, ClusterNode, NodeFailed
 
-__all__ = ["Cluster", "NodeFailed"]
+__all__ = ["Cluster", "ClusterNode", "NodeFailed"]
 
 
 def __getattr__(name: str) -> Any:

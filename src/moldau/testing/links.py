@@ -14,6 +14,7 @@ are on one machine.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Collection
 from typing import Any, cast
 
@@ -82,11 +83,13 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
 
     def hold(self, outgoing: bool, incoming: bool) -> None:
         self._holds_outgoing, self._holds_incoming = outgoing, incoming
-        if not outgoing:
-            self._let_out()
-        if self._socket is not None and not self._over:
-            deaf = incoming or self._abandoned
-            self._socket.pause_reading() if deaf else self._socket.resume_reading()
+        # uvloop says so when the socket has just failed; the end of the connection is told next.
+        with contextlib.suppress(RuntimeError):
+            if not outgoing:
+                self._let_out()
+            if self._socket is not None and not self._over:
+                deaf = incoming or self._abandoned
+                self._socket.pause_reading() if deaf else self._socket.resume_reading()
         if not incoming and self._untold_end:
             self._tell_end(self._untold_end.pop())
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import confluent_kafka
 from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
 from kafka import KafkaProducer
 
 from tests.integration.chaos.history import History, Outcome, Transaction
@@ -31,6 +32,8 @@ class Writer(threading.Thread):
         self.bootstrap = bootstrap
         self.topic = topic
         self.history = history
+        #: Who the records say they are from.
+        self.identity = name
         self.stopping = threading.Event()
         self._partitions = itertools.cycle(range(partitions))
         self._written: Counter[int] = Counter()
@@ -39,7 +42,7 @@ class Writer(threading.Thread):
         """A partition, and a value that says the how manieth of ours it is there."""
         partition = next(self._partitions)
         self._written[partition] += 1
-        return partition, f"{self.name}/{transaction}{self._written[partition]}".encode()
+        return partition, f"{self.identity}/{transaction}{self._written[partition]}".encode()
 
     def finish(self, timeout: float) -> None:
         self.stopping.set()
@@ -135,10 +138,21 @@ class KafkaPythonWriter(Writer):
 
 
 class AiokafkaWriter(Writer):
+    """It gives a batch up after its request timeout, and from then on every batch of that partition is out of
+    order: then a new producer takes its place, under another name."""
+
     def run(self) -> None:
         asyncio.run(self._run())
 
     async def _run(self) -> None:
+        for number in itertools.count(1):
+            if self.stopping.is_set():
+                return
+            self.failed = False
+            self.identity = f"{self.name}.{number}"
+            await self._write()
+
+    async def _write(self) -> None:
         producer = AIOKafkaProducer(
             bootstrap_servers=self.bootstrap,
             client_id=self.name,
@@ -147,12 +161,21 @@ class AiokafkaWriter(Writer):
             retry_backoff_ms=50,
             metadata_max_age_ms=2000,
         )
-        await producer.start()
+        try:
+            await producer.start()
+        except KafkaError as error:
+            self.history.note(f"{self.name}: {error!r}")
+            await asyncio.sleep(PAUSE_S)
+            return
         waiting: set[asyncio.Task[None]] = set()
-        while not self.stopping.is_set():
+        while not self.stopping.is_set() and not self.failed:
             for _ in range(_PER_TURN):
                 partition, value = self.next_record()
-                sent = await producer.send(self.topic, value, partition=partition)
+                try:
+                    sent = await producer.send(self.topic, value, partition=partition)
+                except KafkaError as error:
+                    self._give_up(value, error)
+                    break
                 task = asyncio.create_task(self._delivered(sent, value))
                 waiting.add(task)
                 task.add_done_callback(waiting.discard)
@@ -164,11 +187,15 @@ class AiokafkaWriter(Writer):
     async def _delivered(self, sent: asyncio.Future[Any], value: bytes) -> None:
         try:
             metadata = await sent
-        except Exception as error:
-            # It gives a batch up after its request timeout, and begins anew with the next one.
+        except KafkaError as error:
+            self._give_up(value, error)
+        else:
+            self.history.acknowledge(self.name, metadata.partition, metadata.offset, value)
+
+    def _give_up(self, value: bytes, error: KafkaError) -> None:
+        if not self.failed:
             self.history.note(f"{self.name}: {value!r} was given up: {error!r}")
-            return
-        self.history.acknowledge(self.name, metadata.partition, metadata.offset, value)
+        self.failed = True
 
 
 class TransactionalWriter(Writer):

@@ -65,7 +65,7 @@ class Core:
         voted = None if stored.voted_id < 0 else ReplicaKey(stored.voted_id, stored.voted_directory_id)
         if stored.leader_id == self.local.id:
             return Resigned(self._election_deadline(now_ms), self._other_voters())
-        if voted is not None and is_vote_for(voted, self.local):
+        if voted is not None and is_vote_for(voted, self.local) and self.may_stand:
             return Candidate(self._election_deadline(now_ms), self._votes())
         endpoints = self.voters.endpoints(stored.leader_id)
         if stored.leader_id >= 0 and self.named(endpoints) is not None:

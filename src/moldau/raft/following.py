@@ -31,6 +31,7 @@ class Following:
         if snapshot.epoch >= 0 or snapshot.end_offset >= 0:
             if snapshot.epoch < 0 or snapshot.end_offset < 0:
                 return False, None
+            self._check_committed(snapshot.end_offset, f"the leader's snapshot ends at {snapshot.end_offset}")
             state.snapshot = OffsetAndEpoch(snapshot.end_offset, snapshot.epoch)
             state.position = 0
             self.heard_from_leader(state, now_ms)
@@ -52,12 +53,15 @@ class Following:
         else:
             own = log.end_of_epoch(diverging.epoch)
             end_offset = min(own.offset, diverging.offset) if own.epoch == diverging.epoch else own.offset
-        if min(end_offset, diverging.offset) < self._core.committed:
-            raise QuorumBroken(
-                f"the leader's log ends epoch {diverging.epoch} at offset {diverging.offset}, and everything "
-                f"before offset {self._core.committed} is committed here"
-            )
+        message = f"the leader's log ends epoch {diverging.epoch} at offset {diverging.offset}"
+        self._check_committed(min(end_offset, diverging.offset), message)
         return end_offset
+
+    def _check_committed(self, end_offset: int, message: str) -> None:
+        if end_offset < self._core.committed:
+            raise QuorumBroken(
+                f"{message}, and everything before offset {self._core.committed} is committed here"
+            )
 
     def take_chunk(
         self, state: Follower, answer: ResponsePartitionSnapshot, now_ms: float

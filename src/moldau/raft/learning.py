@@ -5,8 +5,6 @@ from __future__ import annotations
 from moldau.base.errors import ErrorCode
 from moldau.raft.core import Core
 from moldau.raft.errors import QuorumBroken
-from moldau.raft.leader import Leader
-from moldau.raft.states import Resigned
 from moldau.raft.types import NOBODY
 from moldau.raft.voters import VoterEndpoint
 
@@ -22,7 +20,9 @@ class Learning:
     ) -> None:
         """Somebody says who leads `epoch`, which is not older than ours (`NOBODY`: he does not know)."""
         core = self._core
-        if epoch == core.epoch and self._is_about_us(leader_id):
+        if epoch == core.epoch and leader_id == core.local.id:
+            # A leader knows it. Anybody else is still taken for the leader it was, does not remember, and
+            # will be a leader only of a later epoch.
             return
         self._check_consistent(leader_id, epoch)
         endpoints = endpoints or core.voters.endpoints(leader_id)
@@ -55,11 +55,6 @@ class Learning:
             self.of_leader(leader_id, epoch, endpoints, now_ms)
             return error is not ErrorCode.NONE
         return error is ErrorCode.INVALID_VOTER_KEY
-
-    def _is_about_us(self, leader_id: int) -> bool:
-        """Somebody still takes us for the leader we were; we do not remember, and will be a leader only of
-        a later epoch."""
-        return leader_id == self._core.local.id and not isinstance(self._core.state, Leader | Resigned)
 
     def _check_consistent(self, leader_id: int, epoch: int) -> None:
         known = self._core.leader_id

@@ -23,7 +23,7 @@ from moldau.raft.following import Following
 from moldau.raft.learning import Learning
 from moldau.raft.states import Candidate, Follower, Prospective, Resigned
 from moldau.raft.succession import Succession
-from moldau.raft.types import FollowerWork, Outgoing
+from moldau.raft.types import FollowerWork, OffsetAndEpoch, Outgoing
 from moldau.raft.voter_changes import VoterChanges
 from moldau.raft.voters import VoterEndpoint
 
@@ -163,13 +163,13 @@ class Responses:
 
     def _is_next(self, sent: Outgoing) -> bool:
         """The log still ends where it ended when this was asked: the leader may have been asked twice, once
-        as a bootstrap server."""
+        as a bootstrap server. The same offset is not enough, for the log may have been cut and have grown
+        again meanwhile, and what the leader counts on now must not be cut once more."""
         request = sent.request
-        return (
-            isinstance(request, FetchRequest)
-            and not self._core.is_busy
-            and request.topics[0].partitions[0].fetch_offset == self._core.log.end.offset
-        )
+        if not isinstance(request, FetchRequest) or self._core.is_busy:
+            return False
+        asked = request.topics[0].partitions[0]
+        return OffsetAndEpoch(asked.fetch_offset, asked.last_fetched_epoch) == self._core.log.end
 
     def _fetched_snapshot(
         self, response: FetchSnapshotResponse, now_ms: float

@@ -24,6 +24,7 @@ from moldau.raft.voter_changes import VoterChanges
 
 #: Formatting writes this one; it is not of the log.
 _BOOTSTRAP_SNAPSHOT = OffsetAndEpoch(0, 0)
+_FIRST_VERSION_WITH_IDS = 13
 #: From here on a response tells where the leader is.
 _FIRST_VERSION_WITH_ENDPOINTS = 17
 
@@ -159,11 +160,14 @@ class Serving:
 
 
 def _metadata_partition(request: FetchRequest, version: int) -> FetchPartition | None:
+    """Named by its id: older versions cannot tell a leader, and who follows this log does not use them."""
+    if version < _FIRST_VERSION_WITH_IDS:
+        return None
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return None
     topic = request.topics[0]
-    is_metadata = topic.topic_id == METADATA_TOPIC_ID if version >= 13 else topic.topic == METADATA_TOPIC
-    return topic.partitions[0] if is_metadata and topic.partitions[0].partition == 0 else None
+    is_metadata = topic.topic_id == METADATA_TOPIC_ID and topic.partitions[0].partition == 0
+    return topic.partitions[0] if is_metadata else None
 
 
 def _replica_id(request: FetchRequest, version: int) -> int:

@@ -33,8 +33,9 @@ def node(
     voters: tuple[int, ...] = (1, 2, 3),
     *,
     can_vote: bool = True,
+    bootstrap: tuple[tuple[str, int], ...] = (),
 ) -> Raft:
-    settings = replace(RaftWorld().settings(node_id), can_vote=can_vote)
+    settings = replace(RaftWorld().settings(node_id), can_vote=can_vote, bootstrap_servers=bootstrap)
     history = VoterHistory(static_voters(voters))
     return Raft(settings, log if log is not None else MemoryLog(), stored, history, random.Random(1), NOW)
 

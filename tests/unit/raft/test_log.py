@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moldau.base.errors import ErrorCode
+from moldau.protocol.messages.begin_quorum_epoch import LeaderEndpoint
 from moldau.protocol.messages.fetch import FetchRequest, PartitionData
 from moldau.raft.errors import QuorumBroken
 from moldau.raft.types import Append, Election, FetchAnswer, Role, Truncate
@@ -19,6 +20,7 @@ from tests.unit.raft.builders import (
     log_of,
     node,
     only,
+    vote_request,
 )
 
 
@@ -211,6 +213,44 @@ def test_what_is_committed_is_never_cut() -> None:
         raft.on_response(sent, fetch_answer(3, 2, diverging=(2, 1)), NOW + 2)
 
 
+def test_a_snapshot_never_takes_back_what_is_committed() -> None:
+    raft = node(log_of(1, 1, 2, 2), Election(2, 3))
+    raft.on_response(only(raft.take_ready().requests), fetch_answer(3, 2, high_watermark=3), NOW + 1)
+    sent = only(raft.take_ready().requests)
+    with pytest.raises(QuorumBroken):
+        raft.on_response(sent, fetch_answer(3, 2, snapshot=(2, 3)), NOW + 2)
+
+
+def test_an_answer_to_an_earlier_log_of_the_same_length_cuts_nothing() -> None:
+    """The leader was asked twice, once as a bootstrap server; the second answer comes when the log was cut
+    and has grown again, and the leader counts on it."""
+    log = log_of(1, 1)
+    raft = node(log, Election(2, 3), bootstrap=(("two", 9093),))
+    raft.on_failure(only(raft.take_ready().requests), NOW)
+    late = only(raft.take_ready().requests)
+    raft.tick(NOW + 20)
+    answer = fetch_answer(3, 2, diverging=(1, 1))
+    assert raft.on_response(only(raft.take_ready().requests), answer, NOW + 21) == Truncate(1)
+    log.truncate(1)
+    raft.truncated(NOW + 22)
+    raft.on_response(only(raft.take_ready().requests), fetch_answer(3, 2, records=b"records"), NOW + 23)
+    log.append(entries(3))
+    raft.appended(NOW + 24)
+    assert (only(raft.take_ready().requests).id, late.id) == (2, -2)
+    assert raft.on_response(late, answer, NOW + 25) is None
+    assert log.end_offset == 2
+
+
+def test_a_leader_that_is_told_that_it_leads_goes_on() -> None:
+    raft, _ = leader()
+    told = begin_epoch(1, 1)
+    told.leader_endpoints = [
+        LeaderEndpoint(name=name, host="elsewhere", port=1) for name in ("CONTROLLER", "OTHER")
+    ]
+    raft.begin_quorum_epoch(told, 1, NOW)
+    assert raft.role is Role.LEADER
+
+
 def test_two_leaders_of_one_epoch_are_the_end() -> None:
     raft = follower(epoch=3, leader=2)
     with pytest.raises(QuorumBroken):
@@ -275,6 +315,17 @@ def test_what_a_node_is_after_a_restart(stored: Election, role: Role, epoch: int
         expected.leader_epoch,
         expected.voted_id,
     )
+
+
+@pytest.mark.parametrize(("voters", "can_vote"), [((2, 3), True), ((1, 2, 3), False)])
+def test_who_no_longer_votes_does_not_go_on_standing(voters: tuple[int, ...], can_vote: bool) -> None:
+    """It voted for itself in its last life, and may have been elected; it must not vote for anybody else."""
+    raft = node(stored=Election(-1, 4, 1), voters=voters, can_vote=can_vote)
+    assert raft.role is Role.UNATTACHED
+    raft.tick(NOW + 60_000)
+    assert raft.role is Role.UNATTACHED
+    answer = raft.vote(vote_request(4, candidate=2, last=(9, 3)), 2, NOW)
+    assert not answer.topics[0].partitions[0].vote_granted
 
 
 def test_a_broker_never_stands() -> None:

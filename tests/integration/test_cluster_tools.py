@@ -335,6 +335,31 @@ def test_settings_of_a_broker_are_changed_where_they_apply(cluster: Nodes, tools
     tools.good("kafka-configs", "--alter", "--broker", "2", "--delete-config", "background.threads")
 
 
+def test_tools_do_not_mind_the_death_of_the_active_controller(
+    cluster: Nodes, tools: Tools, topic: str
+) -> None:
+    """Nothing is waited for: they find the new leaders and the new controller themselves."""
+    create(tools, topic, "1:2:3,2:3:1,3:1:2")
+    tools.produce(
+        topic, "".join(f"{number}\tvalue\n" for number in range(90)), "--property", "parse.key=true"
+    )
+    ends = tools.offsets(topic)
+    status = tools.good("kafka-metadata-quorum", "describe", "--status")
+    leader = int(status[1].split()[1])
+    cluster.kill(leader)
+    assert tools.offsets(topic) == ends
+    created = tools.good("kafka-topics", "--create", "--topic", f"{topic}-2", "--replication-factor", "2")
+    assert f"Created topic {topic}-2." in created
+    after = tools.good("kafka-metadata-quorum", "describe", "--status")
+    assert int(after[1].split()[1]) != leader
+    listed = run_tool(
+        "kafka-reassign-partitions", "--bootstrap-controller", cluster.bootstrap_controllers, "--list"
+    )
+    assert listed.lines == ["No partition reassignments found."]
+    cluster.restart(leader)
+    eventually(lambda: isr_complete(tools, topic), timeout=60, what="the node to catch up")
+
+
 def test_a_dead_broker_and_its_return(cluster: Nodes, tools: Tools, topic: str, tmp_path: Path) -> None:
     """The last test: what the tools say while a broker is gone, and giving it its leaders back."""
     create(tools, topic, "2:1,1:3,3:2")

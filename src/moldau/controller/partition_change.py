@@ -11,7 +11,8 @@ Rules:
   last leader is remembered and may lead again when nobody is eligible. That election counts as unclean;
 - an unclean election (last leader, or anyone alive if the topic allows it) makes the new leader the whole
   ISR;
-- a reassignment is complete as soon as every replica that stays is in sync.
+- a reassignment is complete as soon as every replica that it adds is in sync; one that leaves fewer replicas
+  than there were waits for all that stay, so that it does not end with a smaller ISR than it began with.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ class PartitionChange:
             return
         isr = tuple(replica for replica in self.isr if replica not in self.removing)
         replicas = tuple(replica for replica in self.replicas if replica not in self.removing)
-        if isr and replicas and set(replicas) <= set(isr):
+        awaited = replicas if len(self.adding) < len(self.removing) else self.adding
+        if isr and replicas and set(awaited) <= set(isr):
             self.isr, self.replicas, self.removing, self.adding = isr, replicas, (), ()
 
     def _choose_eligible_leaders(self) -> None:
@@ -160,7 +162,7 @@ class PartitionChange:
         if not self._rules.elr_enabled:
             return
         before, record = self._before, self._record
-        if record.leader == NO_LEADER and not before.last_known_elr:
+        if record.leader == NO_LEADER and before.has_leader and not before.last_known_elr:
             record.last_known_elr = [before.leader]
         elif record.leader >= 0 and before.last_known_elr:
             record.last_known_elr = []

@@ -68,6 +68,7 @@ def _alter(
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
     if target.replicas is None:
         return _cancel(state, topic, index, partition)
+    check_assignment(state, target.replicas, None)
     if not may_resize:
         _check_size(partition, len(target.replicas))
     return _reassign(state, topic, index, partition, tuple(target.replicas))
@@ -89,7 +90,6 @@ def _reassign(
     partition: PartitionRegistration,
     target: tuple[int, ...],
 ) -> PartitionChangeRecord | None:
-    check_assignment(state, target, None)
     removing = tuple(sorted(set(partition.replicas) - set(target)))
     adding = tuple(sorted(set(target) - set(partition.replicas)))
     change = state.change(topic, index, partition)

@@ -11,8 +11,6 @@ from moldau.controller.state import ControllerState
 from moldau.metadata.records import MetadataRecord
 from moldau.statemachine.decision import Decision
 
-UNCLEAN_ELECTION_INTERVAL_MS = 300_000
-
 
 class Upkeep:
     def __init__(self, now_ms: int) -> None:
@@ -27,7 +25,7 @@ class Upkeep:
             state.heartbeats.fenced(broker.id)
             return Decision(fence(state, broker), True)
         config = state.config
-        if now_ms - self._elected_ms >= UNCLEAN_ELECTION_INTERVAL_MS:
+        if now_ms - self._elected_ms >= config.integer("unclean.leader.election.interval.ms"):
             decision = elect_unclean_leaders(state)
             if not decision.response:
                 self._elected_ms = now_ms

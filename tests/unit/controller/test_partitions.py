@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moldau.base.errors import ErrorCode
-from moldau.metadata.image import RECOVERED, RECOVERING
+from moldau.metadata.image import RECOVERED, RECOVERING, ResourceType
 from moldau.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     BrokerState,
@@ -28,6 +28,7 @@ from tests.unit.controller.harness import Cluster
 from tests.unit.metadata.builders import uid
 
 PREFERRED, UNCLEAN = 0, 1
+SET = 0
 
 
 def elect(cluster: Cluster, kind: int, topic: str | None = "orders", index: int = 0):
@@ -152,6 +153,18 @@ class TestElections:
         cluster.stop(2)
         assert cluster.partition().leader == 1
 
+    def test_unclean_happens_by_itself_when_a_topic_comes_to_allow_it(self) -> None:
+        levels = {"eligible.leader.replicas.version": 0}
+        cluster = Cluster((1, 2), levels, unclean_leader_election_interval_ms=5_000)
+        cluster.create(assignments={0: [2, 1]})
+        alter(cluster, 2, [2])
+        cluster.stop_completely(2)
+        cluster.alter(ResourceType.TOPIC, "orders", ("unclean.leader.election.enable", SET, "true"))
+        cluster.run(cluster.controller.upkeep(cluster.now + 4_999))
+        assert cluster.partition().leader == -1
+        cluster.run(cluster.controller.upkeep(cluster.now + 5_000))
+        assert cluster.partition().leader == 1
+
     def test_nobody_alive(self) -> None:
         cluster = Cluster()
         cluster.create()
@@ -185,6 +198,18 @@ class TestEligibleLeaders:
         assert cluster.partition().elr == (2, 3)
         cluster.alter(2, "orders", ("min.insync.replicas", 0, "1"))
         assert cluster.partition().elr == ()
+
+    def test_nobody_is_not_remembered_as_the_last_leader(self) -> None:
+        cluster = Cluster((1, 2))
+        cluster.create(assignments={0: [1]}, configs={"unclean.leader.election.enable": "true"})
+        reassign(cluster, [1, 2])
+        for broker in (2, 1):
+            cluster.run(cluster.controller.broker_gone(broker, cluster.epoch(broker)))
+        assert cluster.partition().last_known_elr == (1,)
+        cluster.alter(ResourceType.TOPIC, "orders", ("min.insync.replicas", SET, "1"))
+        reassign(cluster, None)
+        partition = cluster.partition()
+        assert (partition.replicas, partition.leader, partition.last_known_elr) == ((1,), -1, ())
 
 
 class TestAlterPartition:
@@ -273,6 +298,33 @@ class TestReassignment:
         assert not partition.is_reassigning
         assert not cluster.controller.list_partition_reassignments(ListPartitionReassignmentsRequest()).topics
 
+    def test_who_is_dead_and_stays_is_not_waited_for(self) -> None:
+        cluster = Cluster((1, 2, 3, 4))
+        cluster.create(assignments={0: [1, 2, 3]})
+        cluster.run(cluster.controller.broker_gone(2, cluster.epoch(2)))
+        reassign(cluster, [1, 2, 4])
+        assert cluster.partition().is_reassigning
+        alter(cluster, 1, [1, 3, 4])
+        partition = cluster.partition()
+        assert (partition.replicas, partition.isr) == ((1, 2, 4), (1, 4))
+        assert not partition.is_reassigning
+
+    def test_to_fewer_replicas_waits_for_all_that_stay(self) -> None:
+        cluster = Cluster((1, 2, 3, 4))
+        cluster.create(assignments={0: [1, 2, 3]})
+        alter(cluster, 1, [1, 3])
+        reassign(cluster, [1, 2])
+        assert cluster.partition().is_reassigning
+        alter(cluster, 1, [1, 2, 3])
+        partition = cluster.partition()
+        assert (partition.replicas, partition.isr) == ((1, 2), (1, 2))
+        # Two go, one comes: the one that comes is not enough.
+        alter(cluster, 1, [1])
+        reassign(cluster, [4])
+        assert cluster.partition().is_reassigning
+        alter(cluster, 1, [1, 4])
+        assert (cluster.partition().replicas, cluster.partition().leader) == ((4,), 4)
+
     def test_another_order_is_complete_at_once(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [1, 2]})
@@ -320,6 +372,12 @@ class TestReassignment:
             ([1, 1], {}, ErrorCode.INVALID_REPLICA_ASSIGNMENT, "more than once"),
             ([1], {"index": 3}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Unable to find partition orders:3."),
             ([1], {"topic": "x"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Unable to find a topic named x."),
+            (
+                [1, 9],
+                {"allow_replication_factor_change": False},
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "includes broker 9",
+            ),
             (
                 [1, 2],
                 {"allow_replication_factor_change": False},

@@ -99,8 +99,10 @@ class Heartbeats:
             session.shutdown_offset = offset
 
     def fenced(self, broker_id: int) -> None:
-        if broker_id in self._sessions:
-            self._sessions[broker_id].fenced = True
+        """A broker that was stopping is stopped by that: when it is heard of again, it may just go."""
+        session = self._sessions.get(broker_id)
+        if session is not None:
+            session.fenced, session.shutdown_offset = True, -1
 
     def expired_broker(self, now_ms: int) -> int | None:
         """An unfenced broker that was silent for too long."""

@@ -23,11 +23,11 @@ from moldau.statemachine.decision import Decision
 
 
 def usable_brokers(state: ControllerState) -> list[UsableBroker]:
-    """Brokers that may get new replicas."""
+    """Brokers that may get new replicas: not while they stop, but again when they have stopped."""
     return [
         UsableBroker(broker.id, broker.rack, _host(broker.endpoints), broker.fenced)
         for broker in state.image.cluster.brokers.values()
-        if not broker.in_controlled_shutdown
+        if (broker.fenced or not broker.in_controlled_shutdown)
         and not state.heartbeats.is_stopping(broker.id)
         and broker.takes_new_partitions
     ]

@@ -5,7 +5,12 @@ from __future__ import annotations
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import DirectoryId, format_uuid
 from moldau.controller.state import ControllerState
-from moldau.metadata.features import DIRECTORY_ASSIGNMENT_SUPPORTED, METADATA_VERSION, VersionRange
+from moldau.metadata.features import (
+    DIRECTORY_ASSIGNMENT_SUPPORTED,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    VersionRange,
+)
 from moldau.metadata.image import BrokerRegistration
 from moldau.protocol.messages.broker_registration import BrokerRegistrationRequest
 from moldau.protocol.stored.metadata import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
@@ -71,9 +76,9 @@ def _check_features(state: ControllerState, request: BrokerRegistrationRequest) 
     }
     if METADATA_VERSION not in supported:
         raise _invalid("Request features do not contain 'metadata.version'")
-    levels = state.image.features
-    for name in {**supported, **levels.levels}:
-        level, levels_supported = levels.level(name), supported.get(name, _NOT_SUPPORTED)
+    finalized = {**state.image.features.levels, KRAFT_VERSION: state.kraft_version}
+    for name in {**supported, **finalized}:
+        level, levels_supported = finalized.get(name, 0), supported.get(name, _NOT_SUPPORTED)
         if not levels_supported.supports(level):
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,

@@ -10,8 +10,10 @@ import pytest
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Uuid
 from moldau.controller.controller import Controller
+from moldau.metadata.features import supported_features
 from moldau.metadata.image import RECOVERING
 from moldau.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from moldau.protocol.messages.broker_registration import Feature as BrokerFeature
 from moldau.protocol.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
 from moldau.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from moldau.protocol.stored.metadata import (
@@ -129,6 +131,16 @@ class TestRegistration:
         with pytest.raises(KafkaError, match=r"does not support finalized version 1 of group.version"):
             cluster.register(1, features=features)
         assert cluster.register(1).broker_epoch > 0
+
+    def test_the_level_of_the_quorum_must_be_supported_too(self) -> None:
+        cluster = Cluster()
+        features = [
+            BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in supported_features(cluster.controller.image.features.levels).items()
+            if name != "kraft.version"
+        ]
+        with pytest.raises(KafkaError, match="finalized version 1 of kraft"):
+            cluster.register(2, features=features)
 
     def test_controllers_register_too(self) -> None:
         cluster = Cluster(brokers=())
@@ -261,6 +273,28 @@ class TestSeveralBrokers:
         for other in (2, 3):
             cluster.heartbeat(other)
         assert cluster.stop(1).should_shut_down
+
+    def test_who_falls_silent_while_it_stops_is_stopped(self) -> None:
+        cluster = Cluster((1, 2, 3))
+        cluster.create(assignments={0: [1, 2, 3]})
+        cluster.stop(1)
+        assert cluster.create("too-many", 1, 3).error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+        cluster.run(cluster.controller.broker_gone(1, cluster.epoch(1)))
+        assert cluster.create("enough", 1, 3).error_code == ErrorCode.NONE
+        assert cluster.stop(1).should_shut_down
+        assert cluster.records == [
+            BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=cluster.epoch(1), fenced=1)
+        ]
+
+    def test_a_stopped_broker_gets_replicas_but_leads_nothing(self) -> None:
+        cluster = Cluster((1, 2, 3))
+        cluster.create(assignments={0: [1, 2, 3]})
+        cluster.stop_completely(1)
+        assert cluster.create("later", 3, 3).error_code == ErrorCode.NONE
+        for index in range(3):
+            partition = cluster.partition("later", index)
+            assert sorted(partition.replicas) == [1, 2, 3]
+            assert sorted(partition.isr) == [2, 3]
 
     def test_a_silent_broker_is_fenced(self) -> None:
         cluster = Cluster((1, 2))

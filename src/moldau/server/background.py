@@ -13,14 +13,20 @@ log = logging.getLogger(__name__)
 class Background:
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[None], None] = {}
+        self._closed = False
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._closed:
+            # The last connections break after that: what they set off would outlive the node.
+            work.close()
+            return
         task = asyncio.create_task(work)
         self._tasks[task] = None
         task.add_done_callback(self._ended)
 
     async def close(self) -> None:
         """Some of it may wait for a controller that never comes."""
+        self._closed = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,47 @@
+"""Work that nobody waits for ends with the node."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from moldau.server.background import Background
+
+
+def test_what_is_left_is_given_up_and_nothing_begins_any_more() -> None:
+    async def main() -> None:
+        background, ended, begun = Background(), [], []
+
+        async def wait() -> None:
+            begun.append(1)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(1)
+
+        background.begin(wait())
+        await asyncio.sleep(0)
+        await background.close()
+        assert (len(begun), len(ended)) == (1, 1)
+        background.begin(wait())
+        await asyncio.sleep(0)
+        assert len(begun) == 1
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
+
+
+def test_a_failure_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        background = Background()
+
+        async def fail() -> None:
+            raise RuntimeError("no luck")
+
+        background.begin(fail())
+        await asyncio.sleep(0.01)
+        await background.close()
+
+    asyncio.run(main())
+    assert "no luck" in caplog.text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,6 +11,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.group import CONSUMER
 from moldau.groups.regex import ResolvedRegex, ResolveRegexes
 from moldau.metadata.features import GROUP_VERSION
+from moldau.server.background import Background
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -31,13 +31,11 @@ class RegexResolution:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._work = Background()
 
     def take(self, effect: Any) -> None:
         if isinstance(effect, ResolveRegexes):
-            task = asyncio.create_task(self._resolve(effect))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._work.begin(self._resolve(effect))
 
     async def _resolve(self, effect: ResolveRegexes) -> None:
         resolved = await self._node.pool.run(effect.resolve)
@@ -54,6 +52,4 @@ class RegexResolution:
         await groups.write(group_id, lambda shard: shard.regexes_resolved(group_id, resolved))
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._work.close()

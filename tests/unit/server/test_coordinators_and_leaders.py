@@ -11,6 +11,7 @@ import pytest
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from moldau.metadata.delta import MetadataDelta
+from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -33,18 +34,15 @@ OFFSETS = {
 ELSEWHERE = 77
 
 
-def change(node: Node, topic: str, **fields: Any) -> MetadataDelta:
-    """What the metadata log would say about partition 0 of `topic`."""
-    delta = MetadataDelta(node.image)
-    record = PartitionChangeRecord(topic_id=node.image.topics.by_name[topic].id, partition_id=0, **fields)
+async def change(node: Node, image: MetadataImage, topic: str, **fields: Any) -> MetadataImage:
+    """Put in force what the metadata log would say about partition 0 of `topic`."""
+    delta = MetadataDelta(image)
+    record = PartitionChangeRecord(topic_id=image.topics.by_name[topic].id, partition_id=0, **fields)
     delta.replay(record)
-    return delta
-
-
-async def put_in_force(node: Node, delta: MetadataDelta) -> None:
-    image = delta.apply(node.image.offset + 1, 1)
-    await node.replicas.apply(delta, image)
-    node.coordinators.apply(delta, image)
+    changed = delta.apply(image.offset + 1, 1)
+    await node.replicas.apply(delta, changed)
+    node.coordinators.apply(delta, changed)
+    return changed
 
 
 def test_what_a_former_leader_finds_committed_is_not_what_it_appended(tmp_path: Path) -> None:
@@ -85,7 +83,7 @@ def test_groups_stay_loaded_in_a_new_epoch_of_the_same_leader(tmp_path: Path) ->
             await make_topic(node)
             await commit(node, "g", 1)
             shard = node.coordinators.groups.active_shard(0)
-            await put_in_force(node, change(node, CONSUMER_OFFSETS_TOPIC, leader=node.id))
+            await change(node, node.image, CONSUMER_OFFSETS_TOPIC, leader=node.id)
             assert node.coordinators.groups.active_shard(0) is shard
             assert await committed(node, "g") == {("orders", 0): 1}
 
@@ -100,11 +98,11 @@ def test_transactions_are_loaded_again_in_a_new_epoch_so_that_their_markers_coun
             await until(lambda: status(node).name == "COMPLETE_COMMIT")
             epoch = transactions.epoch_of("id")
             assert epoch is not None
-            await put_in_force(node, change(node, TRANSACTION_STATE_TOPIC, leader=node.id))
+            image = await change(node, node.image, TRANSACTION_STATE_TOPIC, leader=node.id)
             await until(lambda: transactions.active_shard(0) is not None)
             assert transactions.epoch_of("id") == epoch + 1
             assert status(node).name == "COMPLETE_COMMIT"
-            await put_in_force(node, change(node, TRANSACTION_STATE_TOPIC, leader=ELSEWHERE))
+            await change(node, image, TRANSACTION_STATE_TOPIC, leader=ELSEWHERE)
             assert transactions.epoch_of("id") is None
 
     asyncio.run(main())

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.metadata.image import MetadataImage
+from moldau.server.background import Background
 from moldau.server.brokers import BrokerPeers
 from moldau.server.coordinators.end_markers import Results, write_end
 from moldau.server.coordinators.marker_channel import Marker, marker_channel
@@ -35,29 +36,18 @@ class MarkerSender:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._others = marker_channel(BrokerPeers(node, "txn-marker-sender"))
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._work = Background()
 
     def send(self, markers: MarkersToWrite) -> None:
-        task = asyncio.create_task(self._finish(markers))
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        self._work.begin(self._finish(markers))
 
     def apply(self, image: MetadataImage) -> None:
         self._others.apply(image)
 
     async def close(self) -> None:
         """What is not finished is taken up again by the next coordinator."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._work.close()
         await self._others.close()
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            log.error("the markers of a transaction were not written", exc_info=error)
 
     async def _finish(self, markers: MarkersToWrite) -> None:
         left = sorted(markers.partitions)

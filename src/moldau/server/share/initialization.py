@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
 from moldau.base.errors import KafkaError
 from moldau.groups.share_topics import InitializeState
+from moldau.server.background import Background
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -20,13 +20,11 @@ class StateInitialization:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._work = Background()
 
     def take(self, effect: Any) -> None:
         if isinstance(effect, InitializeState):
-            task = asyncio.create_task(self._initialize(effect))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._work.begin(self._initialize(effect))
 
     async def _initialize(self, wanted: InitializeState) -> None:
         groups, group_id = self._node.coordinators.groups, wanted.group_id
@@ -45,6 +43,4 @@ class StateInitialization:
             log.info("the state of share group %s is made later: %s", group_id, error)
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._work.close()

@@ -71,7 +71,7 @@ class LivePartition:
         self._fenced = False
         self._waiters: dict[Waiter, None] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._loading = self._keep(self._load())
 
     def _now_ms(self) -> int:
@@ -222,12 +222,12 @@ class LivePartition:
     def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """A task of its own, which goes on when whoever waits for it is gone."""
         task = self._loop.create_task(work)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._ended)
         return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, KafkaError):
             log.error("work on %s failed", self.key.name, exc_info=error)

@@ -67,10 +67,12 @@ def register_broker(
         clean = existing is not None and existing.epoch == request.previous_broker_epoch
         records += _after_restart(state, request.broker_id, clean)
         record.broker_epoch = state.next_offset
-        state.heartbeats.removed(request.broker_id)
     records.append(record)
-    state.heartbeats.registered(request.broker_id, record.broker_epoch, record.fenced, now_ms)
-    return Decision(records, BrokerRegistrationResponse(broker_epoch=record.broker_epoch))
+
+    def then() -> None:
+        state.heartbeats.registered(request.broker_id, record.broker_epoch, record.fenced, now_ms)
+
+    return Decision(records, BrokerRegistrationResponse(broker_epoch=record.broker_epoch), then)
 
 
 def _after_restart(state: ControllerState, broker_id: int, clean: bool) -> list[MetadataRecord]:
@@ -118,17 +120,23 @@ def broker_heartbeat(
     leads = any(state.partitions_where(lambda p: p.leader == broker.id)) if _may_stop(request) else True
     current, following = state.heartbeats.next_state(request, registered_at, leads=leads)
     records = [] if current is following else _transition(state, broker, following)
-    fenced = following in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
-    state.heartbeats.touch(broker.id, fenced, request.current_metadata_offset, now_ms)
-    if following is BrokerState.CONTROLLED_SHUTDOWN:
-        state.heartbeats.begin_shutdown(broker.id, state.next_offset + len(records) - 1)
     records += _directory_changes(state, broker, request)
+    fenced = following in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
+    last_offset = state.next_offset + len(records) - 1
+    state.heartbeats.heard(broker.id, request.current_metadata_offset, now_ms)
+
+    def then() -> None:
+        if following is BrokerState.CONTROLLED_SHUTDOWN:
+            state.heartbeats.begin_shutdown(broker.id, last_offset)
+        else:
+            state.heartbeats.set_fenced(broker.id, fenced)
+
     response = BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= registered_at,
         is_fenced=fenced,
         should_shut_down=following is BrokerState.SHUTDOWN_NOW,
     )
-    return Decision(records, response)
+    return Decision(records, response, then)
 
 
 def _may_stop(request: BrokerHeartbeatRequest) -> bool:
@@ -163,8 +171,7 @@ def broker_gone(state: ControllerState, broker_id: int, epoch: int) -> Decision[
     broker = state.image.cluster.brokers.get(broker_id)
     if broker is None or broker.epoch != epoch or broker.fenced:
         return Decision([], None)
-    state.heartbeats.fenced(broker_id)
-    return Decision(fence(state, broker), None)
+    return Decision(fence(state, broker), None, lambda: state.heartbeats.set_fenced(broker_id, True))
 
 
 def _begin_shutdown(state: ControllerState, broker: BrokerRegistration) -> list[MetadataRecord]:
@@ -226,5 +233,5 @@ def unregister_broker(
     held = state.partitions_where(lambda p: broker.id in p.isr or broker.id in p.elr)
     records = updates_after(state, held, leaving=broker.id)
     records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
-    state.heartbeats.removed(broker.id)
-    return Decision(records, UnregisterBrokerResponse(error_message=None))
+    response = UnregisterBrokerResponse(error_message=None)
+    return Decision(records, response, lambda: state.heartbeats.removed(broker.id))

@@ -85,24 +85,23 @@ class Heartbeats:
             return BrokerState.FENCED, _while_fenced(request, registration_offset)
         return BrokerState.UNFENCED, _while_unfenced(request, leads)
 
-    def touch(self, broker_id: int, fenced: bool, metadata_offset: int, now_ms: int) -> None:
+    def heard(self, broker_id: int, metadata_offset: int, now_ms: int) -> None:
         session = self._sessions[broker_id]
         session.last_contact_ms = now_ms
         session.metadata_offset = metadata_offset
-        session.fenced = fenced
-        if fenced:
-            session.shutdown_offset = -1
 
     def begin_shutdown(self, broker_id: int, offset: int) -> None:
         session = self._sessions[broker_id]
         if session.shutdown_offset < 0:
             session.shutdown_offset = offset
 
-    def fenced(self, broker_id: int) -> None:
-        """A broker that was stopping is stopped by that: when it is heard of again, it may just go."""
+    def set_fenced(self, broker_id: int, fenced: bool) -> None:
+        """Being fenced ends an orderly stop: when such a broker is heard of again, it may just go."""
         session = self._sessions.get(broker_id)
         if session is not None:
-            session.fenced, session.shutdown_offset = True, -1
+            session.fenced = fenced
+            if fenced:
+                session.shutdown_offset = -1
 
     def expired_broker(self, now_ms: int) -> int | None:
         """An unfenced broker that was silent for too long."""

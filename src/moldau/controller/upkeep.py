@@ -22,8 +22,8 @@ class Upkeep:
         broker_id = state.heartbeats.expired_broker(now_ms)
         broker = None if broker_id is None else state.image.cluster.brokers.get(broker_id)
         if broker is not None:
-            state.heartbeats.fenced(broker.id)
-            return Decision(fence(state, broker), True)
+            silent = broker.id
+            return Decision(fence(state, broker), True, lambda: state.heartbeats.set_fenced(silent, True))
         config = state.config
         if now_ms - self._elected_ms >= config.integer("unclean.leader.election.interval.ms"):
             decision = elect_unclean_leaders(state)

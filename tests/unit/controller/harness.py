@@ -79,6 +79,8 @@ class Cluster:
             encode_record(record, state.metadata_version)
         if decision.records:
             self.controller.replay(decision.records, state.next_offset)
+        if decision.then is not None:
+            decision.then()
         return decision.response
 
     # Brokers.

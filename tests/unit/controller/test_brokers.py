@@ -13,6 +13,7 @@ from moldau.controller.controller import Controller
 from moldau.metadata.features import supported_features
 from moldau.metadata.image import RECOVERING
 from moldau.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from moldau.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from moldau.protocol.messages.broker_registration import Feature as BrokerFeature
 from moldau.protocol.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
 from moldau.protocol.messages.unregister_broker import UnregisterBrokerRequest
@@ -353,6 +354,40 @@ class TestSeveralBrokers:
         assert cluster.partition().leader == 1
         with pytest.raises(KafkaError, match="Broker ID 2 is not currently registered"):
             cluster.controller.unregister_broker(UnregisterBrokerRequest(broker_id=2))
+
+
+class TestRefusedDecisions:
+    """The log did not take the records: nothing has happened, and the next try finds everything as it was."""
+
+    def test_fencing_one_that_is_gone(self) -> None:
+        cluster = Cluster((1, 2))
+        assert cluster.controller.broker_gone(2, cluster.epoch(2)).records
+        assert cluster.controller.broker_gone(2, cluster.epoch(2)).records
+
+    def test_fencing_a_silent_one(self) -> None:
+        cluster = Cluster((1, 2))
+        cluster.now += 9_001
+        cluster.heartbeat(1)
+        assert cluster.controller.upkeep(cluster.now).records
+        assert cluster.run(cluster.controller.upkeep(cluster.now))
+        assert not cluster.controller.image.cluster.is_active(2)
+
+    def test_unfencing(self) -> None:
+        cluster = Cluster((1,))
+        cluster.register(2)
+        request = BrokerHeartbeatRequest(
+            broker_id=2,
+            broker_epoch=cluster.epoch(2),
+            current_metadata_offset=cluster.controller.state.next_offset,
+        )
+        assert cluster.controller.broker_heartbeat(request, cluster.now).records
+        cluster.unfence(2)
+        assert cluster.controller.image.cluster.is_active(2)
+
+    def test_unregistering(self) -> None:
+        cluster = Cluster((1, 2))
+        cluster.controller.unregister_broker(UnregisterBrokerRequest(broker_id=2))
+        assert not cluster.heartbeat(2).is_fenced
 
 
 class TestLostDecisions:

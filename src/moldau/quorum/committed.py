@@ -48,6 +48,10 @@ class Waiting(NamedTuple):
             header.size_in_bytes,
         )
 
+    def before(self, offset: int) -> Waiting:
+        """Without what comes from `offset` on."""
+        return self._replace(end_offset=offset, records=self.records[: offset - self.base_offset])
+
 
 class CommittedMetadata:
     def __init__(self, log: MetadataLog, pool: Pool, loader: MetadataLoader, position: int) -> None:
@@ -74,19 +78,21 @@ class CommittedMetadata:
         self._waiting.append(waiting)
 
     def cut(self, offset: int) -> None:
-        """Everything from `offset` on is gone from the log."""
-        while self._waiting and self._waiting[-1].base_offset >= offset:
-            self._waiting.pop()
+        """Everything from `offset` on is gone from the log. What a leader wrote in one go may be several
+        batches, of which the others had only the first ones."""
+        while self._waiting and self._waiting[-1].end_offset > offset:
+            last = self._waiting.pop()
+            if last.base_offset < offset:
+                self._waiting.append(last.before(offset))
 
     async def advance(self, high_watermark: int) -> int:
         """Everything below the high watermark is committed; gives the bytes that became so."""
         size = 0
         try:
-            if self._waiting and self._waiting[0].base_offset <= self.position:
-                while self._waiting and self.position < high_watermark:
-                    size += self._replay(self._waiting[0], high_watermark)
-                    if self._waiting[0].end_offset <= self.position:
-                        self._waiting.popleft()
+            while self._waiting and self._waiting[0].base_offset <= self.position < high_watermark:
+                size += self._replay(self._waiting[0], high_watermark)
+                if self._waiting[0].end_offset <= self.position:
+                    self._waiting.popleft()
             if self.position < high_watermark:
                 size += await self._pool.run(self._replay_log, high_watermark)
                 while self._waiting and self._waiting[0].end_offset <= self.position:

@@ -51,8 +51,9 @@ class Following:
         """Take the leader's records; gives what they say of the voters. An error: nothing was taken."""
         batches = await self._read(work.records)
         start = self._log.end_offset
-        taken = self._log.append_fetched(work.records, batches, work.leader_epoch)
         try:
+            # What is larger than a segment goes there batch by batch, and the room may end in between.
+            taken = self._log.append_fetched(work.records, batches, work.leader_epoch)
             await self._pool.run(self._log.flush)
         except KafkaError:
             self._log.cut(start)

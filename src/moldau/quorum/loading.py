@@ -89,7 +89,8 @@ def _load_snapshot(loaded: Loaded, log: MetadataLog, disk: Disk, folder: str) ->
     if snapshot.kraft_version > STATIC:
         at = latest.end_offset - 1
         loaded.history.add(at, kraft_version=snapshot.kraft_version, voters=snapshot.voters)
-    if (latest.epoch, latest.end_offset) > (log.end.epoch, log.end_offset):
+    if latest.epoch > log.end.epoch or latest.end_offset > log.end_offset:
+        # The node ended before it had begun anew from the leader's snapshot.
         log.begin_at(latest)
 
 

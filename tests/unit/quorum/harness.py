@@ -34,11 +34,12 @@ ENDPOINT = VoterEndpoint("CONTROLLER", "localhost", 9093)
 
 
 class FullDisk(PosixDisk):
-    """A disk that has no room for log segments as long as `is_full`."""
+    """A disk that has no room for log segments as long as `is_full`, or after so many writes."""
 
     def __init__(self) -> None:
         self.is_full = False
         self.full_on_sync = False
+        self.room_for_writes: int | None = None
 
     def open(self, path: str, *, create: bool = False, read_only: bool = False) -> File:
         file = super().open(path, create=create, read_only=read_only)
@@ -54,8 +55,11 @@ class _FullFile:
         return getattr(self._file, name)
 
     def pwrite(self, buffers: Sequence[Buffer], offset: int) -> None:
-        if self._disk.is_full:
+        room = self._disk.room_for_writes
+        if self._disk.is_full or room == 0:
             raise OSError(errno.ENOSPC, "No space left on device")
+        if room is not None:
+            self._disk.room_for_writes = room - 1
         self._file.pwrite(buffers, offset)
 
     def sync(self) -> None:

@@ -1,0 +1,78 @@
+"""What is taken from a leader, what is cut off again, and what the image makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from moldau.base.pool import InlinePool
+from moldau.metadata.features import MAX_METADATA_VERSION
+from moldau.metadata.image import MetadataImage
+from moldau.metadata.loader import MetadataLoader
+from moldau.metadata.records import MetadataRecord, encode_record
+from moldau.protocol.stored.metadata import TopicRecord
+from moldau.quorum.batches import data_batch
+from moldau.quorum.committed import CommittedMetadata, Waiting
+from moldau.quorum.following import Following
+from moldau.quorum.metadata_log import MetadataLog
+from moldau.raft.types import Append
+from moldau.storage.disk import DiskFull
+from tests.unit.metadata.builders import uid
+from tests.unit.quorum.harness import FullDisk, Node, run
+
+
+def topic(number: int) -> MetadataRecord:
+    return TopicRecord(name=f"topic-{number}", topic_id=uid(number + 1))
+
+
+def framed(*numbers: int) -> list[bytes]:
+    return [encode_record(topic(each), MAX_METADATA_VERSION) for each in numbers]
+
+
+def topics(image: MetadataImage) -> list[str]:
+    return sorted(image.topics.by_name)
+
+
+class Follower:
+    def __init__(self, folder: Path, **settings: object) -> None:
+        self.disk = FullDisk()
+        node = Node(folder, disk=self.disk, static_voters=[1, 2, 3], **settings)
+        node.format()
+        self.log = MetadataLog.open(node.disk, node.clock, node.settings)
+        self.committed = CommittedMetadata(self.log, InlinePool(), MetadataLoader(), 0)
+        self.following = Following(self.log, self.committed, node.settings, disk=node.disk, pool=InlinePool())
+
+
+def test_a_group_of_which_the_others_have_only_the_first_batch(tmp_path: Path) -> None:
+    """It led, wrote two batches at once, and was deposed when the others had fetched one of them."""
+
+    async def test() -> None:
+        node = Follower(tmp_path)
+        size = node.log.append([framed(0, 1), framed(2, 3)], epoch=1)
+        node.committed.appended(Waiting(0, 4, [topic(each) for each in range(4)], 1, 1, size))
+        node.log.cut(2)
+        node.committed.cut(2)
+        await node.following.append(Append(data_batch(framed(7), 2, 2, 5), 2))
+        await node.committed.advance(3)
+        assert topics(node.committed.image) == ["topic-0", "topic-1", "topic-7"]
+        assert node.committed.position == 3
+
+    run(test)
+
+
+def test_when_the_room_ends_between_two_segments_nothing_was_taken(tmp_path: Path) -> None:
+    async def test() -> None:
+        node = Follower(tmp_path, segment_bytes=200)
+        await node.following.append(Append(data_batch(framed(0), 0, 1, 1), 1))
+        batches = [data_batch(framed(each), each, 1, 1 + each) for each in (1, 2)]
+        node.disk.room_for_writes = 1
+        with pytest.raises(DiskFull):
+            await node.following.append(Append(b"".join(batches), 1))
+        assert node.log.end_offset == 1
+        node.disk.room_for_writes = None
+        await node.following.append(Append(b"".join(batches), 1))
+        await node.committed.advance(3)
+        assert topics(node.committed.image) == ["topic-0", "topic-1", "topic-2"]
+
+    run(test)

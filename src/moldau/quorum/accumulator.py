@@ -1,7 +1,8 @@
 """Records of decisions on their way into the log: those of one turn of the loop become one group of batches.
 
-A decision's records stay together in one batch, because they must become visible together. Offsets are given
-out at once, so that decisions know them.
+A decision's records stay together in one batch, because they must become visible together. Only what the
+coming and going of a broker does to its partitions may be more than a batch holds; each of those records makes
+sense by itself, so they are spread over several. Offsets are given out at once, so that decisions know them.
 """
 
 from __future__ import annotations
@@ -12,11 +13,24 @@ from dataclasses import dataclass, field
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.metadata.records import MetadataRecord, encode_record
 from moldau.protocol.errors import EncodeError
+from moldau.protocol.stored.metadata import (
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
 
 #: A batch is closed when the next decision would make it longer than this.
 MAX_RECORDS_PER_BATCH = 10_000
 #: How many bytes may wait for the disk; beyond that, writers are turned away.
 MAX_WAITING_BYTES = 64 << 20
+#: Records that need not become visible together with those around them.
+_SEPARABLE = (
+    PartitionChangeRecord,
+    BrokerRegistrationChangeRecord,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
 
 
 @dataclass(slots=True)
@@ -59,7 +73,8 @@ class Accumulator:
         except EncodeError as error:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"cannot be written: {error}") from error
         size = sum(map(len, values))
-        if size > min(self._max_batch_bytes // 2, self._max_waiting_bytes):
+        fits = size <= self._max_batch_bytes // 2
+        if size > self._max_waiting_bytes or not (fits or _are_separable(records)):
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
             )
@@ -67,7 +82,11 @@ class Accumulator:
             raise KafkaError(
                 ErrorCode.REQUEST_TIMED_OUT, "Too many metadata changes are waiting for the disk."
             )
-        self._add(values, size)
+        if fits:
+            self._add(values, size)
+        else:
+            for value in values:
+                self._add([value], len(value))
         self._group.records += records
         self.end_offset += len(records)
         self._wake()
@@ -104,3 +123,7 @@ class Accumulator:
         self.end_offset = end_offset
         self._group = Group(end_offset)
         self._open_bytes = 0
+
+
+def _are_separable(records: Sequence[MetadataRecord]) -> bool:
+    return all(isinstance(record, _SEPARABLE) for record in records)

@@ -22,6 +22,7 @@ from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.loop_slice import LoopSlice
+from moldau.base.seldom import Seldom
 from moldau.network.client import OpenConnection
 from moldau.network.peer import Peer
 from moldau.protocol.messages.fetch import (
@@ -86,6 +87,7 @@ class Fetcher:
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._resting = False
+        self._complaints = Seldom()
 
     # The owner calls these.
 
@@ -117,18 +119,21 @@ class Fetcher:
 
     async def _run(self) -> None:
         while True:
-            if not self._under_way and not self._send():
-                self._news.clear()
-                await self._news.wait()
-                continue
-            number, session, task = self._under_way[0]
             try:
-                response = await task
-            except KafkaError as error:
+                await self._step()
+            except Exception as error:  # noqa: BLE001  nobody else would ever follow these partitions again
                 await self._rest(error)
-                continue
-            self._under_way.popleft()
-            await self._take(number, session, response)
+
+    async def _step(self) -> None:
+        if not self._under_way and not self._send():
+            self._news.clear()
+            await self._news.wait()
+            return
+        number, session, task = self._under_way[0]
+        response = await task
+        self._under_way.popleft()
+        await self._take(number, session, response)
+        self._complaints.over()
 
     def _ask_again(self, keys: Iterable[PartitionKey]) -> None:
         """Their positions are to be told; at once, if the leader is waiting with an answer."""
@@ -152,9 +157,11 @@ class Fetcher:
             request, timeout_ms=self._broker.config.integer("replica.socket.timeout.ms")
         )
 
-    async def _rest(self, error: KafkaError) -> None:
+    async def _rest(self, error: Exception) -> None:
         """The leader cannot be reached: begin anew after a while."""
-        log.warning("fetching from broker %d failed: %s", self.leader, error)
+        if self._complaints.is_due(self._broker.clock.monotonic(), str(error)):
+            trace = None if isinstance(error, KafkaError) else error
+            log.warning("fetching from broker %d failed: %s", self.leader, error, exc_info=trace)
         self._session = LeaderSession()
         given_up, self._under_way = [task for _, _, task in self._under_way], deque()
         for task in given_up:
@@ -273,7 +280,9 @@ class Fetcher:
         limit = self._broker.config.integer("replica.fetch.backoff.ms")
         pause = min(limit, _FIRST_PAUSE_MS << min(following.retries, 10))
         following.retries += 1
-        level = logging.DEBUG if pause < limit else logging.WARNING
+        # What lasts is told after one, two, four, … times the longest pause.
+        is_news = pause == limit and following.retries.bit_count() == 1
+        level = logging.WARNING if is_news else logging.DEBUG
         log.log(level, "%s cannot be followed yet: %s", following.partition.topic_partition, error)
         self._delay(following, pause)
 

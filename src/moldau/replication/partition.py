@@ -62,12 +62,17 @@ class Partition(Replica):
             self._look_again(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _lead(self, registration: PartitionRegistration, previous: PartitionRegistration | None) -> None:
-        new_leader = self.leadership is None
+        # In an epoch that we did not hear of somebody else may have led: what we know of followers is void.
+        new_leader = (
+            self.leadership is None
+            or previous is None
+            or registration.leader_epoch > previous.leader_epoch + 1
+        )
         leadership = self.leadership = self.leadership or Leadership(self._broker, registration)
         leadership.adopt(registration)
         if self.log is None:
             return
-        if new_leader or previous is None or registration.leader_epoch > previous.leader_epoch:
+        if new_leader or (previous is not None and registration.leader_epoch > previous.leader_epoch):
             leadership.begin_epoch(self.log, new_leader=new_leader)
             self._uncommitted_bytes = 0
             # Fetches that wait were asked in an epoch that is over.
@@ -98,8 +103,8 @@ class Partition(Replica):
 
     def check_in_sync(self) -> None:
         """With acks=all the write is refused when too few replicas would hold it."""
-        registration = self.registration
-        min_insync_replicas = min(self.usable_log().config.min_insync_replicas, len(registration.replicas))
+        registration, log = self.registration, self.leader_log()
+        min_insync_replicas = min(log.config.min_insync_replicas, len(registration.replicas))
         if len(registration.isr) < min_insync_replicas:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId, TopicPartition
+from moldau.base.seldom import Seldom
 from moldau.metadata.image import RECOVERED
 from moldau.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -28,7 +29,9 @@ from moldau.replication.local_broker import LocalBroker
 log = logging.getLogger(__name__)
 
 AlterPartition = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
+#: After a failure twice as long each time, up to the second.
 _RETRY_SECONDS = 0.05
+_LONGEST_RETRY_SECONDS = 1.0
 
 
 class Proposer(Protocol):
@@ -51,6 +54,8 @@ class PartitionChanges:
         self._unanswered: dict[tuple[TopicId, int], tuple[Proposer, IsrChange]] = {}
         self._task: asyncio.Task[None] | None = None
         self._closed = False
+        self._pause = _RETRY_SECONDS
+        self._complaints = Seldom()
 
     def submit(self, partition: Proposer, change: IsrChange) -> None:
         key = (partition.topic_id, partition.topic_partition.partition)
@@ -76,12 +81,21 @@ class PartitionChanges:
                 response = await self._alter_partition(self._request(sent))
                 if response.error_code:
                     raise KafkaError(ErrorCode(response.error_code))
-            except KafkaError as error:
-                log.warning("the controller did not take changed in-sync replicas: %s", error)
-                await asyncio.sleep(_RETRY_SECONDS)
+                again = self._take(sent, response)
+            except Exception as error:  # noqa: BLE001  else nobody would ever hear of these proposals
+                await self._failed(error)
                 continue
-            if self._take(sent, response):
+            self._pause = _RETRY_SECONDS
+            self._complaints.over()
+            if again:
                 await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _failed(self, error: Exception) -> None:
+        trace = None if isinstance(error, KafkaError) else error
+        if self._complaints.is_due(self._broker.clock.monotonic(), str(error)):
+            log.warning("the controller did not take changed in-sync replicas: %s", error, exc_info=trace)
+        await asyncio.sleep(self._pause)
+        self._pause = min(2 * self._pause, _LONGEST_RETRY_SECONDS)
 
     def _drop_outdated(self) -> bool:
         """Leave out what nobody wants any more; is there anything left?"""

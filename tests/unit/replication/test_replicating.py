@@ -13,6 +13,7 @@ from moldau.base.errors import ErrorCode
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.protocol.records import iter_batches, iter_records
+from moldau.replication.leader_session import LeaderSession
 from moldau.replication.partition import Partition
 from tests.harness.batches import batch
 from tests.harness.replicas import TOPIC, TOPIC_ID, ReplicaBroker, Replicas, replicas
@@ -346,3 +347,70 @@ def test_a_replica_that_cannot_be_written_is_left_alone_until_the_metadata_chang
         await until(lambda: world[2].log.high_watermark == 1)
 
     run(tmp_path, scene, 1, 2)
+
+
+def test_whatever_goes_wrong_with_an_answer_the_leader_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(world: Replicas) -> None:
+        await world.create(1, 2)
+        answered, failed = LeaderSession.answered, []
+
+        def broken(session: LeaderSession, response: Any) -> Any:
+            if len(failed) < 3:
+                failed.append(session)
+                raise RuntimeError("nobody thought of this")
+            return answered(session, response)
+
+        monkeypatch.setattr(LeaderSession, "answered", broken)
+        assert await produce(world[1], b"a") == (ErrorCode.NONE, 0)
+        assert len(failed) == 3
+        assert caplog.text.count("fetching from broker 1 failed") == 1, "the same three times is told once"
+
+    run(tmp_path, scene, 1, 2)
+
+
+def test_whatever_goes_wrong_with_a_proposal_it_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    decide, failed = Replicas.alter_partition, []
+
+    async def broken(world: Replicas, request: Any) -> Any:
+        if len(failed) < 3:
+            failed.append(request)
+            raise RuntimeError("nobody thought of this")
+        return await decide(world, request)
+
+    async def scene(world: Replicas) -> None:
+        await world.create(1, 2, isr=[1])
+        await until(lambda: world.registration.isr == (1, 2))
+        assert caplog.text.count("the controller did not take changed in-sync replicas") == 1
+
+    monkeypatch.setattr(Replicas, "alter_partition", broken)
+    run(tmp_path, scene, 1, 2)
+
+
+def test_a_leader_that_missed_an_epoch_knows_nothing_of_its_followers(tmp_path: Path) -> None:
+    async def scene(world: Replicas) -> None:
+        await world.create(1, 2, 3)
+        await world.crash(3)
+        await produce(world[1], b"a", acks=1)
+        await until(lambda: world[1].partition.leadership.remotes[2].log_end_offset == 1)
+        # Broker 3 leads for a moment, has 2 cut its log, and goes again; 1 hears of it when all is over.
+        await world.change(leader=3, only=[])
+        await world.change(leader=1, isr=[1, 2], only=[1])
+        assert world[1].log.high_watermark == 0, "whether 2 still has it is not known"
+        await world.change(isr=[1, 2])
+        await until(lambda: world[1].log.high_watermark == 1)
+
+    run(tmp_path, scene)
+
+
+def test_one_that_does_not_lead_says_so_however_few_are_in_sync(tmp_path: Path) -> None:
+    async def scene(world: Replicas) -> None:
+        await world.fence(2)
+        await world.create(1, 2, isr=[1])
+        assert await produce(world[1], b"a") == (ErrorCode.NOT_ENOUGH_REPLICAS, -1)
+        assert await produce(world[2], b"a") == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+    run(tmp_path, scene, 1, 2, min_insync_replicas="2")

@@ -11,6 +11,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from moldau.base.properties import PropertiesError, load_properties
@@ -97,7 +98,7 @@ def _positional(arguments: Sequence[str]) -> Iterator[str]:
 
 
 def _option(arguments: Sequence[str], wanted: str, default: str) -> str:
-    for option, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for option, following in pairwise([*arguments, ""]):
         name, equals, value = option.partition("=")
         if name == wanted:
             return value if equals else following
@@ -106,7 +107,7 @@ def _option(arguments: Sequence[str], wanted: str, default: str) -> str:
 
 def _settings(arguments: Sequence[str]) -> dict[str, str]:
     found = {}
-    for option, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for option, following in pairwise([*arguments, ""]):
         name, equals, value = option.partition("=")
         if name in ("--override", "--set"):
             key, _, text = (value if equals else following).partition("=")

@@ -45,7 +45,8 @@ class OpenFiles:
     def forget_directory(self, directory: str) -> None:
         prefix = directory + "/"
         with self._lock:
-            for path in [path for path in self._files if path.startswith(prefix)]:
+            # A copy, made in one go: `get` changes the order without the lock.
+            for path in [path for path in list(self._files) if path.startswith(prefix)]:
                 del self._files[path]
 
     def __len__(self) -> int:

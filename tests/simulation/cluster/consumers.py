@@ -148,18 +148,19 @@ class Committer:
 
     async def run(self) -> None:
         while not self._story.stopping:
+            if self._random.random() < 0.6:
+                await self.look()
             self._next += 1
             self._story.wanted_offsets[self._group, self._where] = self._next
             await self._client.persist(self._commit)
             self._story.committed_offsets[self._group, self._where] = self._next
             self._story.counts["offsets"] += 1
-            if self._random.random() < 0.5:
-                await self.look()
             await asyncio.sleep(self._random.choice((0.01, 0.2, 1.0)))
 
     async def look(self) -> None:
-        offset = await self._client.persist(lambda: offset_of(self._client, self._group, self._where))
-        self._story.offset_told(self._group, self._where, offset)
+        if (self._group, self._where) in self._story.wanted_offsets:
+            offset = await self._client.persist(lambda: offset_of(self._client, self._group, self._where))
+            self._story.offset_told(self._group, self._where, offset)
 
     async def _commit(self) -> None:
         asked = OffsetCommitRequestPartition(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 
 from moldau.base.errors import KafkaError
@@ -36,7 +36,9 @@ class Faults:
         client: ClusterClient,
         random: Random,
         targets: list[TopicPartition],
+        only: Sequence[str] = (),
     ) -> None:
+        """`only` these kinds, instead of some drawn by chance."""
         self._cluster = cluster
         self._network = cluster.simulation.network
         self._client = client
@@ -61,8 +63,8 @@ class Faults:
             "reassign": self._reassign,
             "elect": self._elect,
         }
-        count = random.randint(3, len(kinds))
-        self._kinds = {name: kinds[name] for name in random.sample(list(kinds), count)}
+        drawn = random.sample(list(kinds), random.randint(3, len(kinds)))
+        self._kinds = {name: kinds[name] for name in only or drawn}
         self.happened: list[str] = []
 
     async def happen(self) -> None:

@@ -8,7 +8,7 @@ its answer within bounded time, every node must serve, and everything must be re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
@@ -34,9 +34,19 @@ _START_SECONDS = 60.0
 _HEALED_SECONDS = 120.0
 _TOPICS = {"orders": 2, "events": 1}
 
+_Records = dict[TopicPartition, dict[int, bytes]]
+
 
 class ClusterLife:
-    def __init__(self, simulation: Simulation, *, layout: Layout | None = None, steps: int = 8) -> None:
+    def __init__(
+        self,
+        simulation: Simulation,
+        *,
+        layout: Layout | None = None,
+        steps: int = 8,
+        faults: Sequence[str] = (),
+    ) -> None:
+        """`layout` and `faults` are drawn by chance unless they are given."""
         self.simulation = simulation
         self.random = simulation.random("life")
         self.story = Story()
@@ -52,7 +62,7 @@ class ClusterLife:
             TopicPartition(topic, index) for topic, count in _TOPICS.items() for index in range(count)
         ]
         self._brokers = {node_id: f"node{node_id}" for node_id in self.cluster.broker_ids}
-        self.faults = Faults(self.cluster, self._client("operator"), self.random, self.targets)
+        self.faults = Faults(self.cluster, self._client("operator"), self.random, self.targets, faults)
         for machine in self.cluster.machines.values():
             machine.clock.offset_ms = self.random.choice((0, 0, 1000, -7_200_000, 7_200_000))
             machine.clock.speed = self.random.choice((1.0, 1.0, 0.97, 1.03))
@@ -178,20 +188,28 @@ class ClusterLife:
         )
 
     async def _check_end(self) -> None:
-        client = self._client("checker")
-        async with asyncio.timeout(_HEALED_SECONDS):
-            for committer in self.committers:
-                await committer.look()
-            everything = {each: await self._read_all(client, each, committed=False) for each in self.targets}
-            committed = {each: await self._read_all(client, each, committed=True) for each in self.targets}
-            offsets = {}
-            for name in self.story.by_producer:
-                offsets[name] = await client.persist(
-                    lambda name=name: offset_of(client, name, self.targets[0])  # type: ignore[misc]
-                )
+        try:
+            async with asyncio.timeout(_HEALED_SECONDS):
+                everything, committed, offsets = await self._read_everything()
+        except TimeoutError:
+            raise AssertionError(f"everything is decided and readable in the end: {self}") from None
         self.story.check_end(everything, committed, offsets)
         self.rules.compare_anew()
         self.rules.look()
+
+    async def _read_everything(self) -> tuple[_Records, _Records, dict[str, int]]:
+        """What there is, what of it is committed, and the offsets of the groups that transactions write."""
+        client = self._client("checker")
+        for committer in self.committers:
+            await committer.look()
+        everything = {each: await self._read_all(client, each, committed=False) for each in self.targets}
+        committed = {each: await self._read_all(client, each, committed=True) for each in self.targets}
+        offsets = {}
+        for name in self.story.by_producer:
+            offsets[name] = await client.persist(
+                lambda name=name: offset_of(client, name, self.targets[0])  # type: ignore[misc]
+            )
+        return everything, committed, offsets
 
     async def _read_all(
         self, client: ClusterClient, where: TopicPartition, *, committed: bool

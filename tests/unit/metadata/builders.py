@@ -20,7 +20,7 @@ from moldau.protocol.stored.metadata import (
 
 def uid(number: int) -> Uuid:
     """A readable id that is not reserved."""
-    return Uuid(bytes([number]) * 16)
+    return Uuid(bytes([number]) * 16 if number < 256 else number.to_bytes(16, "big"))
 
 
 def image_of(*records: object, base: MetadataImage | None = None, epoch: int = 1) -> MetadataImage:

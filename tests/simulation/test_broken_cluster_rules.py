@@ -1,0 +1,201 @@
+"""The checks find what they look for: each rule of a cluster broken on purpose is noticed within few seeds.
+
+How many seeds each takes is asserted; the numbers are what was measured, with room for lives that change
+with the code that lives them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from moldau.controller.partition_change import PartitionChange
+from moldau.metadata.loader import MetadataLoader
+from moldau.raft import answering, serving
+from moldau.raft.leader import Leader
+from moldau.raft.states import Votes
+from moldau.replication.leadership import Leadership
+from moldau.replication.partition import Partition
+from moldau.server.coordinators import end_markers
+from moldau.server.coordinators.partition_log import PartitionLog
+from moldau.statemachine.runtime import Runtime
+from tests.simulation import quorum_world
+from tests.simulation.cluster import life
+
+Patch = pytest.MonkeyPatch
+
+
+def seeds_needed(live: Callable[[int], Any], expected: str, limit: int) -> int:
+    """How many lives it takes until a promise of this name is broken; others may be broken before."""
+    for seed in range(limit):
+        try:
+            live(seed)
+        except Exception as error:
+            if re.search(expected, f"{type(error).__name__}: {error}"):
+                return seed + 1
+    raise AssertionError(f"nobody noticed within {limit} seeds")
+
+
+# The metadata quorum: its rules alone.
+
+
+def _voting_twice(patch: Patch) -> None:
+    patch.setattr(answering, "grants_vote", lambda state, candidate, *, up_to_date, pre_vote: up_to_date)
+
+
+def _won_without_majority(patch: Patch) -> None:
+    patch.setattr(Votes, "is_won", property(lambda self: bool(self.granting)))
+
+
+def _votes_for_logs_behind(patch: Patch) -> None:
+    right = answering.grants_vote
+    patch.setattr(
+        answering,
+        "grants_vote",
+        lambda state, candidate, *, up_to_date, pre_vote: right(
+            state, candidate, up_to_date=True, pre_vote=pre_vote
+        ),
+    )
+
+
+def _committed_without_majority(patch: Patch) -> None:
+    def commit(self: Leader) -> bool:
+        reached = max(progress.end_offset for progress in self.voters.values())
+        if reached <= max(self.epoch_start_offset, self.high_watermark):
+            return False
+        self.high_watermark = reached
+        return True
+
+    patch.setattr(Leader, "_commit", commit)
+
+
+def _logs_that_differ_unnoticed(patch: Patch) -> None:
+    patch.setattr(serving, "_divergence", lambda log, asked: None)
+
+
+def _high_watermark_before_it_is_known(patch: Patch) -> None:
+    """A new leader does not wait for a record of its own epoch, nor for everybody to say what he has."""
+
+    def commit(self: Leader) -> bool:
+        ends = sorted((progress.end_offset for progress in self.voters.values()), reverse=True)
+        self.high_watermark = max(0, ends[len(ends) // 2])
+        return True
+
+    patch.setattr(Leader, "_commit", commit)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "expected", "limit"),
+    [
+        (_voting_twice, "votes twice|one leader", 10),
+        (_won_without_majority, "one leader|a leader has everything committed", 10),
+        (_votes_for_logs_behind, "a leader has everything committed|QuorumBroken", 30),
+        (_committed_without_majority, "committed on a majority", 10),
+        (_logs_that_differ_unnoticed, "log matching|committed never changes|on a majority", 30),
+        (_high_watermark_before_it_is_known, "the high watermark never goes back", 60),
+    ],
+)
+def test_broken_rules_of_the_quorum(
+    monkeypatch: Patch,
+    break_it: Callable[[Patch], None],
+    expected: str,
+    limit: int,
+    record_property: Callable[[str, object], None],
+) -> None:
+    break_it(monkeypatch)
+    record_property("seeds needed", seeds_needed(quorum_world.live, expected, limit))
+
+
+# Partitions, coordinators and metadata: whole clusters.
+
+
+def _leader_outside_the_isr(patch: Patch) -> None:
+    patch.setattr(PartitionChange, "_can_lead_cleanly", lambda self, replica: self._rules.may_lead(replica))
+
+
+def _high_watermark_is_the_own_log_end(patch: Patch) -> None:
+    patch.setattr(Leadership, "committed_end", lambda self, log: log.log_end_offset)
+
+
+def _acks_all_answered_at_once(patch: Patch) -> None:
+    patch.setattr(Partition, "committed", lambda self, offset: True)
+
+
+def _isr_grown_too_early(patch: Patch) -> None:
+    def grow(self: Leadership, replica: Any, log: Any) -> Any:
+        registration = self.registration
+        if self.pending is not None or replica.id in registration.isr:
+            return None
+        return self._propose((*registration.isr, replica.id), counted=registration.isr)
+
+    patch.setattr(Leadership, "proposed_growth", grow)
+
+
+def _new_leaders_cut_to_their_high_watermark(patch: Patch) -> None:
+    """As Kafka did before leader epochs: what is committed is often above what a follower has heard of."""
+    right = Partition.take_role
+
+    def take_role(self: Partition, registration: Any, *more: Any) -> Any:
+        if registration.leader == self._broker.id and not self.is_leader and self.log is not None:
+            self.log.truncate_to(self.log.high_watermark)
+        return right(self, registration, *more)
+
+    patch.setattr(Partition, "take_role", take_role)
+
+
+def _markers_lost(patch: Patch) -> None:
+    right, count = end_markers._begin, itertools.count(1)
+    patch.setattr(end_markers, "_begin", lambda *what: right(*what) if next(count) % 5 else None)
+
+
+def _commits_not_waited_for(patch: Patch) -> None:
+    """Coordinators answer as soon as they have written; the controller still waits."""
+    right = Runtime._until_committed
+
+    async def at_once(self: Runtime[Any], offset: int) -> None:
+        if not isinstance(self._log, PartitionLog):
+            await right(self, offset)
+
+    patch.setattr(Runtime, "_until_committed", at_once)
+
+
+def _metadata_records_dropped(patch: Patch) -> None:
+    right, count = MetadataLoader.replay, itertools.count(1)
+
+    def replay(self: MetadataLoader, records: Any, base_offset: int, epoch: int) -> None:
+        right(self, records if next(count) % 40 else records[:-1], base_offset, epoch)
+
+    patch.setattr(MetadataLoader, "replay", replay)
+
+
+_LOST = "acknowledged records are readable|what was read stays|logs agree|has everything committed"
+
+
+@pytest.mark.parametrize(
+    ("break_it", "faults", "expected", "limit"),
+    [
+        (_leader_outside_the_isr, ("kill", "isolate", "elect"), _LOST, 12),
+        (_high_watermark_is_the_own_log_end, (), "ISR members have everything committed", 4),
+        (_acks_all_answered_at_once, (), _LOST, 12),
+        (_isr_grown_too_early, (), "ISR members have everything committed", 12),
+        (_new_leaders_cut_to_their_high_watermark, ("kill", "isolate", "elect"), _LOST, 6),
+        (_markers_lost, (), "transactions are atomic", 6),
+        (_commits_not_waited_for, ("isolate",), "committed offsets never go back", 30),
+        (_metadata_records_dropped, (), "metadata images agree", 4),
+    ],
+)
+def test_broken_rules_of_a_cluster(
+    monkeypatch: Patch,
+    break_it: Callable[[Patch], None],
+    faults: tuple[str, ...],
+    expected: str,
+    limit: int,
+    record_property: Callable[[str, object], None],
+) -> None:
+    break_it(monkeypatch)
+    needed = seeds_needed(lambda seed: life.live(seed, faults=faults), expected, limit)
+    record_property("seeds needed", needed)

@@ -231,6 +231,16 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "The code says what is wrong, and nobody waits for what cannot come.",
         ),
         Difference(
+            "A FetchSnapshot of a snapshot, position or epoch that does not exist is told which. Apache "
+            "Kafka means to, fails, and says UNKNOWN_SERVER_ERROR.",
+            "A follower can do something about it.",
+        ),
+        Difference(
+            "A listener with a security protocol that does not exist is INVALID_REGISTRATION. Apache Kafka's "
+            "active controller resigns.",
+            "The one who asks is wrong, not the controller.",
+        ),
+        Difference(
             "Next to INVALID_RECORD the log start offset is always -1; Apache Kafka tells it in some cases.",
             "No client looks at it.",
         ),

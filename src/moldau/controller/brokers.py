@@ -11,7 +11,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import DirectoryId
 from moldau.controller.elections import updates_after
 from moldau.controller.heartbeats import BrokerState
-from moldau.controller.registration import check_registration, registration_record
+from moldau.controller.registration import check_listeners, check_registration, registration_record
 from moldau.controller.state import ControllerState
 from moldau.metadata.features import CONTROLLER_REGISTRATION_SUPPORTED, CORDONED_DIRECTORIES_SUPPORTED
 from moldau.metadata.image import BrokerRegistration
@@ -78,10 +78,8 @@ def register_broker(
 def _after_restart(state: ControllerState, broker_id: int, clean: bool) -> list[MetadataRecord]:
     """A new process of a broker is in no ISR until it has caught up, whatever became of the old one."""
     if state.elr_enabled and not clean:
-        held = state.partitions_where(lambda p: broker_id in p.isr or broker_id in p.elr)
-        return updates_after(state, held, unclean=broker_id)
-    in_sync = state.partitions_where(lambda p: broker_id in p.isr)
-    return updates_after(state, in_sync, leaving=broker_id)
+        return updates_after(state, state.index.held_by(broker_id), unclean=broker_id)
+    return updates_after(state, state.index.in_sync(broker_id), leaving=broker_id)
 
 
 def register_controller(
@@ -92,6 +90,7 @@ def register_controller(
             ErrorCode.UNSUPPORTED_VERSION,
             "The current MetadataVersion is too old to support controller registrations.",
         )
+    check_listeners(request.listeners)
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
@@ -108,7 +107,7 @@ def register_controller(
             for f in request.features
         ],
     )
-    return Decision([record], ControllerRegistrationResponse(error_message=None))
+    return Decision([record], ControllerRegistrationResponse(error_message=""))
 
 
 def broker_heartbeat(
@@ -117,8 +116,9 @@ def broker_heartbeat(
     check_broker_epoch(state, request.broker_id, request.broker_epoch)
     broker = state.image.cluster.brokers[request.broker_id]
     registered_at = state.registration_offset(broker.id)
-    leads = any(state.partitions_where(lambda p: p.leader == broker.id)) if _may_stop(request) else True
-    current, following = state.heartbeats.next_state(request, registered_at, leads=leads)
+    current, following = state.heartbeats.next_state(
+        request, registered_at, leads=lambda: state.index.leads(broker.id)
+    )
     records = [] if current is following else _transition(state, broker, following)
     records += _directory_changes(state, broker, request)
     fenced = following in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
@@ -139,11 +139,6 @@ def broker_heartbeat(
     return Decision(records, response, then)
 
 
-def _may_stop(request: BrokerHeartbeatRequest) -> bool:
-    """Only a broker that wants to stop needs the look at every partition."""
-    return request.want_shut_down
-
-
 def _transition(
     state: ControllerState, broker: BrokerRegistration, following: BrokerState
 ) -> list[MetadataRecord]:
@@ -151,8 +146,7 @@ def _transition(
         unfence = BrokerRegistrationChangeRecord(
             broker_id=broker.id, broker_epoch=broker.epoch, fenced=_UNFENCE
         )
-        leaderless = state.partitions_where(lambda p: not p.has_leader)
-        return [unfence, *updates_after(state, leaderless, joining=broker.id)]
+        return [unfence, *updates_after(state, state.index.leaderless(), joining=broker.id)]
     if following is BrokerState.CONTROLLED_SHUTDOWN:
         return _begin_shutdown(state, broker)
     return fence(state, broker)
@@ -160,8 +154,7 @@ def _transition(
 
 def fence(state: ControllerState, broker: BrokerRegistration) -> list[MetadataRecord]:
     """Out of every ISR, then fenced."""
-    in_sync = state.partitions_where(lambda p: broker.id in p.isr)
-    records = updates_after(state, in_sync, leaving=broker.id)
+    records = updates_after(state, state.index.in_sync(broker.id), leaving=broker.id)
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=_FENCE)
     return [*records, change]
 
@@ -184,8 +177,7 @@ def _begin_shutdown(state: ControllerState, broker: BrokerRegistration) -> list[
                 in_controlled_shutdown=_IN_CONTROLLED_SHUTDOWN,
             )
         )
-    in_sync = state.partitions_where(lambda p: broker.id in p.isr)
-    return records + updates_after(state, in_sync, leaving=broker.id)
+    return records + updates_after(state, state.index.in_sync(broker.id), leaving=broker.id)
 
 
 def _directory_changes(
@@ -230,8 +222,7 @@ def unregister_broker(
         raise KafkaError(
             ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {request.broker_id} is not currently registered"
         )
-    held = state.partitions_where(lambda p: broker.id in p.isr or broker.id in p.elr)
-    records = updates_after(state, held, leaving=broker.id)
+    records = updates_after(state, state.index.held_by(broker.id), leaving=broker.id)
     records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
-    response = UnregisterBrokerResponse(error_message=None)
+    response = UnregisterBrokerResponse(error_message="")
     return Decision(records, response, lambda: state.heartbeats.removed(broker.id))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import DirectoryId, format_uuid
+from moldau.base.listeners import SECURITY_PROTOCOLS
 from moldau.controller.state import ControllerState
 from moldau.metadata.features import (
     DIRECTORY_ASSIGNMENT_SUPPORTED,
@@ -12,6 +15,7 @@ from moldau.metadata.features import (
     VersionRange,
 )
 from moldau.metadata.image import BrokerRegistration
+from moldau.protocol.messages import broker_registration, controller_registration
 from moldau.protocol.messages.broker_registration import BrokerRegistrationRequest
 from moldau.protocol.stored.metadata import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 
@@ -45,7 +49,17 @@ def check_registration(
         )
     if state.metadata_version >= DIRECTORY_ASSIGNMENT_SUPPORTED:
         _check_directories(state, request)
+    check_listeners(request.listeners)
     _check_features(state, request)
+
+
+def check_listeners(
+    listeners: Sequence[broker_registration.Listener | controller_registration.Listener],
+) -> None:
+    """A protocol that nobody knows must not get into the log: Apache Kafka fails on reading it."""
+    for listener in listeners:
+        if listener.security_protocol not in SECURITY_PROTOCOLS.values():
+            raise _invalid(f"Unknown security protocol {listener.security_protocol} of {listener.name}")
 
 
 def _check_directories(state: ControllerState, request: BrokerRegistrationRequest) -> None:

@@ -15,6 +15,7 @@ from moldau.metadata.image import RECOVERING
 from moldau.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from moldau.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from moldau.protocol.messages.broker_registration import Feature as BrokerFeature
+from moldau.protocol.messages.broker_registration import Listener as BrokerListener
 from moldau.protocol.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
 from moldau.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from moldau.protocol.stored.metadata import (
@@ -110,6 +111,11 @@ class TestRegistration:
             ({"log_dirs": [uid(5), uid(5)]}, ErrorCode.INVALID_REGISTRATION, "Duplicate directory ID"),
             ({"log_dirs": [uid(101)]}, ErrorCode.INVALID_REGISTRATION, "Broker 1 is already registered with"),
             ({"features": []}, ErrorCode.INVALID_REGISTRATION, "do not contain 'metadata.version'"),
+            (
+                {"listeners": [BrokerListener(name="X", host="h", port=1, security_protocol=9)]},
+                ErrorCode.INVALID_REGISTRATION,
+                "Unknown security protocol 9 of X",
+            ),
             ({"is_migrating_zk_broker": True}, ErrorCode.BROKER_ID_NOT_REGISTERED, "ZK brokers"),
         ],
     )
@@ -154,6 +160,9 @@ class TestRegistration:
         cluster.run(cluster.controller.register_controller(request))
         assert isinstance(cluster.records[0], RegisterControllerRecord)
         assert cluster.controller.image.cluster.controllers[1].endpoints[0].port == 9093
+        request.listeners[0].security_protocol = 9
+        with pytest.raises(KafkaError, match="Unknown security protocol"):
+            cluster.run(cluster.controller.register_controller(request))
 
     def test_stale_epochs(self) -> None:
         cluster = Cluster()

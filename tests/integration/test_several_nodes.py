@@ -18,6 +18,7 @@ from moldau.protocol.messages.describe_cluster import DescribeClusterRequest
 from moldau.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from tests.harness.apache import free_port
 from tests.harness.nodes import BOTH, BROKER, CLUSTER_ID, CONTROLLER, Nodes, run, running_nodes, until
 
 ONE_AND_TWO = {1: BOTH, 2: BROKER, 3: BROKER}
@@ -272,5 +273,29 @@ def test_a_new_active_controller_hears_from_every_broker_long_before_their_next_
             await until(lambda: any(each.metadata.is_active for each in left))
             active, other = sorted(left, key=lambda node: not node.metadata.is_active)
             await until(lambda: other.id in active.broker_watch._brokers.values())
+
+    run(main)
+
+
+def test_a_broker_whose_address_means_nothing_to_the_controller_is_not_taken_for_gone(tmp_path: Path) -> None:
+    async def main() -> None:
+        nodes = Nodes(tmp_path, {1: BOTH, 2: BROKER}, {"broker.heartbeat.interval.ms": "300"})
+        nodes.changes[2] = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{free_port()}"}
+        try:
+            await nodes.start(1, 2)
+            await until(lambda: nodes.unfenced(1) == [1, 2])
+            watch, fenced = nodes[1].broker_watch, []
+            await until(lambda: 2 in watch._brokers.values())
+            nodes[1].metadata.add_listener(
+                lambda delta, image: fenced.append(image.cluster.brokers[2].fenced)
+            )
+            nodes.cut(2)
+            await until(lambda: 2 not in watch._brokers.values())
+            nodes.heal(2)
+            await until(lambda: 2 in watch._brokers.values())
+            assert not any(fenced)
+            assert nodes.unfenced(1) == [1, 2]
+        finally:
+            await nodes.close()
 
     run(main)

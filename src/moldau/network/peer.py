@@ -86,15 +86,22 @@ async def is_refused(
     host: str, port: int, *, timeout_ms: int = 1000, open_connection: OpenConnection | None = None
 ) -> bool:
     """Whether nobody listens there any more. Silence is no answer: then, too, this is False."""
+    return await is_reached(host, port, timeout_ms=timeout_ms, open_connection=open_connection) is False
+
+
+async def is_reached(
+    host: str, port: int, *, timeout_ms: int = 1000, open_connection: OpenConnection | None = None
+) -> bool | None:
+    """Whether a node answers there: False when the connection is refused, None when nothing is heard."""
     try:
         connection = await NodeConnection.connect(
             host, port, timeout_ms=timeout_ms, open_connection=open_connection
         )
     except NodeUnreachable as error:
-        return error.refused
+        return False if error.refused else None
     except KafkaError as error:
         if error.code is not ErrorCode.NETWORK_EXCEPTION:
             raise
-        return False
+        return None
     connection.close()
-    return False
+    return True

@@ -266,6 +266,8 @@ class Node:
                 self._broker.follow_settings()
         if self._broker is not None:
             await self._broker.apply(delta, image)
+        if CONTROLLER in self.config.process_roles:
+            self.broker_watch.follow(image)
 
     def disconnected(self, connection: Connection) -> None:
         """Nothing outlives a connection but what the coordinators keep themselves."""

@@ -39,6 +39,7 @@ class Peer:
         self._on_lost = on_lost
         self._connection: NodeConnection | None = None
         self._connecting = asyncio.Lock()
+        self._attempt: asyncio.Future[NodeConnection] | None = None
         self._closed = False
 
     @property
@@ -51,13 +52,7 @@ class Peer:
             if self._closed:
                 raise ConnectionLost(f"the connection to {self.host}:{self.port} was closed")
             if self._connection is None or self._connection.closed:
-                connection = await NodeConnection.connect(
-                    self.host,
-                    self.port,
-                    client_id=self._client_id,
-                    timeout_ms=self._connect_timeout_ms,
-                    open_connection=self._open_connection,
-                )
+                connection = await self._connect()
                 if self._closed:
                     connection.close()
                     raise ConnectionLost(f"the connection to {self.host}:{self.port} was closed")
@@ -67,6 +62,27 @@ class Peer:
                     self._ended()
             return self._connection
 
+    async def _connect(self) -> NodeConnection:
+        """A new connection; `close` ends the attempt, so that nobody waits for a node that is not wanted."""
+        self._attempt = asyncio.ensure_future(
+            NodeConnection.connect(
+                self.host,
+                self.port,
+                client_id=self._client_id,
+                timeout_ms=self._connect_timeout_ms,
+                open_connection=self._open_connection,
+            )
+        )
+        try:
+            return await self._attempt
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._closed or (task is not None and task.cancelling()):
+                raise
+            raise ConnectionLost(f"the connection to {self.host}:{self.port} was closed") from None
+        finally:
+            self._attempt = None
+
     async def call(self, request: Message, *, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Any:
         """Send a request in the newest version both sides know, and wait for its answer."""
         connection = await self.connection()
@@ -74,6 +90,8 @@ class Peer:
 
     def close(self) -> None:
         self._closed = True
+        if self._attempt is not None:
+            self._attempt.cancel()
         if self._connection is not None:
             self._connection.close()
 

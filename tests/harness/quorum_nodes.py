@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from moldau.base.broker_config import BrokerConfig
-from moldau.base.clock import SystemClock
+from moldau.base.clock import Clock, SystemClock
 from moldau.base.ids import DirectoryId, format_uuid
 from moldau.base.pool import ThreadPool
 from moldau.protocol.messages.alter_client_quotas import (
@@ -34,6 +34,7 @@ class QuorumNodes(Nodes):
         super().__init__(folder, dict.fromkeys(ids, CONTROLLER), config)
         self._initial = initial
         self.disks: dict[int, Disk] = {}
+        self.clocks: dict[int, Clock] = {}
         self.failed: list[int] = []
 
     def properties(self, node_id: int) -> dict[str, str]:
@@ -65,7 +66,7 @@ class QuorumNodes(Nodes):
         self._pools.append(pool)
         return Node(
             settings,
-            clock=SystemClock(),
+            clock=self.clocks.get(node_id) or SystemClock(),
             randomness=random.Random(node_id),
             disk=disk,
             pool=pool,
@@ -121,9 +122,11 @@ async def quorum_nodes(
     *,
     initial: list[int] | None = None,
     disks: Mapping[int, Disk] | None = None,
+    clocks: Mapping[int, Clock] | None = None,
 ) -> AsyncIterator[QuorumNodes]:
     nodes = QuorumNodes(folder, ids, config or {}, initial or [])
     nodes.disks.update(disks or {})
+    nodes.clocks.update(clocks or {})
     try:
         await nodes.start(*(initial or ids))
         yield nodes

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from moldau.base.clock import SystemClock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.quorum.errors import UnusableMetadata
 from moldau.server.node import Node
@@ -17,6 +18,15 @@ from tests.harness.quorum_nodes import QuorumNodes, quorum_nodes
 from tests.unit.quorum.harness import FullDisk
 
 THREE = [1, 2, 3]
+
+
+class LateClock(SystemClock):
+    """Of a process that stood still for so long."""
+
+    stood_still_s = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.stood_still_s
 
 
 async def follower_of(nodes: QuorumNodes) -> int:
@@ -152,5 +162,27 @@ def test_a_disk_that_fails_ends_the_node_and_only_that(tmp_path: Path) -> None:
             await nodes.stop(leader)
             await nodes.write("elsewhere")
             await nodes.agree(["before", "elsewhere"])
+
+    run(main)
+
+
+def test_a_leader_that_stood_still_has_no_say_when_it_wakes_up(tmp_path: Path) -> None:
+    """Others may have elected another one long ago; it has not had time to notice that nobody fetches."""
+
+    async def main() -> None:
+        clocks = {each: LateClock() for each in THREE}
+        async with quorum_nodes(tmp_path, THREE, initial=THREE, clocks=clocks) as nodes:
+            await nodes.write("before")
+            leader = await nodes.leader()
+            clocks[leader].stood_still_s = 3600
+            with pytest.raises(KafkaError) as failure:
+                await nodes[leader].metadata.read(lambda: None)
+            assert failure.value.code is ErrorCode.NOT_CONTROLLER
+            with pytest.raises(KafkaError) as failure:
+                await nodes.write("late", leader)
+            assert failure.value.code is ErrorCode.NOT_CONTROLLER
+            await until(lambda: nodes.active is not None)
+            await nodes.agree(["before"])
+            assert nodes.failed == []
 
     run(main)

@@ -1,8 +1,8 @@
 """Runs one piece of work after another, each to its end, whoever asked for it and whether or not they wait.
 
 The rules of the quorum allow nothing else: what they decide must be stored and done before the next message
-is looked at. A `KafkaError` is an answer to whoever asked. Anything else, and a disk that failed, means that
-the work is half done: then nothing is done any more.
+is looked at. A `KafkaError` is an answer to whoever asked. Anything else, a disk that failed, and an error
+that nobody asked for, means that the work is half done: then nothing is done any more.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ R = TypeVar("R")
 Work = Callable[[], Awaitable[R]]
 #: How long the end waits for work that is under way.
 _CLOSE_SECONDS = 1.0
+#: How much may wait for its turn; a disk that hangs holds up everything, and whoever asks asks again.
+MAX_WAITING = 10_000
 
 
 class Actor:
@@ -40,6 +42,8 @@ class Actor:
         """Do it when it is its turn, and give back what comes of it."""
         if self._ended is not None:
             raise KafkaError(self._ended.code, self._ended.message)
+        if self._inbox.qsize() >= MAX_WAITING:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, "Too much waits for the metadata log.")
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._inbox.put_nowait((work, future))
         return await future
@@ -50,6 +54,8 @@ class Actor:
         if self._task is not None:
             self._inbox.put_nowait((_nothing, None))
             await asyncio.wait([self._task], timeout=_CLOSE_SECONDS)
+            # What is cut off now may still be going on in a thread, so nobody may touch the log any more.
+            self.failed = self.failed or not self._task.done()
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
@@ -64,6 +70,9 @@ class Actor:
                 self._fail(error, future)
                 return
             except KafkaError as error:
+                if future is None:
+                    self._fail(error, None)
+                    return
                 _settle(future, error)
             except Exception as error:  # noqa: BLE001  whatever it was, the work is half done
                 self._fail(error, future)

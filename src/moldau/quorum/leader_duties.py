@@ -67,8 +67,7 @@ class LeaderDuties:
     async def append_control(self, messages: Sequence[Message]) -> None:
         """Append records of the quorum's own, behind what was decided by now."""
         epoch = self._epoch
-        while self._leading.has_records:
-            await self._write_group()
+        await self._write_groups()
         if not self._rules.is_leader or self._rules.epoch != epoch:
             return
         start = self._log.end_offset

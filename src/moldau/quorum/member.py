@@ -9,6 +9,7 @@ next input.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -21,6 +22,7 @@ from moldau.protocol.schema import Message
 from moldau.quorum.actor import Actor
 from moldau.quorum.committed import CommittedMetadata
 from moldau.quorum.correspondence import Correspondence
+from moldau.quorum.errors import UnusableMetadata
 from moldau.quorum.following import Following
 from moldau.quorum.leader_duties import LeaderDuties
 from moldau.quorum.leading import NOT_ACTIVE, Leading
@@ -30,6 +32,9 @@ from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.state_file import StateFile
 from moldau.raft.raft import Raft
 from moldau.raft.types import Ready
+from moldau.storage.disk import LogDirectoryFailed
+
+log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 _NOTHING = Ready()
@@ -67,6 +72,7 @@ class Member:
         self._state_file = state_file
         self._clock = clock
         self._actor = Actor(on_failure)
+        self._request_timeout_s = settings.request_timeout_ms / 1000
         self._known: tuple[object, ...] = ()
         self._news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._changing: asyncio.Future[Message] | None = None
@@ -88,7 +94,7 @@ class Member:
 
     async def start(self) -> None:
         """The first step, which makes the only voter the leader; then the others are listened to."""
-        await self.settle()
+        await self._settle()
         self._actor.start()
 
     async def step(self, act: Callable[[float], R]) -> R:
@@ -114,7 +120,11 @@ class Member:
         changing: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
 
         async def work() -> None:
-            answer = act(self.now_ms())
+            now_ms = self.now_ms()
+            # A change whose time is up is answered first, or its answer would be taken for that of this one.
+            self.rules.tick(now_ms)
+            await self.settle()
+            answer = act(now_ms)
             if answer is None:
                 self._changing = changing
             else:
@@ -127,8 +137,7 @@ class Member:
     async def close(self) -> None:
         """Give up leading, so that the others need not wait for a timeout, and end."""
         if self._duties is not None and self.rules.is_leader and not self.failed:
-            await self._actor.run(self._duties.finish)
-            await self.correspondence.settled()
+            await self._hand_over(self._duties)
         if self._timer is not None:
             self._timer.cancel()
         await self._actor.close()
@@ -137,10 +146,27 @@ class Member:
             self._leading.end(KafkaError(ErrorCode.NOT_CONTROLLER, NOT_ACTIVE))
         self._tell_news()
 
+    async def _hand_over(self, duties: LeaderDuties) -> None:
+        """A disk that hangs or is full must not keep the node from ending."""
+        handing = asyncio.ensure_future(self._actor.run(duties.finish))
+        await asyncio.wait([handing], timeout=self._request_timeout_s)
+        if not handing.cancel() and (error := handing.exception()) is not None:
+            log.error("the metadata quorum was not left in order: %s", error)
+        await self.correspondence.settled()
+
     # After every step.
 
     async def settle(self) -> None:
-        """Do what the rules ask for, until they ask for nothing more."""
+        """Do what the rules ask for, until they ask for nothing more. If something of it cannot be done, that
+        is no answer to whoever asked for something: it is half done, and this node's part ends."""
+        try:
+            await self._settle()
+        except LogDirectoryFailed:
+            raise
+        except KafkaError as error:
+            raise UnusableMetadata(f"What the quorum decided could not be done: {error}.") from error
+
+    async def _settle(self) -> None:
         while True:
             ready = self.rules.take_ready()
             acted = await self._act(ready)

@@ -90,8 +90,10 @@ class MetadataQuorum:
 
     @property
     def is_active(self) -> bool:
-        """Whether this node is the active controller."""
-        return self._leading is not None and self._leading.is_active
+        """Whether this node is the active controller. It no longer is when another epoch has begun, though
+        that may not be on disk yet."""
+        leads = self._member is not None and self._member.rules.is_leader
+        return leads and self._leading is not None and self._leading.is_active
 
     @property
     def leader_id(self) -> int:
@@ -155,9 +157,13 @@ class MetadataQuorum:
 
     @property
     def _active(self) -> Leading:
-        if self._leading is None:
+        """A process that stood still has not noticed yet that another node may lead by now."""
+        member, leading = self._member, self._leading
+        if not self.is_active or leading is None or member is None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, NOT_ACTIVE)
-        return self._leading
+        if member.rules.is_overdue(member.now_ms()):
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, NOT_ACTIVE)
+        return leading
 
     async def handle(self, request: Message, version: int) -> Message:
         """Answer a request of the quorum's own kind."""
@@ -286,4 +292,6 @@ class MetadataQuorum:
                 # The log still holds everything; the next one may work.
                 log.error("the metadata snapshot at offset %d failed: %s", image.offset, error)
             else:
-                self._log.snapshot_written(written)
+                # The log may have begun anew behind it meanwhile, at a snapshot of the leader.
+                if written.end_offset >= self._log.start_offset:
+                    self._log.snapshot_written(written)

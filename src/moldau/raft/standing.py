@@ -69,6 +69,13 @@ class Standing:
         state = self._core.state
         return state.epoch_start_offset if isinstance(state, Leader) else -1
 
+    def is_overdue(self, now_ms: float) -> bool:
+        """A leader that has not heard from a majority for so long that it must resign; it does when time is
+        passed to it (`tick`)."""
+        state = self._core.state
+        deadline = state.check_deadline if isinstance(state, Leader) else None
+        return deadline is not None and now_ms >= deadline
+
     @property
     def granting_voters(self) -> list[int]:
         """Who voted for this leader, for its LeaderChange record."""

@@ -13,7 +13,7 @@ import subprocess
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -56,7 +56,15 @@ def node(request: pytest.FixtureRequest, libs: Path) -> Iterator[Node]:
 class Application:
     """Instances of the program; each has its place, its folder, and a successor when it is killed."""
 
-    def __init__(self, node: Node, guarantee: str, folder: Path, instances: int) -> None:
+    def __init__(
+        self,
+        node: Node,
+        guarantee: str,
+        folder: Path,
+        instances: int,
+        create: Callable[[str], None] | None = None,
+    ) -> None:
+        """`create` makes a topic on a cluster of several nodes."""
         try:
             libs = jars.streams_libs()
             classes = jars.compiled(SOURCE, libs, f"streams-{jars.KAFKA}")
@@ -66,7 +74,7 @@ class Application:
         self.source, self.target = f"{self.name}-in", f"{self.name}-out"
         self.bootstrap = node.bootstrap_servers
         for topic in (self.source, self.target):
-            create_and_wait(self.bootstrap, topic, PARTITIONS)
+            create(topic) if create else create_and_wait(self.bootstrap, topic, PARTITIONS)
         java = ["java", *QUICK_START, "-Xmx160m", "-cp", f"{classes}:{libs}/*", SOURCE.stem]
         self._command = [*java, self.bootstrap, self.name, self.source, self.target, guarantee]
         self._folder = folder

@@ -230,4 +230,12 @@ class BrokerRole:
         node = self._node
         await node.share.close()
         await node.coordinators.close()
-        await node.logs.shutdown(node.lifecycle.epoch if self._joined else -1)
+        await node.logs.shutdown(self._last_epoch())
+
+    def _last_epoch(self) -> int:
+        """Of the registration that the logs are in step with, this one or, until there is one, the last."""
+        lifecycle: BrokerLifecycle | None = getattr(self._node, "lifecycle", None)
+        if lifecycle is not None and lifecycle.epoch >= 0:
+            return lifecycle.epoch
+        before = self._node.logs.previous_broker_epoch
+        return -1 if before is None else before

@@ -83,10 +83,7 @@ class LogDirectory:
             self._lock = None
 
     def read_state(self) -> int | None:
-        """Read the checkpoints, remove the mark of a clean shutdown; the broker epoch it held. Blocking.
-
-        The mark goes at once: a crash while the logs are being loaded must lead to recovery.
-        """
+        """Read the checkpoints and the mark of a clean shutdown; the broker epoch it holds. Blocking."""
         self.recovery_points = self._read(RECOVERY_POINT_CHECKPOINT, "recovering everything")
         self.log_start_offsets = self._read(
             LOG_START_OFFSET_CHECKPOINT, "logs begin with their first segment"
@@ -96,9 +93,7 @@ class LogDirectory:
         )
         self.cleaner_offsets = self._read(CLEANER_OFFSET_CHECKPOINT, "compacting from the log start")
         self.had_clean_shutdown = self.clean_shutdown.exists()
-        broker_epoch = self.clean_shutdown.read_broker_epoch()
-        self.clean_shutdown.remove()
-        return broker_epoch
+        return self.clean_shutdown.read_broker_epoch()
 
     def _read(self, name: str, consequence: str) -> Offsets:
         try:

@@ -141,6 +141,8 @@ class LogLoader:
                 loaded.deleted.append(path)
             else:
                 _logger.warning("%s is a stray replica; delete the folder if it is not needed", path)
+        # Not before: nothing changes until the logs are opened, and whoever gives up leaves all as it was.
+        directory.clean_shutdown.remove()
         return current, future
 
     async def _open_all(

@@ -418,6 +418,10 @@ class LogManager:
         self.future_logs.clear()
 
     async def _close(self, directory: LogDirectory, broker_epoch: int) -> None:
+        if not directory.loaded:
+            # A start that was given up before: the checkpoints know more than we do.
+            directory.release()
+            return
         pending = iter(self.in_directory(directory.path))
         errors: list[KafkaError] = []
 
@@ -431,7 +435,7 @@ class LogManager:
         await asyncio.gather(*(work() for _ in range(max(1, self.settings.recovery_threads_per_data_dir))))
         errors += await self.upkeep.write_checkpoints([directory.path])
         try:
-            if directory.loaded and directory.online and not errors:
+            if directory.online and not errors:
                 await self._pool.run(directory.clean_shutdown.write, broker_epoch)
         except OSError as error:
             errors.append(LogDirectoryFailed(directory.path, str(error)))

@@ -9,6 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+import pytest
+
+from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition, Uuid
 from moldau.base.pool import InlinePool, ThreadPool
 from moldau.storage.disk import File, PosixDisk
@@ -92,10 +95,39 @@ def test_the_mark_of_a_clean_shutdown_is_gone_for_sure(tmp_path: Path) -> None:
         world = World(tmp_path, disk=disk)
         await (await world.start()).shutdown()
         disk.synced_folders.clear()
+        await world.start()
+        assert not any(".kafka_cleanshutdown" in names(path) for path in world.paths)
+        assert set(world.paths) <= set(disk.synced_folders)
+
+    asyncio.run(scenario())
+
+
+def test_a_start_that_is_given_up_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    def everything(folder: str) -> dict[str, bytes]:
+        return {each.name: each.read_bytes() for each in Path(folder).iterdir() if each.is_file()}
+
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager = await world.start()
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        append(log, [(b"a", b"1"), (b"b", b"2")])
+        log.high_watermark = 2
+        log.delete_records_before(1)
+        await manager.shutdown(broker_epoch=7)
+        before = everything(world.paths[0])
         manager = world.manager()
         await manager.claim()
-        assert disk.synced_folders == world.paths
-        manager.directories.release()
+        await manager.shutdown()
+        assert everything(world.paths[0]) == before
+        (Path(world.paths[0]) / "nobody knows").mkdir()
+        with pytest.raises(KafkaError):
+            await world.start()
+        (Path(world.paths[0]) / "nobody knows").rmdir()
+        assert everything(world.paths[0]) == before
+        manager = await world.start()
+        assert manager.previous_broker_epoch == 7
+        assert manager.logs[ORDERS].log_start_offset == 1
+        await manager.shutdown()
 
     asyncio.run(scenario())
 

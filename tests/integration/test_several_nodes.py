@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -297,5 +298,44 @@ def test_a_broker_whose_address_means_nothing_to_the_controller_is_not_taken_for
             assert nodes.unfenced(1) == [1, 2]
         finally:
             await nodes.close()
+
+    run(main)
+
+
+def test_a_broker_that_finds_no_controller_leaves_its_folder_as_it_was(tmp_path: Path) -> None:
+    async def main() -> None:
+        nodes = Nodes(tmp_path, {1: BOTH, 2: BROKER}, {})
+        try:
+            await nodes.start(1, 2)
+            async with nodes.connected(2) as connection:
+                await create(connection, "t", 4, 2)
+            epoch = nodes[2].lifecycle.epoch
+            await nodes.stop(2)
+            await nodes.stop(1)
+            mark = tmp_path / "node-2" / ".kafka_cleanshutdown"
+            points = tmp_path / "node-2" / "replication-offset-checkpoint"
+            before = mark.read_text(), points.read_text()
+            assert json.loads(before[0])["brokerEpoch"] == epoch
+            lonely = nodes.make(2, {"initial.broker.registration.timeout.ms": "200"})
+            with pytest.raises(KafkaError, match="no active controller"):
+                await lonely.start()
+            await lonely.stop()
+            assert (mark.read_text(), points.read_text()) == before
+        finally:
+            await nodes.close()
+
+    run(main)
+
+
+def test_heartbeats_that_nobody_answers_are_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        config = {"broker.heartbeat.interval.ms": "50"}
+        async with running_nodes(tmp_path, {1: BOTH, 2: BROKER}, config) as nodes:
+            await nodes.stop(1)
+            for _ in range(10):
+                await nodes[2].lifecycle.beat()
+            assert caplog.text.count("heartbeat refused") == 1
 
     run(main)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import DirectoryId, Uuid
+from moldau.base.seldom import Seldom
 from moldau.metadata.image import BrokerRegistration, MetadataImage
 from moldau.protocol.messages import assign_replicas_to_dirs as assign
 from moldau.protocol.messages import broker_registration as registration
@@ -29,6 +30,7 @@ from moldau.server.publisher import Publisher
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.1
+_LONGEST_RETRY_SECONDS = 5.0
 #: The longest wait between two looks at a state that the next image is likely to change.
 _LOOK_SECONDS = 0.01
 #: Refusals that waiting does not change, in words: the answer has none.
@@ -54,6 +56,7 @@ class BrokerLifecycle:
         self._publisher = publisher
         self._cordoned = cordoned
         self._offline: list[DirectoryId] = []
+        self._complaints = Seldom()
 
     # Joining.
 
@@ -106,7 +109,8 @@ class BrokerLifecycle:
                 if not (await self._beat()).is_fenced:
                     break
             except KafkaError as error:
-                log.warning("this broker is not unfenced yet: %s", error)
+                self._complain("this broker is not unfenced yet: %s", error)
+                await asyncio.sleep(_RETRY_SECONDS)
             await self._publisher.until(_later_than(seen), _LOOK_SECONDS)
         await self._shown(lambda broker: not broker.fenced, timeout_seconds)
 
@@ -125,8 +129,14 @@ class BrokerLifecycle:
         """The heartbeat that keeps the session alive."""
         try:
             await self._beat()
+            self._complaints.over()
         except KafkaError as error:
-            log.warning("heartbeat refused: %s", _explained(error))
+            self._complain("heartbeat refused: %s", error)
+
+    def _complain(self, sentence: str, error: KafkaError) -> None:
+        """A controller that is away for hours fails every heartbeat."""
+        if self._complaints.is_due(asyncio.get_running_loop().time(), (sentence, error.code)):
+            log.warning(sentence, _explained(error))
 
     async def follow(self, image: MetadataImage) -> None:
         """A broker that stops waits until all others know who leads its partitions now: tell at once."""
@@ -139,14 +149,17 @@ class BrokerLifecycle:
 
     async def report_placement(self, placed: Sequence[Placed]) -> None:
         """Tell the controller which directories replicas really lie in, until it has heard it."""
+        complaints, pause = Seldom(), _RETRY_SECONDS
         while True:
             try:
                 return await self._report_placement(placed)
             except KafkaError as error:
-                log.warning("the directories of %d replicas are not known yet: %s", len(placed), error)
+                if complaints.is_due(asyncio.get_running_loop().time(), error.code):
+                    log.warning("the directories of %d replicas are not known yet: %s", len(placed), error)
                 if error.code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.UNSUPPORTED_VERSION):
                     return None
-            await asyncio.sleep(_RETRY_SECONDS)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_RETRY_SECONDS)
 
     async def _report_placement(self, placed: Sequence[Placed]) -> None:
         directories: dict[DirectoryId, dict[Uuid, assign.RequestTopicData]] = {}

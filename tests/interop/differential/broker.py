@@ -111,6 +111,14 @@ class Broker:
         self.heard(request, version, answer, controller)
         return answer
 
+    @property
+    def port(self) -> int:
+        return self._ports[False]
+
+    @property
+    def controller_port(self) -> int:
+        return self._ports[True]
+
     def line(self, *, controller: bool = False) -> Line:
         """A connection beside the one that `ask` uses."""
         line = Line(self, controller)
@@ -123,6 +131,10 @@ class Broker:
 
     def note(self, label: str, answer: Any) -> None:
         self.transcript.append((label, self._normal(answer)))
+
+    def plain(self, value: Any, name: str) -> Any:
+        """A single value as it would be written down."""
+        return self._normal(value, name)
 
     def raw(self, label: str, api_key: int, version: int, body: bytes) -> bytes | None:
         """Send any bytes behind a request header 1; the frame that comes back."""

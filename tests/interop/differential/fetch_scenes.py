@@ -216,6 +216,28 @@ def as_a_replica(broker: Broker) -> None:
     broker.ask("v12 a debugging consumer", fetch(of(broker, topic, part()), replica_id=-2), 12)
     state = ReplicaState(replica_id=7, replica_epoch=1)
     broker.ask("v17 replica 7", fetch(of(broker, topic, part()), replica_state=state), 17)
+    for version in (4, 9, 12, 14):
+        for who in (1, 7):
+            for label, asked in (
+                ("its end", part(offset=2)),
+                ("behind its end", part(offset=9)),
+                ("a negative offset", part(offset=-1)),
+                ("a future epoch", part(current_leader_epoch=5)),
+                ("an epoch", part(current_leader_epoch=0)),
+            ):
+                request = fetch(of(broker, topic, asked), replica_id=who)
+                broker.ask(f"v{version} replica {who}, {label}", request, version)
+    for version in (15, 17, 18):
+        for who, epoch in ((1, 1), (1, -1), (7, -1), (7, 1)):
+            state = ReplicaState(replica_id=who, replica_epoch=epoch)
+            for label, asked in (
+                ("from the start", part()),
+                ("its end", part(offset=2)),
+                ("a future epoch", part(current_leader_epoch=5)),
+                ("another past", part(offset=1, last_fetched_epoch=3)),
+            ):
+                request = fetch(of(broker, topic, asked), replica_state=state)
+                broker.ask(f"v{version} replica {who} in life {epoch}, {label}", request, version)
     broker.ask("a rack", fetch(of(broker, topic, part()), rack_id="r"), 12)
 
 

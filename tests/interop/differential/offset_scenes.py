@@ -61,6 +61,12 @@ def leader_epochs(broker: Broker) -> None:
                         topics=[OffsetForLeaderTopic(topic=name, partitions=[asked])]
                     )
                     broker.ask(f"v{version} {index} epoch {epoch}, current {current}", request, version)
+        for replica in (-1, 1, 7) if version >= 3 else ():
+            asked = OffsetForLeaderPartition(partition=0, leader_epoch=0, current_leader_epoch=0)
+            request = OffsetForLeaderEpochRequest(
+                replica_id=replica, topics=[OffsetForLeaderTopic(topic=topic, partitions=[asked])]
+            )
+            broker.ask(f"v{version} replica {replica}", request, version)
 
 
 SCENES = {

@@ -52,7 +52,7 @@ class Following:
         batches = await self._read(work.records)
         start = self._log.end_offset
         try:
-            # What is larger than a segment goes there batch by batch, and the room may end in between.
+            # A new segment is begun batch by batch, and the room may end in between.
             taken = self._log.append_fetched(work.records, batches, work.leader_epoch)
             await self._pool.run(self._log.flush)
         except KafkaError:

@@ -5,6 +5,7 @@ to disk what was appended (`flush`). The rules of the quorum look at the log thr
 
 Invariants:
 
+- a segment is on disk as a whole before the next one begins;
 - a group has one timestamp, later than that of the group before it (`damage` relies on it);
 - the log begins at or before the end of the oldest snapshot that is kept.
 """
@@ -112,7 +113,8 @@ class MetadataLog:
         return next(read_batches(data))
 
     def append_fetched(self, records: Buffer, batches: Sequence[Batch], leader_epoch: int) -> Sequence[Batch]:
-        """Append what the leader sent, which was read already; `KafkaError` when it does not fit here."""
+        """Append what the leader sent, which was read already; gives the batches that were taken, which may
+        not be all. `KafkaError` when it does not fit here."""
         expected = self.end_offset
         for batch in batches:
             if batch.header.base_offset != expected:
@@ -121,10 +123,25 @@ class MetadataLog:
                     f"the leader sent offset {batch.header.base_offset} instead of {expected}",
                 )
             expected = batch.header.next_offset
-        info = self.log.append_as_follower(records, leader_epoch)
+        info = self.log.append_as_follower(memoryview(records)[: self._room_for(batches)], leader_epoch)
         if info is not None:
             self.last_timestamp = max(self.last_timestamp, info.max_timestamp)
         return [batch for batch in batches if batch.header.next_offset <= self.end_offset]
+
+    def _room_for(self, batches: Sequence[Batch]) -> int:
+        """How many bytes of whole batches go into one segment. No more is taken at once: a segment must be on
+        disk before the next one begins, or a crash could leave the second without the end of the first."""
+        room = self.log.config.segment_bytes
+        sizes = [batch.header.size_in_bytes for batch in batches]
+        left = room - self.log.segments[-1].size
+        if sizes and sizes[0] <= left:
+            room = left
+        taken = 0
+        for size in sizes:
+            if taken and taken + size > room:
+                break
+            taken += size
+        return taken
 
     def _next_timestamp(self) -> int:
         self.last_timestamp = max(self._clock.time_ms(), self.last_timestamp + 1)

@@ -61,18 +61,35 @@ def test_a_group_of_which_the_others_have_only_the_first_batch(tmp_path: Path) -
     run(test)
 
 
-def test_when_the_room_ends_between_two_segments_nothing_was_taken(tmp_path: Path) -> None:
+def test_when_the_room_ends_in_a_new_segment_nothing_was_taken(tmp_path: Path) -> None:
     async def test() -> None:
-        node = Follower(tmp_path, segment_bytes=200)
-        await node.following.append(Append(data_batch(framed(0), 0, 1, 1), 1))
-        batches = [data_batch(framed(each), each, 1, 1 + each) for each in (1, 2)]
+        node = Follower(tmp_path, segment_bytes=300)
+        await node.following.append(Append(data_batch(framed(0, 1, 2, 3, 4), 0, 1, 1), 1))
+        batches = [data_batch(framed(each), each, 1, each) for each in (5, 6)]
         node.disk.room_for_writes = 1
         with pytest.raises(DiskFull):
             await node.following.append(Append(b"".join(batches), 1))
-        assert node.log.end_offset == 1
+        assert node.log.end_offset == 5
         node.disk.room_for_writes = None
         await node.following.append(Append(b"".join(batches), 1))
-        await node.committed.advance(3)
-        assert topics(node.committed.image) == ["topic-0", "topic-1", "topic-2"]
+        await node.committed.advance(7)
+        assert topics(node.committed.image) == [f"topic-{number}" for number in range(7)]
+
+    run(test)
+
+
+def test_what_is_taken_at_once_lies_in_one_segment(tmp_path: Path) -> None:
+    """Or a power loss could leave the second segment, and of the first one not the end."""
+
+    async def test() -> None:
+        node = Follower(tmp_path, segment_bytes=300)
+        batches = [data_batch(framed(each), each, 1, 1 + each) for each in range(7)]
+        ends = []
+        while node.log.end_offset < len(batches):
+            await node.following.append(Append(b"".join(batches[node.log.end_offset :]), 1))
+            ends.append(node.log.end_offset)
+        assert ends == [segment.base_offset for segment in node.log.log.segments[1:]] + [7]
+        await node.committed.advance(7)
+        assert len(topics(node.committed.image)) == 7
 
     run(test)

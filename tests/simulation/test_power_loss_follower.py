@@ -1,0 +1,140 @@
+"""A follower of the metadata quorum with power lost at any disk operation, while it appends, cuts, or begins
+anew from the leader's snapshot: what it told the leader it has on disk is there, and it can go on."""
+
+from __future__ import annotations
+
+from random import Random
+
+from moldau.base.clock import ManualClock
+from moldau.base.pool import InlinePool
+from moldau.metadata.features import MAX_METADATA_VERSION
+from moldau.metadata.records import MetadataRecord, encode_record
+from moldau.protocol.stored.metadata import TopicRecord
+from moldau.quorum.batches import data_batch
+from moldau.quorum.committed import CommittedMetadata
+from moldau.quorum.following import Following
+from moldau.quorum.loading import load
+from moldau.quorum.metadata_log import MetadataLog
+from moldau.quorum.settings import QuorumSettings
+from moldau.quorum.snapshots import encode_snapshot
+from moldau.raft.types import Append, OffsetAndEpoch, SnapshotChunk, Truncate
+from moldau.raft.voters import Voter, VoterSet
+from moldau.storage.disk import make_durable_dirs
+from moldau.testing.simulation.disk import SimulatedDisk
+from moldau.testing.simulation.drive import Drive, DriveImage
+from tests.simulation.crash_points import SEEDS
+from tests.simulation.logs import run
+from tests.unit.metadata.builders import uid
+from tests.unit.quorum.harness import ENDPOINT
+
+_SETTINGS = QuorumSettings(
+    node_id=1,
+    directory="/data/meta",
+    directory_id=uid(101),
+    static_voters=VoterSet.of(Voter(each, endpoints=(ENDPOINT,)) for each in (1, 2, 3)),
+    segment_bytes=400,
+)
+_SNAPSHOT = OffsetAndEpoch(30, 3)
+
+
+def _topic(epoch: int, offset: int) -> MetadataRecord:
+    return TopicRecord(name=f"topic-{epoch}-{offset}", topic_id=uid(1000 * epoch + offset))
+
+
+class _Follower:
+    """What a follower has of the quorum, without the rules."""
+
+    def __init__(self, drive: Drive) -> None:
+        self.disk = SimulatedDisk(drive)
+        clock = ManualClock()
+        make_durable_dirs(self.disk, _SETTINGS.folder)
+        self.log = MetadataLog.open(self.disk, clock, _SETTINGS)
+        loaded = load(self.log, self.disk, _SETTINGS)
+        self.position = loaded.position
+        self.committed = CommittedMetadata(self.log, InlinePool(), loaded.loader, loaded.position)
+        self.following = Following(self.log, self.committed, _SETTINGS, disk=self.disk, pool=InlinePool())
+
+    async def append(self, epoch: int, *counts: int) -> dict[int, str]:
+        """Batches of so many records, fetched at once, and again if not all were taken."""
+        start = offset = self.log.end_offset
+        batches: dict[int, bytes] = {}
+        for count in counts:
+            topics = [_topic(epoch, each) for each in range(offset, offset + count)]
+            values = [encode_record(each, MAX_METADATA_VERSION) for each in topics]
+            batches[offset] = bytes(data_batch(values, offset, epoch, offset + 1))
+            offset += count
+        while (end := self.log.end_offset) < offset:
+            records = b"".join(batch for base, batch in batches.items() if base >= end)
+            await self.following.append(Append(records, epoch))
+        return {each: f"topic-{epoch}-{each}" for each in range(start, offset)}
+
+    async def topics(self) -> set[str]:
+        """If all that is in the log were committed."""
+        await self.committed.advance(self.log.end_offset)
+        return set(self.committed.image.topics.by_name)
+
+
+async def _life(drive: Drive, told: dict[int, str]) -> None:
+    """`told` is what the leader counts on: the topic of each offset."""
+    follower = _Follower(drive)
+    for counts in ((1,), (2, 1), (3, 2, 3), (1,)):
+        told |= await follower.append(1, *counts)
+    await follower.committed.advance(4)
+    for end in (12, 7):
+        # From now on the leader counts on no more than that.
+        for offset in range(end, follower.log.end_offset):
+            del told[offset]
+        follower.following.truncate(Truncate(end))
+        told |= await follower.append(2 if end == 12 else 3, 2, 1)
+    await _load_snapshot(follower, told)
+    told |= await follower.append(3, 2, 2)
+    follower.following.truncate(Truncate(follower.log.end_offset))
+    told |= await follower.append(4, 1)
+
+
+async def _load_snapshot(follower: _Follower, told: dict[int, str]) -> None:
+    """The leader's log begins later than this one ends."""
+    names = {int(name.split("-")[2]): int(name.split("-")[1]) for name in told.values()}
+    names |= dict.fromkeys(range(follower.log.end_offset, _SNAPSHOT.offset), 3)
+    data = encode_snapshot(
+        [_topic(epoch, offset) for offset, epoch in names.items()],
+        MAX_METADATA_VERSION,
+        epoch=_SNAPSHOT.epoch,
+        time_ms=50,
+        last_contained_log_timestamp=40,
+    )
+    third = len(data) // 3 + 1
+    for position in range(0, len(data), third):
+        part = data[position : position + third]
+        is_last = position + third >= len(data)
+        await follower.following.store(SnapshotChunk(_SNAPSHOT, position, part, is_last))
+    told |= {offset: f"topic-{epoch}-{offset}" for offset, epoch in names.items()}
+
+
+async def _check(drive: Drive, told: dict[int, str]) -> None:
+    follower = _Follower(drive)
+    log = follower.log
+    assert log.start_offset <= follower.position <= log.end_offset
+    assert log.end_offset > max(told, default=-1), "the log is shorter than the leader was told"
+    missing = set(told.values()) - await follower.topics()
+    assert not missing, f"the leader counts on {sorted(missing)}"
+    names = await follower.append(9, 2)
+    again = _Follower(drive)
+    assert set(names.values()) <= await again.topics()
+
+
+def test_a_follower_has_what_it_told_its_leader() -> None:
+    drive, told = Drive(), dict[int, str]()
+    points: list[tuple[DriveImage, dict[int, str]]] = []
+    drive.on_operation = lambda: points.append((drive.image(), dict(told)))
+    run(_life(drive, told))
+    run(_check(drive, told))
+    assert len(points) > 100
+    for number, (image, counted_on) in enumerate(points):
+        for loss in range(3 * SEEDS):
+            random = Random(f"follower/{number}/{loss}")
+            try:
+                run(_check(image.after_power_loss(random), counted_on))
+            except BaseException as error:
+                error.add_note(f"power lost at operation {number} of {len(points)}, loss {loss}")
+                raise

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
+from tests.harness.exactly_once_workers import Workers
 from tests.harness.mixed_nodes import APACHE, MOLDAU, MixedNodes
 from tests.harness.tools import Tools
 from tests.harness.turns import read_all
@@ -37,6 +38,8 @@ class _Writer:
             {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "log_level": 0}
         )
         self.acknowledged: dict[tuple[str, int], dict[int, bytes]] = {}
+        #: What was in the log already when it was sent again; librdkafka is not told where.
+        self.somewhere: set[bytes] = set()
         self.errors: list[KafkaError] = []
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -64,8 +67,12 @@ class _Writer:
         if error is not None:
             self.errors.append(error)
             return
+        value, offset = bytes(message.value() or b""), message.offset()
+        if offset is None or offset < 0:
+            self.somewhere.add(value)
+            return
         place = (str(message.topic()), int(message.partition() or 0))
-        self.acknowledged.setdefault(place, {})[int(message.offset() or 0)] = bytes(message.value() or b"")
+        self.acknowledged.setdefault(place, {})[int(offset)] = value
 
 
 @contextmanager
@@ -127,6 +134,44 @@ def test_a_node_of_each_dies(libs: Path) -> None:
         _check(nodes, writer)
 
 
+@pytest.mark.timeout(300)
+def test_transactions_and_groups_go_on(libs: Path) -> None:
+    """Numbers become squares, each once, while coordinators and members' brokers change their software."""
+    with MixedNodes({1: APACHE, 2: MOLDAU, 3: MOLDAU}, libs, _CONFIG) as nodes:
+        tools = Tools(nodes.bootstrap_servers)
+        for topic in ("numbers", "squares"):
+            words = ("--topic", topic, "--partitions", "3", "--replication-factor", "3")
+            tools.good("kafka-topics", "--create", *words, "--config", "min.insync.replicas=2")
+        workers = Workers(2, nodes.bootstrap_servers, "numbers", "squares", "squarers")
+        try:
+            sent = _send_numbers(nodes.bootstrap_servers, 0)
+            eventually(lambda: len(_squares(nodes)) >= sent, timeout=60, every=0.5, what="squares")
+            for node, software, kill in ((1, MOLDAU, False), (2, APACHE, True), (3, APACHE, False)):
+                sent = _send_numbers(nodes.bootstrap_servers, sent)
+                nodes.replace(node, software, kill=kill)
+                sent = _send_numbers(nodes.bootstrap_servers, sent)
+                wanted = sent
+                eventually(lambda n=wanted: len(_squares(nodes)) >= n, timeout=90, every=0.5, what="squares")
+        finally:
+            workers.stop()
+        assert sorted(_squares(nodes)) == sorted(f"{n}:{n * n}".encode() for n in range(sent))
+
+
+def _send_numbers(bootstrap: str, first: int, count: int = 60) -> int:
+    """How many there are then."""
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
+    for number in range(first, first + count):
+        producer.produce("numbers", str(number), partition=number % 3)
+    assert producer.flush(60) == 0
+    return first + count
+
+
+def _squares(nodes: MixedNodes) -> list[bytes]:
+    """Those that are committed."""
+    found = read_all(nodes.bootstrap_servers, {("squares", partition): 1 for partition in range(3)})
+    return [each.value or b"" for records in found.values() for each in records.values()]
+
+
 def _check(nodes: MixedNodes, writer: _Writer) -> None:
     """Everything acknowledged is there once, in the order it was sent."""
     ends = {place: max(records) + 1 for place, records in writer.acknowledged.items()}
@@ -136,3 +181,5 @@ def _check(nodes: MixedNodes, writer: _Writer) -> None:
         assert records.items() <= stored.items()
         numbers = [int(value or b"-1") for _, value in sorted(stored.items())]
         assert numbers == sorted(set(numbers))
+    everything = {each.value for records in found.values() for each in records.values()}
+    assert writer.somewhere <= everything

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from moldau.base.broker_config import BrokerConfig
 from moldau.base.errors import KafkaError
 from moldau.base.java import string_hash
-from moldau.metadata.image import Endpoint
+from moldau.metadata.image import ClusterImage
 from moldau.network.client import OpenConnection
 from moldau.replication.fetcher import Fetcher
 from moldau.replication.following import PartitionKey
@@ -41,6 +42,9 @@ class Fetchers:
         self._followed: dict[PartitionKey, tuple[Partition, Fetcher | None]] = {}
         self._closing: dict[asyncio.Task[None], None] = {}
         self._begun = False
+        #: Where leaders are found, as long as the brokers and the settings are the same.
+        self._addresses: dict[int, tuple[str, int] | None] = {}
+        self._addresses_of: tuple[ClusterImage, BrokerConfig] | None = None
 
     def begin(self) -> None:
         self._begun = True
@@ -106,16 +110,24 @@ class Fetchers:
     def _place(self, partition: Partition) -> tuple[int, int, tuple[str, int]] | None:
         """Leader, number of the fetcher, address of the leader."""
         leader = partition.registration.leader
-        endpoint = self._endpoint(leader)
-        if endpoint is None:
+        address = self._address(leader)
+        if address is None:
             return None
         topic, index = partition.topic_partition
         number = abs(31 * string_hash(topic) + index) % self._broker.config.integer("num.replica.fetchers")
-        return leader, number, (endpoint.host, endpoint.port)
+        return leader, number, address
 
     def _place_of(self, fetcher: Fetcher) -> tuple[int, int, tuple[str, int]]:
         return fetcher.leader, fetcher.number, fetcher.address
 
-    def _endpoint(self, leader: int) -> Endpoint | None:
-        broker = self._broker.broker(leader)
-        return None if broker is None else broker.endpoint(self._broker.config.inter_broker_listener_name)
+    def _address(self, leader: int) -> tuple[str, int] | None:
+        """Looked up once for the thousands of partitions that a leader may have."""
+        cluster, config = self._broker.image.cluster, self._broker.config
+        known = self._addresses_of
+        if known is None or known[0] is not cluster or known[1] is not config:
+            self._addresses, self._addresses_of = {}, (cluster, config)
+        if leader not in self._addresses:
+            broker = self._broker.broker(leader)
+            endpoint = None if broker is None else broker.endpoint(config.inter_broker_listener_name)
+            self._addresses[leader] = None if endpoint is None else (endpoint.host, endpoint.port)
+        return self._addresses[leader]

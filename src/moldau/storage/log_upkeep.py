@@ -167,11 +167,11 @@ class LogUpkeep:
         return failures
 
     def _collect(self, path: str, offset_of: Callable[[Log], int | None]) -> dict[TopicPartition, int]:
-        """The offsets of the logs in a directory, as they are now."""
+        """The offsets of the logs in a directory, as they are now. There may be thousands."""
         noted = (
             (log.topic_partition, offset_of(log))
             for log in self._all_logs()
-            if posixpath.dirname(log.directory) == path
+            if log.directory.rpartition("/")[0] == path
         )
         return {topic_partition: offset for topic_partition, offset in noted if offset is not None}
 

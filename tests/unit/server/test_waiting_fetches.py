@@ -17,6 +17,7 @@ from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTo
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.server.node import Node
 from moldau.storage.disk import LogDirectoryFailed
+from moldau.storage.log import Log
 from tests.harness.batches import batch
 from tests.harness.node import connected, running_node
 from tests.harness.requests import produce_request
@@ -156,5 +157,32 @@ def test_a_disk_that_cannot_be_read_goes_offline(tmp_path: Path) -> None:
             answer = await connection.call(fetch(topic_id), 13)
             assert answer.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
             assert next(iter(node.logs.directories)).offline
+
+    asyncio.run(scenario())
+
+
+def test_partitions_where_nothing_happened_are_not_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node, connected(node) as connection:
+            topic_id = await create(connection)
+            read, reads = Log.read, []
+
+            def counted(log: Log, *arguments: Any, **options: Any) -> Any:
+                if log.topic_partition.topic == "t":
+                    reads.append(log)
+                return read(log, *arguments, **options)
+
+            monkeypatch.setattr(Log, "read", counted)
+            answer = await connection.call(fetch(topic_id, wait_ms=50))
+            assert answer.responses[0].partitions[0].error_code == ErrorCode.NONE
+            assert len(reads) == 1
+            # Less than was asked for is worth another look when time is up.
+            waiting = asyncio.create_task(connection.call(fetch(topic_id, wait_ms=300, min_bytes=100_000)))
+            await until(lambda: waiters(node) == 1)
+            async with connected(node) as other:
+                await other.call(produce_request("t", batch([(b"k", b"v")])), 9)
+            assert (await waiting).responses[0].partitions[0].records
 
     asyncio.run(scenario())

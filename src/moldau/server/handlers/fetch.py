@@ -293,8 +293,8 @@ class _Fetch:
             if self.follower is not None and self.context.connection.has_more:
                 break
             # The loop may have turned between looking and here: what came meanwhile wakes nobody any more.
-            if not self._outdated():
-                await self._more(loop)
+            if not self._outdated() and not await self._more(loop) and not self.size:
+                break
             if not self.attempt():
                 return await self.read_cold()
         return self.response()
@@ -302,25 +302,32 @@ class _Fetch:
     def _outdated(self) -> bool:
         return any(self._extent(log) != seen for log, seen in self._seen)
 
-    async def _more(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Until enough bytes arrived in the partitions at hand, or time is up."""
+    async def _more(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Until enough bytes arrived in the partitions at hand, or time is up; whether anything happened.
+
+        A session may have thousands of partitions: they are not looked at again for nothing.
+        """
         arrived: asyncio.Future[None] = loop.create_future()
-        missing = self.request.min_bytes - self.size
+        missing, news = self.request.min_bytes - self.size, False
         # The end of a transaction is a few bytes, and makes all of it readable.
         any_counts = self.request.isolation_level == READ_COMMITTED
 
         def on_progress(size: int) -> None:
-            nonlocal missing
-            missing -= size
-            if (missing <= 0 or size == 0 or any_counts) and not arrived.done():
+            nonlocal missing, news
+            missing, news = missing - size, True
+            if missing <= 0 or size == 0 or any_counts:
+                enough()
+
+        def enough() -> None:
+            if not arrived.done():
                 arrived.set_result(None)
 
         watched = self._watched()
         for waiters in watched:
             waiters.add(on_progress)
-        timer = loop.call_at(self._deadline, on_progress, 0)
+        timer = loop.call_at(self._deadline, enough)
         if self.follower is not None:
-            self.context.connection.on_more = lambda: on_progress(0)
+            self.context.connection.on_more = enough
         try:
             await arrived
         finally:
@@ -328,6 +335,7 @@ class _Fetch:
             self.context.connection.on_more = None
             for waiters in watched:
                 waiters.remove(on_progress)
+        return news
 
     def _watched(self) -> list[Waiters]:
         if self.follower is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import DirectoryId
 from moldau.controller.brokers import check_broker_epoch
-from moldau.controller.elections import Entry, updates_after
+from moldau.controller.elections import updates_after
+from moldau.controller.partition_index import Entry
 from moldau.controller.state import ControllerState
 from moldau.metadata.features import DIRECTORY_ASSIGNMENT_SUPPORTED
 from moldau.metadata.image import TopicImage

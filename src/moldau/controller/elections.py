@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.errors import check_record_count, generic
 from moldau.controller.partition_change import Election
+from moldau.controller.partition_index import Entry
 from moldau.controller.state import ControllerState
-from moldau.metadata.image import PartitionRegistration, TopicImage
 from moldau.metadata.records import MetadataRecord
 from moldau.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -22,8 +22,6 @@ PREFERRED = 0
 UNCLEAN = 1
 #: How many leaders one periodic round moves at most.
 MAX_ELECTIONS = 1_000
-
-Entry = tuple[TopicImage, int, PartitionRegistration]
 
 
 def updates_after(
@@ -145,18 +143,13 @@ def elect(state: ControllerState, topic_name: str, index: int, election_type: in
 
 def balance_leaders(state: ControllerState) -> Decision[MetadataRecord, bool]:
     """Give leaderships back to preferred replicas; the answer says whether there may be more to do."""
-    imbalanced = state.partitions_where(lambda partition: partition.leader != partition.preferred_leader)
-    return _elect_some(state, imbalanced, PREFERRED)
+    return _elect_some(state, state.index.imbalanced(), PREFERRED)
 
 
 def elect_unclean_leaders(state: ControllerState) -> Decision[MetadataRecord, bool]:
     """Lead partitions nobody in sync can lead, where the topic allows it."""
-    leaderless = (
-        entry
-        for entry in state.partitions_where(lambda partition: not partition.has_leader)
-        if state.unclean_election_enabled(entry[0].name)
-    )
-    return _elect_some(state, leaderless, UNCLEAN)
+    allowed = (entry for entry in state.index.leaderless() if state.unclean_election_enabled(entry[0].name))
+    return _elect_some(state, allowed, UNCLEAN)
 
 
 def _elect_some(

@@ -6,7 +6,7 @@ argument, in milliseconds that never go back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -75,12 +75,12 @@ class Heartbeats:
         return not self._expired(session, now_ms)
 
     def next_state(
-        self, request: BrokerHeartbeatRequest, registration_offset: int, *, leads: bool
+        self, request: BrokerHeartbeatRequest, registration_offset: int, *, leads: Callable[[], bool]
     ) -> tuple[BrokerState, BrokerState]:
-        """The state a broker is in and the one it gets by this heartbeat."""
+        """The state a broker is in and the one it gets by this; `leads` is asked when it matters."""
         session = self._sessions[request.broker_id]
         if session.shutdown_offset >= 0:
-            return BrokerState.CONTROLLED_SHUTDOWN, self._while_stopping(session, leads)
+            return BrokerState.CONTROLLED_SHUTDOWN, self._while_stopping(session, leads())
         if session.fenced:
             return BrokerState.FENCED, _while_fenced(request, registration_offset)
         return BrokerState.UNFENCED, _while_unfenced(request, leads)
@@ -133,9 +133,9 @@ def _while_fenced(request: BrokerHeartbeatRequest, registration_offset: int) -> 
     return BrokerState.UNFENCED if caught_up and not request.want_fence else BrokerState.FENCED
 
 
-def _while_unfenced(request: BrokerHeartbeatRequest, leads: bool) -> BrokerState:
+def _while_unfenced(request: BrokerHeartbeatRequest, leads: Callable[[], bool]) -> BrokerState:
     if request.want_fence:
         return BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
     if request.want_shut_down:
-        return BrokerState.CONTROLLED_SHUTDOWN if leads else BrokerState.SHUTDOWN_NOW
+        return BrokerState.CONTROLLED_SHUTDOWN if leads() else BrokerState.SHUTDOWN_NOW
     return BrokerState.UNFENCED

@@ -15,6 +15,7 @@ from moldau.base.ids import MIGRATING_DIR, UNASSIGNED_DIR, DirectoryId, Randomne
 from moldau.controller.heartbeats import Heartbeats
 from moldau.controller.names import collision_name
 from moldau.controller.partition_change import ChangeRules, PartitionChange
+from moldau.controller.partition_index import Entry, PartitionIndex
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.features import DIRECTORY_ASSIGNMENT_SUPPORTED, MIN_METADATA_VERSION
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
@@ -41,6 +42,8 @@ class ControllerState:
         self._config = config
         self._collisions: dict[str, set[str]] = {}
         self._registration_offsets: dict[int, int] = {}
+        #: Made when it is first needed: by an active controller whose brokers come and go.
+        self._index: PartitionIndex | None = None
 
     # Changing.
 
@@ -48,6 +51,7 @@ class ControllerState:
         """Forget everything after `image`."""
         self.image = image
         self.next_offset = next_offset
+        self._index = None
         self._collisions = {}
         for name in image.topics.by_name:
             self._note_name(name)
@@ -65,6 +69,8 @@ class ControllerState:
         delta.replay_all(records)
         self.next_offset = base_offset + len(records)
         self.image = delta.apply(self.next_offset - 1, self.image.epoch)
+        if self._index is not None:
+            self._index.follow(delta, self.image.topics)
         for topic_id in delta.topics_created:
             self._note_name(self.image.topics.by_id[topic_id].name)
         for topic in delta.topics_deleted.values():
@@ -167,9 +173,15 @@ class ControllerState:
         )
         return PartitionChange(partition, topic.id, index, rules)
 
-    def partitions_where(
-        self, matches: Callable[[PartitionRegistration], bool]
-    ) -> Iterable[tuple[TopicImage, int, PartitionRegistration]]:
+    @property
+    def index(self) -> PartitionIndex:
+        """The partitions by the brokers that hold them."""
+        if self._index is None:
+            self._index = PartitionIndex(self.image.topics)
+        return self._index
+
+    def partitions_where(self, matches: Callable[[PartitionRegistration], bool]) -> Iterable[Entry]:
+        """A look at every partition: only for what is rare."""
         return (entry for entry in self.image.topics.all_partitions() if matches(entry[2]))
 
     def topic_by_id(self, topic_id: TopicId) -> TopicImage | None:

@@ -1,8 +1,8 @@
 """Records of decisions on their way into the log: those of one turn of the loop become one group of batches.
 
-A decision's records stay together in one batch, because they must become visible together. Only what the
-coming and going of a broker does to its partitions may be more than a batch holds; each of those records makes
-sense by itself, so they are spread over several. Offsets are given out at once, so that decisions know them.
+A decision's records stay together in one batch, because they must become visible together. Only what becomes
+of the partitions of a broker that comes or goes may be more than a batch holds; each of those records
+makes sense by itself, so they are spread over several. Offsets are given out at once: decisions know them.
 """
 
 from __future__ import annotations

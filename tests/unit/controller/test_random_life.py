@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 import pytest
 
 from moldau.base.errors import KafkaError
+from moldau.controller.partition_index import Entry
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import NO_LEADER, MetadataImage, PartitionRegistration
 from moldau.metadata.image_records import image_records
@@ -46,7 +48,29 @@ class Life(Cluster):
         response = super().run(decision)
         self.history += decision.records
         check(before, self.controller.image)
+        self.check_index()
         return response
+
+    def check_index(self) -> None:
+        """What brokers hold by the index, which follows every step, is what the image says."""
+        index = self.controller.state.index
+        everything = [
+            (topic.name, at, each) for topic, at, each in self.controller.image.topics.all_partitions()
+        ]
+
+        def names(entries: Iterable[Entry]) -> list[tuple[str, int]]:
+            return sorted((topic.name, at) for topic, at, _ in entries)
+
+        for broker in BROKERS:
+            held = [(name, at) for name, at, each in everything if broker in each.isr + each.elr]
+            assert names(index.held_by(broker)) == sorted(held)
+            in_sync = [(name, at) for name, at, each in everything if broker in each.isr]
+            assert names(index.in_sync(broker)) == sorted(in_sync)
+            assert index.leads(broker) == any(each.leader == broker for _, _, each in everything)
+        leaderless = [(name, at) for name, at, each in everything if each.leader == NO_LEADER]
+        assert names(index.leaderless()) == sorted(leaderless)
+        imbalanced = [(name, at) for name, at, each in everything if each.leader != each.replicas[0]]
+        assert names(index.imbalanced()) == sorted(imbalanced)
 
     def step(self) -> None:
         event = self.random.choice(EVENTS)

@@ -102,7 +102,6 @@ class PartitionIndex:
 
 def _holders(partition: PartitionRegistration) -> tuple[int, ...]:
     holders = partition.isr + partition.elr if partition.elr else partition.isr
-    leader = partition.leader
-    if leader == partition.replicas[0]:
-        return holders
-    return (*holders, _LEADERLESS, _IMBALANCED) if leader == NO_LEADER else (*holders, _IMBALANCED)
+    if partition.leader == NO_LEADER:
+        return (*holders, _LEADERLESS, _IMBALANCED)
+    return holders if partition.leader == partition.preferred_leader else (*holders, _IMBALANCED)

@@ -16,13 +16,16 @@ from typing import NamedTuple
 
 import pytest
 
+from moldau.cli.compatibility import NOT_SERVED
 from moldau.protocol.apis import APIS
+from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.server.apis import served_apis
 from moldau.server.roles import BROKER, CONTROLLER
 from moldau.testing import Cluster
 from tests.harness.apache import ApacheCluster
+from tests.harness.wire import Wire
 from tests.interop.conftest import Node
 from tests.interop.differential import (
     admin_scenes,
@@ -328,6 +331,24 @@ def test_every_known_difference_is_still_one(request: pytest.FixtureRequest, met
         pytest.skip("both brokers are Apache Kafka")
     gone = [each for each in KNOWN_DIFFERENCES if each not in met]
     assert not gone, "\n".join(f"{each.scene}, {each.label}: {each.reason}" for each in gone)
+
+
+def test_what_is_announced_and_what_is_not(apache: Node, moldau: Node) -> None:
+    """Nothing that Apache Kafka does not announce, and all of it but what COMPATIBILITY.md says."""
+
+    def announced(port: int) -> set[int]:
+        with Wire(f"127.0.0.1:{port}") as wire:
+            asked = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+            return {each.api_key for each in wire.call(asked, 4).api_keys}
+
+    expected = {key for reason in NOT_SERVED for key in reason.keys}
+    if os.environ.get("MOLDAU_TEST_BROKER") == "apache":
+        expected = set()
+    missing = set()
+    for theirs, ours in ((apache.port, moldau.port), (apache.controller_port, moldau.controller_port)):
+        assert announced(ours) - announced(theirs) == set()
+        missing |= announced(theirs) - announced(ours)
+    assert missing <= expected
 
 
 def test_the_same_after_a_restart(apache: Node, moldau: Node) -> None:

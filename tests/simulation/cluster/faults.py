@@ -20,6 +20,8 @@ from moldau.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from moldau.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from moldau.testing.simulation.cluster import SimulatedCluster
 from moldau.testing.simulation.faults import Fault, Operation
@@ -45,6 +47,9 @@ class Faults:
         self._random = random
         self._targets = targets
         self._tasks: list[asyncio.Task[None]] = []
+        #: Those of which a directory has failed, until they are started anew.
+        self._broken: set[int] = set()
+        self._topics = 0
         #: A machine has lost what was not synced, and may not have got it back yet.
         self._forgetful = False
         kinds: dict[str, Callable[[], Awaitable[None] | None]] = {
@@ -59,9 +64,11 @@ class Faults:
             "slow link": self._slow_link,
             "slow disk": self._slow_disk,
             "full disk": self._full_disk,
+            "broken disk": self._break_disk,
             "clock": self._jump,
             "reassign": self._reassign,
             "elect": self._elect,
+            "topics": self._change_topics,
         }
         drawn = random.sample(list(kinds), random.randint(3, len(kinds)))
         self._kinds = {name: kinds[name] for name in only or drawn}
@@ -87,6 +94,8 @@ class Faults:
         self._mend()
         for task in self._tasks:
             await task
+        for node_id in sorted(self._broken):
+            self._cluster.kill(node_id)
         for node_id in self._down():
             self._boot(node_id)
 
@@ -203,6 +212,15 @@ class Faults:
                 Fault(errno.ENOSPC, frozenset({Operation.WRITE}), times=self._random.randint(1, 5))
             )
 
+    def _break_disk(self) -> None:
+        """One of two directories of a broker fails; it stays offline until the process is started anew."""
+        node_id = self._random.choice(self._cluster.broker_ids)
+        if self._broken or self._forgetful or not self._all_in_sync():
+            return
+        self._broken.add(node_id)
+        drive = self._cluster.machines[node_id].drive
+        drive.faults.append(Fault(errno.EIO, frozenset({Operation.WRITE}), "/data/b/*"))
+
     def _jump(self) -> None:
         machine = self._cluster.machines[self._random.choice(list(self._cluster.machines))]
         machine.clock.offset_ms += self._random.choice((-5000, 5000, -3_600_000, 3_600_000))
@@ -223,6 +241,17 @@ class Faults:
         await self._ask(
             ElectLeadersRequest(election_type=_PREFERRED, topic_partitions=asked, timeout_ms=3000), 2
         )
+
+    async def _change_topics(self) -> None:
+        """A topic comes, another goes."""
+        self._topics += 1
+        new = CreatableTopic(
+            name=f"other-{self._topics}", num_partitions=self._random.randint(1, 3), replication_factor=-1
+        )
+        await self._ask(CreateTopicsRequest(topics=[new], timeout_ms=3000), 7)
+        if self._random.random() < 0.6:
+            old = DeleteTopicState(name=f"other-{self._random.randint(1, self._topics)}")
+            await self._ask(DeleteTopicsRequest(topics=[old], timeout_ms=3000), 6)
 
     async def _ask(self, request: object, version: int) -> None:
         try:

@@ -78,7 +78,9 @@ class ClusterLife:
             "replica.lag.time.max.ms": "5000",
             "min.insync.replicas": in_sync,
             "transaction.state.log.min.isr": in_sync,
-            "log.dirs": "/data/a",
+            "default.replication.factor": replicas,
+            "log.dirs": self.random.choice(("/data/a", "/data/a,/data/b")),
+            "metadata.log.max.record.bytes.between.snapshots": self.random.choice(("2000", "20000000")),
         }
         return config | {"log.flush.interval.messages": "1"} if self.durable else config
 

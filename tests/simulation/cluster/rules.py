@@ -49,6 +49,7 @@ class Rules:
                 for partition in node.replicas:
                     self._look_at_partition(node_id, partition)
         self._look_at_in_sync_replicas()
+        self._cluster.check_starts()
         assert not self._cluster.simulation.unhandled, (
             f"nothing fails unnoticed: {self._cluster.simulation.unhandled}"
         )

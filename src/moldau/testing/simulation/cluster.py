@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
+from moldau.base.errors import KafkaError
 from moldau.base.ids import format_uuid, random_uuid
 from moldau.server.format import FormatOptions
 from moldau.server.node import Node
@@ -130,6 +131,13 @@ class SimulatedCluster:
         async with asyncio.timeout(timeout_seconds):
             while len(self._serving) < len(self.layout):
                 await asyncio.sleep(0.05)
+                self.check_starts()
+
+    def check_starts(self) -> None:
+        """Raises what kept a node from starting, unless it is one of the reasons that a node may have."""
+        for error in self.failed_starts:
+            if not isinstance(error, KafkaError | OSError):
+                raise error
 
     def boot(self, node_id: int) -> None:
         """From now on the machine is up."""

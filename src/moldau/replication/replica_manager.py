@@ -178,7 +178,9 @@ class ReplicaManager:
                 continue
             partition = self._partitions.get(key)
             if partition is None or self._unopened.pop(key, None) is None:
-                await self._logs.delete(new.topic_partition)
+                # By now the name may be that of another topic, with a log of its own.
+                if self._logs.get(new.topic_partition) is found:
+                    await self._logs.delete(new.topic_partition)
                 continue
             log.info("%s has its log now", new.topic_partition)
             partition.take_log(found)

@@ -121,6 +121,17 @@ def test_a_throttled_replica_is_held_back_until_the_rate_allows_more(tmp_path: P
     run(tmp_path, scene, 1, 2)
 
 
+def test_a_throttled_replica_that_has_everything_comes_in_sync(tmp_path: Path) -> None:
+    async def scene(world: Replicas) -> None:
+        await world.apply(setting(4, "", "leader.replication.throttled.rate", "1000"))
+        world[1].replicas.throttles.leader.record(1_000_000_000)
+        await world.create(1, 2, isr=[1], configs={"leader.replication.throttled.replicas": "*"})
+        await until(lambda: world.registration.isr == (1, 2))
+        assert world[1].replicas.throttles.leader.is_exceeded()
+
+    run(tmp_path, scene, 1, 2)
+
+
 def test_a_failed_disk_of_a_follower_takes_only_its_replica_away(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2)

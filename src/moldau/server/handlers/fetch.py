@@ -211,6 +211,9 @@ class _Fetch:
             self.urgent = True
             return answer
         if follower is not None and replica is not None and follower.is_throttled(partition, replica):
+            # Who has everything comes in sync, and is not throttled any more.
+            if log.log_start_offset <= asked.fetch_offset <= leader_end:
+                follower.note(partition, asked, leader_end, 0)
             return answer
         if found is None:
             found = self._read(log, asked, blocking=False)

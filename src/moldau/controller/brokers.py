@@ -119,8 +119,12 @@ def broker_heartbeat(
     current, following = state.heartbeats.next_state(
         request, registered_at, leads=lambda: state.index.leads(broker.id)
     )
+    failed = [directory for directory in broker.directories if directory in request.offline_log_dirs]
+    if failed and following is BrokerState.UNFENCED:
+        # It might be given partitions in a directory that has failed; the next heartbeat finds that settled.
+        following = current
     records = [] if current is following else _transition(state, broker, following)
-    records += _directory_changes(state, broker, request)
+    records += _directory_changes(state, broker, request, failed)
     fenced = following in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
     last_offset = state.next_offset + len(records) - 1
     state.heartbeats.heard(broker.id, request.current_metadata_offset, now_ms)
@@ -181,11 +185,13 @@ def _begin_shutdown(state: ControllerState, broker: BrokerRegistration) -> list[
 
 
 def _directory_changes(
-    state: ControllerState, broker: BrokerRegistration, request: BrokerHeartbeatRequest
+    state: ControllerState,
+    broker: BrokerRegistration,
+    request: BrokerHeartbeatRequest,
+    failed: list[DirectoryId],
 ) -> list[MetadataRecord]:
     """Directories that failed take their replicas out of the ISR; cordoned ones get no new partitions."""
     records: list[MetadataRecord] = []
-    failed = [directory for directory in broker.directories if directory in request.offline_log_dirs]
     if failed:
         held = state.partitions_where(
             lambda p: broker.id in p.replicas and p.directory_of(broker.id) in failed

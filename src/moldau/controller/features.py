@@ -8,6 +8,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.config_changes import MIN_ISR
 from moldau.controller.state import ControllerState
 from moldau.metadata.features import (
+    CONTROLLER_REGISTRATION_SUPPORTED,
     ELR_VERSION,
     FEATURES,
     KRAFT_VERSION,
@@ -121,6 +122,21 @@ def _check_supported(state: ControllerState, name: str, level: int) -> None:
         if levels.max == 0:
             raise _invalid(name, level, f"{node} does not support this feature.")
         raise _invalid(name, level, f"{node} only supports versions {levels}")
+    _check_voters(state, name, level)
+
+
+def _check_voters(state: ControllerState, name: str, level: int) -> None:
+    """A controller that the configuration names must have told what it supports."""
+    if state.metadata_version < CONTROLLER_REGISTRATION_SUPPORTED:
+        return
+    known = {state.node_id, *state.image.cluster.controllers}
+    for voter in state.config.quorum_voters:
+        if voter.node_id not in known:
+            raise _invalid(
+                name,
+                level,
+                f"controller {voter.node_id} has not registered, and may not support this feature",
+            )
 
 
 def _check_metadata_version(current: int, level: int, upgrade_type: int) -> None:

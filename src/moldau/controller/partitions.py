@@ -39,14 +39,11 @@ def _host(endpoints: Sequence[Endpoint]) -> str:
 
 def place_partitions(state: ControllerState, count: int, replication_factor: int) -> list[list[int]]:
     """Replicas for new partitions; INVALID_REPLICATION_FACTOR says why there are none."""
-    try:
-        start = state.randomness.randrange(0, 1 << 16)
-        return place(usable_brokers(state), count, replication_factor, start)
-    except KafkaError as error:
-        raise _cannot_replicate(replication_factor, error.message or "") from error
+    start = state.randomness.randrange(0, 1 << 16)
+    return place(usable_brokers(state), count, replication_factor, start)
 
 
-def _cannot_replicate(replication_factor: int, reason: str) -> KafkaError:
+def cannot_replicate(replication_factor: int, reason: str) -> KafkaError:
     return KafkaError(
         ErrorCode.INVALID_REPLICATION_FACTOR,
         f"Unable to replicate the partition {replication_factor} time(s): {reason}",
@@ -96,7 +93,7 @@ def placed_partitions(state: ControllerState, placed: Sequence[Sequence[int]]) -
     for replicas in placed:
         partition = new_partition(state, replicas)
         if partition is None:
-            raise _cannot_replicate(
+            raise cannot_replicate(
                 len(replicas), "All brokers are currently fenced or in controlled shutdown."
             )
         partitions.append(partition)

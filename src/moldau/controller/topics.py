@@ -12,6 +12,7 @@ from moldau.controller.errors import MAX_RECORDS_PER_REQUEST, check_record_count
 from moldau.controller.names import topic_name_problem
 from moldau.controller.partitions import (
     assigned_partition,
+    cannot_replicate,
     check_assignment,
     partition_records,
     place_partitions,
@@ -173,7 +174,11 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> list[PartitionRegi
         count = state.config.integer("num.partitions")
     if factor == -1:
         factor = state.config.integer("default.replication.factor")
-    return placed_partitions(state, place_partitions(state, count, factor))
+    try:
+        placed = place_partitions(state, count, factor)
+    except KafkaError as error:
+        raise cannot_replicate(factor, error.message or "") from error
+    return placed_partitions(state, placed)
 
 
 def delete_topics(

@@ -454,6 +454,19 @@ class TestDirectories:
         assert cluster.partition("b").leader == 1
         assert cluster.controller.image.cluster.brokers[1].directories == (uid(52),)
 
+    def test_one_that_fails_before_its_broker_is_unfenced_gets_no_leader(self) -> None:
+        cluster = Cluster(brokers=())
+        cluster.register(1, dirs=[uid(51), uid(52)])
+        cluster.unfence(1)
+        for name, directory in (("a", uid(51)), ("b", uid(52))):
+            cluster.create(name, 1, 1)
+            assign(cluster, directory, name)
+        cluster.stop_completely(1)
+        cluster.register(1, incarnation=2, previous_epoch=cluster.epoch(1), dirs=[uid(51), uid(52)])
+        assert cluster.heartbeat(1, offline_log_dirs=[uid(51)]).is_fenced
+        assert not cluster.heartbeat(1, offline_log_dirs=[uid(51)]).is_fenced
+        assert (cluster.partition("a").leader, cluster.partition("b").leader) == (-1, 1)
+
     def test_cordoned_directories_are_noted_once(self) -> None:
         cluster = Cluster()
         cluster.heartbeat(1, cordoned_log_dirs=[])

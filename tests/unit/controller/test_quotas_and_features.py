@@ -11,10 +11,12 @@ from moldau.protocol.messages.alter_client_quotas import (
     OpData,
     RequestEntryData,
 )
+from moldau.protocol.messages.controller_registration import ControllerRegistrationRequest, Feature
 from moldau.protocol.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from moldau.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from moldau.protocol.stored.metadata import ConfigRecord, FeatureLevelRecord
 from tests.unit.controller.harness import Cluster
+from tests.unit.metadata.builders import uid
 
 Entity = dict[str, str | None]
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
@@ -243,6 +245,20 @@ class TestFeatures:
         cluster.register(2, features=features)
         message = update(cluster, "metadata.version", 30).error_message or ""
         assert "Broker 2 only supports versions 7-29" in message
+
+    def test_controllers_must_have_said_what_they_support(self) -> None:
+        voters = "1@localhost:9093,2@localhost:9094"
+        servers = {"controller_quorum_bootstrap_servers": "", "controller_quorum_voters": voters}
+        cluster = Cluster(levels={"metadata.version": 28}, **servers)
+        message = update(cluster, "metadata.version", 30).error_message or ""
+        assert "controller 2 has not registered, and may not support this feature" in message
+        features = [
+            Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in supported_features({}).items()
+        ]
+        request = ControllerRegistrationRequest(controller_id=2, incarnation_id=uid(2), features=features)
+        cluster.run(cluster.controller.register_controller(request))
+        assert update(cluster, "metadata.version", 30).error_code == ErrorCode.NONE
 
     def test_switching_eligible_leaders_on_fixes_the_minimum(self) -> None:
         cluster = Cluster(levels={"eligible.leader.replicas.version": 0}, min_insync_replicas=2)

@@ -14,6 +14,7 @@ from moldau.protocol.messages.create_partitions import (
 )
 from moldau.protocol.messages.create_topics import CreateTopicsRequest
 from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from moldau.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from moldau.protocol.stored.metadata import ClearElrRecord, ConfigRecord, PartitionRecord, TopicRecord
 from tests.unit.controller.harness import Cluster, new_topic
 from tests.unit.metadata.builders import uid
@@ -324,6 +325,14 @@ class TestCreatePartitions:
         cluster.create("orders", 1, 1)
         assert self.grow(cluster, 2, [2]).error_code == ErrorCode.NONE
         assert cluster.partition(index=1).replicas == (2,)
+
+    def test_too_few_brokers_are_left(self) -> None:
+        cluster = Cluster((1, 2))
+        cluster.create("orders", 1, 2)
+        cluster.run(cluster.controller.unregister_broker(UnregisterBrokerRequest(broker_id=2)))
+        result = self.grow(cluster, 2)
+        assert result.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+        assert (result.error_message or "").startswith("The target replication factor of 2 cannot be reached")
 
     def test_only_validating(self) -> None:
         cluster = Cluster()

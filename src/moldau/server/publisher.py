@@ -52,8 +52,15 @@ class Publisher:
     async def _shown(self, shows: Shows) -> None:
         if not shows(self.image):
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append((shows, waiter))
-            await waiter
+            entry = (shows, waiter)
+            self._waiters.append(entry)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                # It may be long until the next image, and many may give up until then.
+                if entry in self._waiters:
+                    self._waiters.remove(entry)
+                raise
 
     async def close(self) -> None:
         if self._task is not None:
@@ -76,7 +83,7 @@ class Publisher:
     def _release(
         self, release: Callable[[asyncio.Future[None]], object], image: MetadataImage | None = None
     ) -> None:
-        """Those who wait for what `image` shows, or everybody; whoever gave up is forgotten."""
+        """Those who wait for what `image` shows, or everybody."""
         waiting = [(shows, waiter) for shows, waiter in self._waiters if not waiter.done()]
         ready = [image is None or shows(image) for shows, _ in waiting]
         self._waiters = [entry for entry, done in zip(waiting, ready, strict=True) if not done]

@@ -59,8 +59,13 @@ class Member:
         classes = jars.compiled(SOURCE, libs, jars.KAFKA)
         command = ["java", *QUICK_START, "-Xmx100m", "-cp", f"{classes}:{libs}/*", SOURCE.stem, *arguments]
         self._said = said
-        with said.open("wb") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
+        self._complained = said.with_suffix(".err")
+        with said.open("wb") as output, self._complained.open("wb") as complaints:
+            self.process = subprocess.Popen(command, stdout=output, stderr=complaints)
+
+    def complaints(self) -> str:
+        """The end of what it said about its own death."""
+        return self._complained.read_text()[-3000:]
 
     def said(self) -> list[tuple[str, str]]:
         lines = self._said.read_text().splitlines()

@@ -186,3 +186,33 @@ def test_a_leader_that_stood_still_has_no_say_when_it_wakes_up(tmp_path: Path) -
             assert nodes.failed == []
 
     run(main)
+
+
+def test_a_leader_whose_disk_hangs_is_replaced(tmp_path: Path) -> None:
+    """It can do nothing, not even resign; when the disk goes on, what it had not synced never was."""
+
+    async def main() -> None:
+        disks = {each: FullDisk() for each in THREE}
+        async with quorum_nodes(tmp_path, THREE, initial=THREE, disks=disks) as nodes:
+            await nodes.write("before")
+            leader = await nodes.leader()
+            others = [nodes[each].metadata for each in THREE if each != leader]
+            disks[leader].may_sync.clear()
+            asked: list[asyncio.Future[None]] = []
+            try:
+                asked.append(asyncio.ensure_future(nodes.write("hung", leader)))
+                await until(lambda: any(each.is_active for each in others))
+                asked.append(asyncio.ensure_future(nodes[leader].metadata.read(lambda: None)))
+                active = next(each for each in others if each.is_active)
+                await nodes.write("elsewhere", active.settings.node_id)
+                assert not asked[0].done()
+            finally:
+                disks[leader].may_sync.set()
+            for each in asked:
+                with pytest.raises(KafkaError) as failure:
+                    await each
+                assert failure.value.code is ErrorCode.NOT_CONTROLLER
+            await nodes.agree(["before", "elsewhere"])
+            assert nodes.failed == []
+
+    run(main)

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import itertools
 import random
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -34,12 +35,15 @@ ENDPOINT = VoterEndpoint("CONTROLLER", "localhost", 9093)
 
 
 class FullDisk(PosixDisk):
-    """A disk that has no room for log segments as long as `is_full`, or after so many writes."""
+    """A disk that has no room for log segments as long as `is_full`, or after so many writes; and that hangs
+    as long as it may not sync."""
 
     def __init__(self) -> None:
         self.is_full = False
         self.full_on_sync = False
         self.room_for_writes: int | None = None
+        self.may_sync = threading.Event()
+        self.may_sync.set()
 
     def open(self, path: str, *, create: bool = False, read_only: bool = False) -> File:
         file = super().open(path, create=create, read_only=read_only)
@@ -63,6 +67,7 @@ class _FullFile:
         self._file.pwrite(buffers, offset)
 
     def sync(self) -> None:
+        self._disk.may_sync.wait()
         if self._disk.full_on_sync:
             raise OSError(errno.ENOSPC, "No space left on device")
         self._file.sync()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.network.connection import CloseConnection
 from moldau.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from moldau.protocol.schema import Message
 from moldau.server.context import RequestContext
@@ -37,7 +38,15 @@ async def _answer(node: Node, served: ServedApi, context: RequestContext, reques
     except Exception as error:
         if isinstance(error, KafkaError) and error.code is ErrorCode.NOT_CONTROLLER:
             raise
-        return failure(served, context.api_version, request, error)
+        return _failure(served, context.api_version, request, error)
     if response is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a forwarded request without an answer")
     return response
+
+
+def _failure(served: ServedApi, version: int, request: Message, error: Exception) -> Message:
+    try:
+        return failure(served, version, request, error)
+    except CloseConnection as reason:
+        # That is between the client and its broker: here others' requests come on the same connection.
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(reason)) from reason

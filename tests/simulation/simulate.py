@@ -22,6 +22,8 @@ from typing import NamedTuple
 from tests.simulation import node_life, quorum_world
 from tests.simulation.cluster import life as cluster_life
 
+_LONGEST = 600
+
 
 class Outcome(NamedTuple):
     seed: int
@@ -52,7 +54,7 @@ def live(kind: str, seed: int) -> Outcome:
     try:
         return Outcome(seed, None, KINDS[kind](seed))
     except Exception as error:
-        return Outcome(seed, f"{type(error).__name__}: {error}", {})
+        return Outcome(seed, f"{type(error).__name__}: {str(error)[:_LONGEST]}", {})
 
 
 def lives(kind: str, seeds: range, jobs: int) -> Iterator[Outcome]:

@@ -18,6 +18,11 @@ from tests.harness.quorum_nodes import QuorumNodes, quorum_nodes
 from tests.unit.quorum.harness import FullDisk
 
 THREE = [1, 2, 3]
+#: A log that soon is nothing but a snapshot.
+SHORT_LOG = {
+    "metadata.log.max.record.bytes.between.snapshots": "300",
+    "metadata.max.retention.bytes": "1000",
+}
 
 
 class LateClock(SystemClock):
@@ -214,5 +219,37 @@ def test_a_leader_whose_disk_hangs_is_replaced(tmp_path: Path) -> None:
                 assert failure.value.code is ErrorCode.NOT_CONTROLLER
             await nodes.agree(["before", "elsewhere"])
             assert nodes.failed == []
+
+    run(main)
+
+
+def test_a_snapshot_that_is_damaged_is_asked_for_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next one of the same leader is good."""
+
+    async def main() -> None:
+        async with quorum_nodes(tmp_path, THREE, SHORT_LOG, initial=THREE) as nodes:
+            away = await follower_of(nodes)
+            await nodes.stop(away)
+            written: list[str] = []
+
+            async def write_more() -> None:
+                for number in range(24):
+                    written.append(f"client-{len(written):02d}")
+                    await nodes.write(written[-1])
+                    if number % 8 == 7:
+                        await nodes[await nodes.leader()].metadata.maintain()
+
+            await write_more()
+            for path in nodes.log_folder(await nodes.leader()).glob("*.checkpoint"):
+                data = bytearray(path.read_bytes())
+                data[-100] ^= 1
+                path.write_bytes(data)
+            starting = asyncio.ensure_future(nodes.start(away))
+            await until(lambda: "damaged" in caplog.text)
+            await write_more()
+            await starting
+            await nodes.agree(written)
 
     run(main)

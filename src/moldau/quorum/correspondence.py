@@ -120,9 +120,11 @@ class Correspondence:
             raise
         except KafkaError as error:
             log.error("what the leader of the metadata quorum sent could not be taken: %s", error)
-            asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._do_again, work, self._rules.epoch)
+            asyncio.get_running_loop().call_later(
+                _RETRY_SECONDS, self._do_again, work, self._rules.epoch, error.code
+            )
 
-    def _do_again(self, work: FollowerWork, epoch: int) -> None:
+    def _do_again(self, work: FollowerWork, epoch: int, error: ErrorCode) -> None:
         async def again() -> None:
             if self._rules.epoch != epoch or self._rules.role is not Role.FOLLOWER:
                 # Nothing was taken and nothing is wanted any more: the log ends where it did.
@@ -130,6 +132,9 @@ class Correspondence:
             elif isinstance(work, Append):
                 # Nothing was taken, so the next fetch asks for the same.
                 self._rules.appended(self._turns.now_ms())
+            elif error is ErrorCode.CORRUPT_MESSAGE:
+                # Writing it once more makes it no better; by now the leader may have another one.
+                self._rules.snapshot_refused(self._turns.now_ms())
             else:
                 await self._do(work)
             await self._turns.settle()

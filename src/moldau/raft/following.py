@@ -112,6 +112,11 @@ class Following:
         if state is not None:
             state.position, state.storing = state.position + state.storing, 0
 
+    def snapshot_refused(self, now_ms: float) -> None:
+        state = self.work_done(now_ms)
+        if state is not None:
+            state.snapshot = None
+
     def snapshot_loaded(self, kraft_version: int, voters: VoterSet | None, now_ms: float) -> None:
         core = self._core
         core.history.clear()

@@ -164,6 +164,11 @@ class Raft(Standing):
         self._following.chunk_stored(now_ms)
         self._time.pass_to(now_ms)
 
+    def snapshot_refused(self, now_ms: float) -> None:
+        """The snapshot that was fetched is damaged; the leader is asked again, from the beginning."""
+        self._following.snapshot_refused(now_ms)
+        self._time.pass_to(now_ms)
+
     def snapshot_loaded(self, now_ms: float, kraft_version: int, voters: VoterSet | None) -> None:
         """The log begins and ends at the snapshot that was fetched, which says this of the voters."""
         self._core.durable_end = self._core.log.end.offset

@@ -5,10 +5,18 @@ from __future__ import annotations
 import pytest
 
 from moldau.base.errors import ErrorCode
+from moldau.base.ids import METADATA_TOPIC
 from moldau.protocol.messages.begin_quorum_epoch import LeaderEndpoint
 from moldau.protocol.messages.fetch import FetchRequest, PartitionData
+from moldau.protocol.messages.fetch_snapshot import (
+    FetchSnapshotResponse,
+    LeaderIdAndEpoch,
+    ResponsePartitionSnapshot,
+    ResponseTopicSnapshot,
+    SnapshotId,
+)
 from moldau.raft.errors import QuorumBroken
-from moldau.raft.types import Append, Election, FetchAnswer, Role, Truncate
+from moldau.raft.types import Append, Election, FetchAnswer, OffsetAndEpoch, Role, SnapshotChunk, Truncate
 from tests.unit.raft.builders import (
     NOW,
     begin_epoch,
@@ -219,6 +227,22 @@ def test_a_snapshot_never_takes_back_what_is_committed() -> None:
     sent = only(raft.take_ready().requests)
     with pytest.raises(QuorumBroken):
         raft.on_response(sent, fetch_answer(3, 2, snapshot=(2, 3)), NOW + 2)
+
+
+def test_a_snapshot_that_is_damaged_is_fetched_from_its_beginning() -> None:
+    raft = node(stored=Election(2, 3))
+    raft.on_response(only(raft.take_ready().requests), fetch_answer(3, 2, snapshot=(9, 3)), NOW + 1)
+    asked = ResponsePartitionSnapshot(
+        snapshot_id=SnapshotId(end_offset=9, epoch=3), size=4, unaligned_records=b"half"
+    )
+    asked.current_leader = LeaderIdAndEpoch(leader_id=2, leader_epoch=3)
+    topic = ResponseTopicSnapshot(name=METADATA_TOPIC, partitions=[asked])
+    sent = only(raft.take_ready().requests)
+    work = raft.on_response(sent, FetchSnapshotResponse(topics=[topic]), NOW + 2)
+    assert work == SnapshotChunk(OffsetAndEpoch(9, 3), 0, b"half", is_last=True)
+    assert raft.take_ready().requests == ()
+    raft.snapshot_refused(NOW + 3)
+    assert isinstance(only(raft.take_ready().requests).request, FetchRequest)
 
 
 def test_an_answer_to_an_earlier_log_of_the_same_length_cuts_nothing() -> None:

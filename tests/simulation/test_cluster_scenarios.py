@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from moldau.testing.simulation.cluster import SimulatedCluster, combined
+from moldau.testing.simulation.cluster import SimulatedCluster, combined, separate
 from moldau.testing.simulation.world import Simulation
 from tests.simulation.cluster.client import ClusterClient, check
 from tests.simulation.cluster.consumers import Reader
@@ -119,3 +119,25 @@ def test_a_node_whose_disk_was_full_while_the_controller_changed_follows_again()
 
     for seed in range(4):
         run(seed, scene)
+
+
+def test_a_controller_that_starts_from_a_snapshot_has_its_image_before_anything_new_is_written() -> None:
+    simulation = Simulation(0)
+
+    async def scene() -> None:
+        settings = {"metadata.log.max.record.bytes.between.snapshots": "1", "log.dirs": "/data/a"}
+        cluster = SimulatedCluster(simulation, separate(controllers=3, brokers=1), settings)
+        cluster.format()
+        await cluster.start()
+        await asyncio.sleep(2)
+        follower = next(
+            each for each in cluster.layout if each != 1 and not cluster.nodes[each].metadata.is_active
+        )
+        before = cluster.nodes[follower].image.offset
+        await cluster.stop(follower)
+        cluster.boot(follower)
+        await cluster.all_serving(30)
+        await asyncio.sleep(1)
+        assert cluster.nodes[follower].image.offset >= before
+
+    simulation.run(scene())

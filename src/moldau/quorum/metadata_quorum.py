@@ -221,6 +221,9 @@ class MetadataQuorum:
         self._history = loaded.history
         self._committed = CommittedMetadata(self._log, self._pool, loaded.loader, loaded.position)
         self._committed.listeners = self._listeners
+        if loaded.position > 0:
+            # A snapshot is committed; there may be nothing after it for a long time.
+            self._committed.publish()
         self._snapshotter = Snapshotter(self._disk, self._clock, self.settings, loaded.new_bytes)
         if self._controller is not None:
             self._leading = Leading(

@@ -27,9 +27,7 @@ class SimulatedClock:
         return EPOCH_MS + round(self.monotonic() * 1000) + self.offset_ms
 
     def monotonic(self) -> float:
-        """In whole microseconds: a clock that is not the loop's must not leave a rest that is too short for
-        the loop to pass any time, or whoever waits for a deadline would wait for ever."""
-        return round(self._loop.time() * self.speed, 6)
+        return self._loop.time() * self.speed
 
 
 class SimulatedPool:

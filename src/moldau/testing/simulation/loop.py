@@ -26,6 +26,7 @@ H = TypeVar("H", bound=asyncio.Handle)
 
 #: More callbacks than this at one moment of virtual time: something goes round in circles.
 _MAX_TURNS = 100_000
+_SHORTEST_WAIT = 1e-6
 #: How far back among the tasks that wait a task may be put.
 _MAX_SHUFFLE = 8
 
@@ -109,6 +110,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         if self._is_dead(context):
             return _dropped(asyncio.TimerHandle(when, callback, args, self, context))
+        if when > self._now:
+            # Nobody waits for less: a rest too short to move the clock would be waited for for ever.
+            when = max(when, self._now + _SHORTEST_WAIT)
         return super().call_at(when, callback, *args, context=context)
 
     def _is_dead(self, context: Context | None) -> bool:

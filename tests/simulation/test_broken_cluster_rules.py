@@ -114,7 +114,7 @@ def test_broken_rules_of_the_quorum(
 
 
 def _leader_outside_the_isr(patch: Patch) -> None:
-    patch.setattr(PartitionChange, "_can_lead_cleanly", lambda self, replica: self._rules.may_lead(replica))
+    patch.setattr(PartitionChange, "_can_lead_cleanly", lambda self, replica: self._may_lead(replica))
 
 
 def _high_watermark_is_the_own_log_end(patch: Patch) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.errors import check_record_count, generic
-from moldau.controller.partition_change import Election
+from moldau.controller.partition_change import Election, PartitionChange
 from moldau.controller.partition_index import Entry
 from moldau.controller.state import ControllerState
 from moldau.metadata.records import MetadataRecord
@@ -44,12 +45,15 @@ def updates_after(
         return broker == joining or state.is_active(broker)
 
     records: list[MetadataRecord] = []
+    # There may be thousands of partitions, of some hundred topics.
+    rules = cache(lambda topic_id: state.change_rules(state.image.topics.by_id[topic_id], active))
+    elects_uncleanly = cache(state.unclean_election_enabled)
     for topic, index, partition in partitions:
-        change = state.change(topic, index, partition, active)
+        change = PartitionChange(partition, topic.id, index, rules(topic.id))
         change.isr = tuple(replica for replica in partition.isr if replica not in (leaving, unclean))
         if unclean is not None:
             change.unclean_shutdown = (unclean,)
-        if state.unclean_election_enabled(topic.name):
+        if elects_uncleanly(topic.name):
             change.election = Election.UNCLEAN
         record = change.record()
         if record is not None:

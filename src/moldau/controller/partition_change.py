@@ -41,14 +41,14 @@ class Election(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ChangeRules:
-    """What a change has to respect besides the partition itself."""
+    """What a change has to respect besides the partition itself; the same for all partitions of a topic."""
 
     metadata_version: int
     elr_enabled: bool
     #: `min.insync.replicas` of the topic, at most its replication factor.
     min_isr: int
-    #: Whether a broker may lead: active, and with the replica's directory online.
-    may_lead: Callable[[int], bool]
+    #: Whether a broker may lead with its replica in a directory: active, and with the directory online.
+    may_lead: Callable[[int, DirectoryId], bool]
     #: The directory of a replica that is new on a broker.
     default_directory: Callable[[int], DirectoryId]
 
@@ -76,7 +76,8 @@ class PartitionChange:
         self._complete_reassignment()
         self._choose_eligible_leaders()
         self._elect()
-        self._raise_epoch_if(not set(self._before.replicas) <= set(self.replicas))
+        if self.replicas is not self._before.replicas:
+            self._raise_epoch_if(not set(self._before.replicas) <= set(self.replicas))
         self._set_isr()
         if self._rules.metadata_version < NO_EPOCH_BUMP_ON_ISR_SHRINK and self._record.isr is not None:
             self._raise_epoch_if(not set(self._before.isr) <= set(self._record.isr))
@@ -128,20 +129,23 @@ class PartitionChange:
         if self._last_leader_can_return():
             return self._before.last_known_elr[0], True
         if self.election is Election.UNCLEAN:
-            alive = next((replica for replica in self.replicas if self._rules.may_lead(replica)), None)
+            alive = next((replica for replica in self.replicas if self._may_lead(replica)), None)
             if alive is not None:
                 return alive, True
         return NO_LEADER, False
 
     def _can_lead_cleanly(self, replica: int) -> bool:
         in_sync = replica in self.isr or (not self.isr and replica in self._elr)
-        return in_sync and self._rules.may_lead(replica)
+        return in_sync and self._may_lead(replica)
+
+    def _may_lead(self, replica: int) -> bool:
+        return self._rules.may_lead(replica, self._before.directory_of(replica))
 
     def _last_leader_can_return(self) -> bool:
         if not self._rules.elr_enabled or self._elr or self.isr:
             return False
         last = self._before.last_known_elr
-        return len(last) == 1 and last[0] in self.replicas and self._rules.may_lead(last[0])
+        return len(last) == 1 and last[0] in self.replicas and self._may_lead(last[0])
 
     def _raise_epoch_if(self, needed: bool) -> None:
         """Naming the leader, even the same one, raises the leader epoch and so fences who is no replica."""

@@ -150,28 +150,25 @@ class ControllerState:
         own = self.image.topic_config(topic).get(name)
         return str(self._config.topic_default_values[name]) if own is None else own
 
-    def change(
-        self,
-        topic: TopicImage,
-        index: int,
-        partition: PartitionRegistration,
-        is_active: Callable[[int], bool] | None = None,
-    ) -> PartitionChange:
+    def change(self, topic: TopicImage, index: int, partition: PartitionRegistration) -> PartitionChange:
         """A change to a partition that respects the rules of cluster and topic."""
+        return PartitionChange(partition, topic.id, index, self.change_rules(topic))
+
+    def change_rules(self, topic: TopicImage, is_active: Callable[[int], bool] | None = None) -> ChangeRules:
+        """`is_active` knows of a broker that is about to change."""
         active = is_active or self.is_active
         brokers = self.image.cluster.brokers
 
-        def may_lead(replica: int) -> bool:
-            return active(replica) and brokers[replica].has_online_directory(partition.directory_of(replica))
+        def may_lead(replica: int, directory: DirectoryId) -> bool:
+            return active(replica) and brokers[replica].has_online_directory(directory)
 
-        rules = ChangeRules(
+        return ChangeRules(
             self.metadata_version,
             self.elr_enabled,
             self.min_isr(topic) if self.elr_enabled else 1,
             may_lead,
             self.default_directory,
         )
-        return PartitionChange(partition, topic.id, index, rules)
 
     @property
     def index(self) -> PartitionIndex:

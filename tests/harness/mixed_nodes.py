@@ -87,7 +87,8 @@ class MixedNodes:
             for node, software in self._first.items():
                 self._nodes.folder.joinpath(str(node)).mkdir(parents=True, exist_ok=True)
                 self.start(node, software)
-            for node in self._first:
+            # Ours first: one that did not start says why, while Apache Kafka would wait for it.
+            for node in sorted(self._first, key=lambda each: self._first[each] == APACHE):
                 self.wait(node)
         except BaseException:
             self.close()

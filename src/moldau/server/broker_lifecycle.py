@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.1
 _LONGEST_RETRY_SECONDS = 5.0
+#: How long the levels of features that the controller knows may take to get here.
+_LEVELS_SECONDS = 1.0
 #: The longest wait between two looks at a state that the next image is likely to change.
 _LOOK_SECONDS = 0.01
 #: Refusals that waiting does not change, in words: the answer has none.
@@ -70,7 +72,6 @@ class BrokerLifecycle:
             cluster_id=identity.cluster_id,
             incarnation_id=identity.incarnation_id,
             listeners=[registration.Listener(**each._asdict()) for each in identity.broker_endpoints],
-            features=[registration.Feature(**each) for each in feature_ranges(self._publisher.image)],
             rack=identity.rack,
             log_dirs=list(directories),
             previous_broker_epoch=-1 if previous_epoch is None else previous_epoch,
@@ -89,10 +90,23 @@ class BrokerLifecycle:
             ) from refusal
         await self._shown(lambda broker: broker.epoch == self.epoch, timeout_seconds)
 
+    def _features(self) -> list[registration.Feature]:
+        return [registration.Feature(**each) for each in feature_ranges(self._publisher.image)]
+
+    async def _levels_changed(self, known: list[registration.Feature]) -> bool:
+        """Whether the levels of the cluster are others than those that a registration went by.
+
+        They are the first records of a new cluster, which may reach the controller's state before us.
+        """
+        return await self._publisher.until(lambda _: self._features() != known, _LEVELS_SECONDS)
+
     async def _refusal(self, request: registration.BrokerRegistrationRequest) -> KafkaError | None:
+        request.features = self._features()
         try:
             answer = await self._channel.register_broker(request)
         except KafkaError as error:
+            if error.code is ErrorCode.UNSUPPORTED_VERSION and await self._levels_changed(request.features):
+                return error
             if error.code in _HOPELESS:
                 raise KafkaError(
                     error.code, f"broker {request.broker_id} cannot join: {_explained(error)}"

@@ -122,10 +122,12 @@ def final_commits(bootstrap: str, group: str, topic: str, partitions: int, histo
 
 
 def read_log(bootstrap: str, topic: str, partitions: int, isolation: str, timeout: float) -> Log:
-    """Everything that is there: offset and value, by partition."""
+    """Everything that is there: offset and value, by partition. A transaction that a client left open is
+    waited for: the coordinator aborts it when its time is up."""
     consumer = Consumer({**settings(bootstrap, "none-checker", isolation), "enable.partition.eof": True})
     log: Log = {number: [] for number in range(partitions)}
     unfinished = set(range(partitions))
+    ends = _ends(bootstrap, topic, partitions)
     consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
     deadline = time.monotonic() + timeout
     try:
@@ -138,10 +140,24 @@ def read_log(bootstrap: str, topic: str, partitions: int, isolation: str, timeou
                 if error is None:
                     log[message.partition() or 0].append((message.offset() or 0, message.value() or b""))
                 elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
-                    unfinished.discard(message.partition() or 0)
+                    number = message.partition() or 0
+                    if (message.offset() or 0) >= ends[number]:
+                        unfinished.discard(number)
     finally:
         consumer.close()
     return log
+
+
+def _ends(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
+    """Where the partitions end, open transactions included."""
+    consumer = Consumer(settings(bootstrap, "none-checker", "read_uncommitted"))
+    try:
+        return {
+            number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=20)[1]
+            for number in range(partitions)
+        }
+    finally:
+        consumer.close()
 
 
 def settings(bootstrap: str, group: str, isolation: str, protocol: str = "classic") -> dict[str, Any]:

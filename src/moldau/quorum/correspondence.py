@@ -11,6 +11,7 @@ import asyncio
 import logging
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.seldom import Seldom
 from moldau.network.client import OpenConnection
 from moldau.network.failures import NodeUnreachable
 from moldau.network.peer import is_refused
@@ -53,6 +54,7 @@ class Correspondence:
             on_failure=self._on_failure,
             on_lost=self._on_lost,
         )
+        self._told_gone = Seldom()
         self._strangers: set[VoterEndpoint] = set()
         self._probes: dict[asyncio.Task[None], None] = {}
 
@@ -175,5 +177,7 @@ class Correspondence:
     def _gone(self, endpoint: VoterEndpoint) -> None:
         leader = self._rules.leader_endpoint
         if leader is not None and (leader.host, leader.port) == (endpoint.host, endpoint.port):
-            log.info("the leader of the metadata quorum is gone: %s:%d", leader.host, leader.port)
-            self._rules.leader_gone(self._turns.now_ms())
+            now_ms = self._turns.now_ms()
+            if self._told_gone.is_due(now_ms / 1000, self._rules.epoch):
+                log.info("the leader of the metadata quorum is gone: %s:%d", leader.host, leader.port)
+            self._rules.leader_gone(now_ms)

@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# Tests wait for processes most of the time, so two of them run at once.
+WORKERS ?= 2
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # What is installed: the broker and its tools; on top of it what the tests need.
 BROKER := $(VENV)/.broker
@@ -40,7 +42,7 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -m "not interop"
+	$(BIN)/python -m pytest -m "not interop" -n $(WORKERS) --dist loadfile
 
 SEEDS ?= 1000
 JOBS  ?= $(shell nproc 2> /dev/null || echo 2)

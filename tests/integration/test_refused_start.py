@@ -73,7 +73,8 @@ def test_a_folder_without_its_metadata_log(tmp_path: Path) -> None:
         pass
     shutil.rmtree(tmp_path / "logs" / "__cluster_metadata-0")
     (tmp_path / "logs" / "bootstrap.checkpoint").unlink(missing_ok=True)
-    said = refusal(config={"log.dirs": str(tmp_path / "logs")})
+    # It may be a controller that is to join others, so it waits, and says for what.
+    said = refusal(config={"log.dirs": str(tmp_path / "logs")}, start_timeout=8)
     assert re.search(r"metadata|format", said, re.IGNORECASE)
 
 

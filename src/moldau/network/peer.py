@@ -17,6 +17,8 @@ from moldau.network.client import REQUEST_TIMEOUT_MS, NodeConnection, OpenConnec
 from moldau.network.failures import ConnectionLost, NodeUnreachable
 from moldau.protocol.schema import Message
 
+_AGAIN_SECONDS = 0.01
+
 
 class Peer:
     """`on_lost` is called when a connection that stood has ended, other than by `close`."""
@@ -110,16 +112,33 @@ async def is_refused(
 async def is_reached(
     host: str, port: int, *, timeout_ms: int = 1000, open_connection: OpenConnection | None = None
 ) -> bool | None:
-    """Whether a node answers there: False when the connection is refused, None when nothing is heard."""
-    try:
-        connection = await NodeConnection.connect(
-            host, port, timeout_ms=timeout_ms, open_connection=open_connection
-        )
-    except NodeUnreachable as error:
-        return False if error.refused else None
-    except KafkaError as error:
-        if error.code is not ErrorCode.NETWORK_EXCEPTION:
-            raise
-        return None
-    connection.close()
-    return True
+    """Whether a node answers there: False when the connection is refused, None when nothing is heard.
+
+    A process that is killed closes its sockets one after the other: whoever was let in and thrown out at once
+    tries again, and is refused a moment later.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_ms / 1000
+    while True:
+        left_ms = max(1, int((deadline - loop.time()) * 1000))
+        try:
+            connection = await NodeConnection.connect(
+                host, port, timeout_ms=left_ms, open_connection=open_connection
+            )
+        except NodeUnreachable as error:
+            if error.refused:
+                return False
+            if not isinstance(error.__cause__, ConnectionError):
+                return None
+        except ConnectionLost:
+            pass
+        except KafkaError as error:
+            if error.code is not ErrorCode.NETWORK_EXCEPTION:
+                raise
+            return None
+        else:
+            connection.close()
+            return True
+        if loop.time() >= deadline:
+            return None
+        await asyncio.sleep(_AGAIN_SECONDS)

@@ -81,3 +81,18 @@ def topic(request: pytest.FixtureRequest) -> str:
 def on_moldau() -> bool:
     """False when the node under test is Apache Kafka, for the listed differences."""
     return not runs_apache() and not os.environ.get("MOLDAU_TEST_BOOTSTRAP")
+
+
+@pytest.fixture(scope="module")
+def three(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Three brokers for a module, with the settings it has in `CONFIG`."""
+    with Cluster(brokers=3, config=request.module.CONFIG) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(three: Cluster) -> Cluster:
+    """The three brokers, all of them running."""
+    three.start()
+    three.wait_for_brokers()
+    return three

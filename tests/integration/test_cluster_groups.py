@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -28,19 +27,6 @@ CONFIG = {
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "3000",
 }
-
-
-@pytest.fixture(scope="module")
-def three() -> Iterator[Cluster]:
-    with Cluster(brokers=3, config=CONFIG) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def cluster(three: Cluster) -> Cluster:
-    """With all its nodes."""
-    three.start()
-    return three
 
 
 @pytest.mark.parametrize("kind", MEMBERS)

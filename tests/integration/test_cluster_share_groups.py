@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
@@ -31,19 +30,6 @@ CONFIG = {
     "group.share.record.lock.duration.ms": "3000",
     "group.share.min.record.lock.duration.ms": "1000",
 }
-
-
-@pytest.fixture(scope="module")
-def three() -> Iterator[Cluster]:
-    with Cluster(brokers=3, config=CONFIG) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def cluster(three: Cluster) -> Cluster:
-    """With all its nodes."""
-    three.start()
-    return three
 
 
 def begin_at_the_beginning(cluster: Cluster, group: str) -> None:

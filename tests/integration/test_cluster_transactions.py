@@ -5,9 +5,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Iterator
 
-import pytest
 from confluent_kafka import KafkaException, Producer
 
 from moldau.base.java import partition_for_name
@@ -29,20 +27,6 @@ CONFIG = {
     "transaction.state.log.min.isr": "1",
     "transaction.state.log.num.partitions": "12",
 }
-
-
-@pytest.fixture(scope="module")
-def three() -> Iterator[Cluster]:
-    with Cluster(brokers=3, config=CONFIG) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def cluster(three: Cluster) -> Cluster:
-    """With all its nodes."""
-    three.start()
-    three.wait_for_brokers()
-    return three
 
 
 def new_producer(cluster: Cluster, transactional_id: str) -> Producer:

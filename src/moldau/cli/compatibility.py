@@ -160,6 +160,16 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "`controller.quorum.retry.backoff.ms`. Apache Kafka asks again at once.",
             "The others have an election to hold.",
         ),
+        Difference(
+            "One of several voters whose `quorum-state` is missing though its log is not, or cannot be read, "
+            "does not start. Apache Kafka begins without it when it is missing.",
+            "A voter that forgot its vote could vote twice in an epoch.",
+        ),
+        Difference(
+            "A message that says that this node leads its epoch, which it does not remember, is ignored. "
+            "Apache Kafka's process ends.",
+            "Somebody still takes it for the leader it was; it leads again in a later epoch only.",
+        ),
     ),
     "Topics and metadata": (
         Difference(

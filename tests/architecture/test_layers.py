@@ -17,6 +17,9 @@ LAYERS = [
     {"quorum", "replication", "client"},
     {"server"},
 ]
+#: Run against any cluster that speaks the protocol: what they may import of ours.
+SERVICES = {"pipelines"}
+OF_USE_TO_SERVICES = {"base", "protocol", "metrics", "statemachine", "security", "client"}
 #: May import anything.
 FREE = {"cli", "testing"}
 PURE = {"protocol", "raft", "metadata", "controller", "groups", "share", "transactions"}
@@ -53,8 +56,12 @@ def violations(path: Path) -> list[str]:
         return []
     found = []
     for name in sorted(imported_modules(path)):
+        if package in SERVICES:
+            if name.startswith("moldau.") and name.split(".")[1] not in OF_USE_TO_SERVICES | {package}:
+                found.append(f"{path.relative_to(SOURCE)} imports {name}")
+            continue
         other = name.split(".")[1] if name.startswith("moldau.") else package
-        if other != package and (other in FREE or layer_of(other) >= layer_of(package)):
+        if other != package and (other in FREE | SERVICES or layer_of(other) >= layer_of(package)):
             found.append(f"{path.relative_to(SOURCE)} imports {name}")
     return found
 
@@ -75,5 +82,16 @@ def test_pure_packages_do_no_io() -> None:
 
 
 def test_every_package_has_a_layer() -> None:
-    known = set().union(*LAYERS) | FREE
+    known = set().union(*LAYERS) | FREE | SERVICES
     assert {package_of(path) for path in MODULES} - {""} <= known
+
+
+def test_only_pipelines_import_spark() -> None:
+    found = [
+        f"{path.relative_to(SOURCE)} imports {name}"
+        for path in MODULES
+        if package_of(path) != "pipelines"
+        for name in sorted(imported_modules(path))
+        if name.split(".")[0] == "pyspark"
+    ]
+    assert found == []

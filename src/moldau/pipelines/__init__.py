@@ -1,0 +1,45 @@
+"""Everything that runs on Spark through PySpark: data source and sink, streams, SQL, the pipeline runtime.
+
+    from moldau import pipelines
+
+    spark = pipelines.session("orders")
+    orders = spark.readStream.format("moldau").option("subscribe", "orders").load()
+
+The only package that imports `pyspark`, which comes with `pip install "moldau[spark]"`. It speaks to the
+cluster through the client alone, so it works with any cluster that speaks the Kafka protocol. Names are loaded
+when first used: importing this package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moldau.pipelines.queries import QuerySpec, read_topic, start, stream_topic
+    from moldau.pipelines.session import register, session
+
+__all__ = ["QuerySpec", "read_topic", "register", "session", "start", "stream_topic"]
+
+_HOMES = {
+    "QuerySpec": "queries",
+    "read_topic": "queries",
+    "register": "session",
+    "session": "session",
+    "start": "queries",
+    "stream_topic": "queries",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.partition(".")[0] == "moldau":
+            raise
+        raise ModuleNotFoundError(
+            f'pipelines need {missing.name}, which is not installed: pip install "moldau[spark]"',
+            name=missing.name,
+        ) from missing

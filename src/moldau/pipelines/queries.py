@@ -1,0 +1,105 @@
+"""Topics as data frames, and streaming queries that write to topics: the ground of streams, SQL and runtime.
+
+A frame that is written has the columns of Spark's Kafka connector: `value`, and if wanted `key`, `headers`,
+`timestamp`, `partition` and `topic` (needed where the query names no topic). One query may so write to many
+topics, and with `exactly_once` all its outputs of one batch appear together or not at all.
+
+Append goes through the streaming sink. Spark lets no Python sink have updates, so `update` and `complete` go
+through `foreachBatch` into the batch writer, which finds query and batch in the task's context and keeps the
+same promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+OutputMode = Literal["append", "update", "complete"]
+
+#: Which connector a session uses: ours, or Spark's own (`kafka`), which needs its jars.
+CONNECTOR = "spark.moldau.connector"
+
+
+def source_format(spark: SparkSession) -> str:
+    """The format name of the session's connector."""
+    return "kafka" if spark.conf.get(CONNECTOR, "moldau") == "official" else "moldau"
+
+
+def stream_topic(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    topics: str | Sequence[str],
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Topics as a stream, from their beginning on unless `startingOffsets` says otherwise."""
+    reader = spark.readStream.format(source_format(spark)).options(
+        **_subscription(bootstrap_servers, topics), **(options or {})
+    )
+    return reader.load()
+
+
+def read_topic(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    topics: str | Sequence[str],
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Topics as they are now."""
+    reader = spark.read.format(source_format(spark)).options(
+        **_subscription(bootstrap_servers, topics), **(options or {})
+    )
+    return reader.load()
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySpec:
+    """A streaming query that writes to topics. Its name also names its group and its transactions."""
+
+    name: str
+    bootstrap_servers: str
+    checkpoint: str
+    topic: str | None = None
+    output_mode: OutputMode = "append"
+    #: As `DataStreamWriter.trigger` takes it: {"processingTime": "1 second"}, {"availableNow": True}.
+    trigger: Mapping[str, Any] = field(default_factory=lambda: {"processingTime": "1 second"})
+    exactly_once: bool = True
+    #: Further options of the sink.
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def sink_options(self) -> dict[str, str]:
+        options = {"kafka.bootstrap.servers": self.bootstrap_servers, **self.options}
+        options["delivery"] = "exactly-once" if self.exactly_once else "at-least-once"
+        if self.topic is not None:
+            options["topic"] = self.topic
+        return options
+
+
+def start(frame: DataFrame, spec: QuerySpec) -> StreamingQuery:
+    """Start the query."""
+    writer = (
+        frame.writeStream.queryName(spec.name)
+        .outputMode(spec.output_mode)
+        .option("checkpointLocation", spec.checkpoint)
+        .trigger(**spec.trigger)
+    )
+    format_name = source_format(frame.sparkSession)
+    if spec.output_mode == "append":
+        return writer.format(format_name).options(**spec.sink_options()).start()
+
+    def write(batch: DataFrame, _: int) -> None:
+        batch.write.format(format_name).mode("append").options(**spec.sink_options()).save()
+
+    return writer.foreachBatch(write).start()
+
+
+def _subscription(bootstrap_servers: str, topics: str | Sequence[str]) -> dict[str, str]:
+    names = topics if isinstance(topics, str) else ",".join(topics)
+    return {
+        "kafka.bootstrap.servers": bootstrap_servers,
+        "subscribe": names,
+        "startingOffsets": "earliest",
+    }

@@ -6,8 +6,8 @@
     orders = spark.readStream.format("moldau").option("subscribe", "orders").load()
 
 The only package that imports `pyspark`, which comes with `pip install "moldau[spark]"`. It speaks to the
-cluster through the client alone, so it works with any cluster that speaks the Kafka protocol. Names are loaded
-when first used: importing this package costs nothing.
+cluster through the client alone, so it works with any cluster that speaks the Kafka protocol. Names are
+loaded when first used: importing this package costs nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Apache Kafka's jars: the versions we test with, and getting them with Maven into `.interop/`.
 
-`KAFKA_LIBS` (and `KAFKA_CLIENTS_OLD_LIBS` for the older client, `KAFKA_STREAMS_LIBS` for Kafka Streams) name
-folders that are there already; then nothing is downloaded. What Maven brought once stays in `.interop/`.
+`KAFKA_LIBS` (and `KAFKA_CLIENTS_OLD_LIBS` for the older client, `KAFKA_STREAMS_LIBS` for Kafka Streams,
+`SPARK_CONNECTOR_LIBS` for Spark's connector) name folders that are there already; then nothing is downloaded. What Maven brought once stays in `.interop/`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ KAFKA = "4.3.0"
 OLD_CLIENT = "3.9.1"
 LOG4J = "2.24.3"
 SLF4J = "1.7.36"
+#: Spark's own connector for Kafka. Not every release of it is in every registry: these go together, and run
+#: with the Spark that we use.
+SPARK_CONNECTOR = "4.2.0"
 
 FOLDER = Path(__file__).parents[2] / ".interop"
 
@@ -32,6 +35,12 @@ _OLD_CLIENT_ARTIFACTS = (
 _STREAMS_ARTIFACTS = (
     f"org.apache.kafka:kafka-streams:{KAFKA}",
     f"org.slf4j:slf4j-nop:{SLF4J}",
+)
+_SPARK_CONNECTOR_ARTIFACTS = (
+    f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_CONNECTOR}",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
+    "org.apache.kafka:kafka-clients:3.9.2",
+    "org.apache.commons:commons-pool2:2.13.1",
 )
 
 _POM = """\
@@ -63,6 +72,14 @@ def streams_libs() -> Path:
     return _existing("KAFKA_STREAMS_LIBS") or _with_maven(f"kafka-streams-{KAFKA}", _STREAMS_ARTIFACTS)
 
 
+def spark_connector_jars() -> list[Path]:
+    """Spark's connector for Kafka and what it needs, for `spark.jars`."""
+    folder = _existing("SPARK_CONNECTOR_LIBS") or _each_alone(
+        f"spark-connector-{SPARK_CONNECTOR}", _SPARK_CONNECTOR_ARTIFACTS
+    )
+    return sorted(folder.glob("*.jar"))
+
+
 def compiled(source: Path, libs: Path, version: str) -> Path:
     """The folder with the classes of a Java file, compiled against the jars of that version."""
     if shutil.which("javac") is None:
@@ -86,23 +103,37 @@ def _existing(variable: str) -> Path | None:
 
 
 def _with_maven(name: str, artifacts: tuple[str, ...]) -> Path:
+    """The artifacts and all they depend on."""
     libs = FOLDER / name
     if (libs / "complete").exists():
         return libs
+    libs.mkdir(parents=True, exist_ok=True)
+    pom = libs / "pom.xml"
+    pom.write_text(_POM.format(name=name, dependencies="\n".join(map(_dependency, artifacts))))
+    _maven("copy-dependencies", "-f", str(pom), f"-DoutputDirectory={libs}")
+    (libs / "complete").touch()
+    return libs
+
+
+def _each_alone(name: str, artifacts: tuple[str, ...]) -> Path:
+    """The artifacts without what they depend on."""
+    libs = FOLDER / name
+    if not (libs / "complete").exists():
+        for artifact in artifacts:
+            _maven("copy", f"-Dartifact={artifact}", f"-DoutputDirectory={libs}")
+        (libs / "complete").touch()
+    return libs
+
+
+def _maven(goal: str, *options: str) -> None:
     if shutil.which("mvn") is None:
         raise Missing(
             "Maven is not installed (apt install maven), and KAFKA_LIBS names no folder with the jars"
         )
-    libs.mkdir(parents=True, exist_ok=True)
-    pom = libs / "pom.xml"
-    pom.write_text(_POM.format(name=name, dependencies="\n".join(map(_dependency, artifacts))))
-    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-    command = ["mvn", "-q", "-B", "-f", str(pom), goal, f"-DoutputDirectory={libs}"]
+    command = ["mvn", "-q", "-B", f"org.apache.maven.plugins:maven-dependency-plugin:3.6.1:{goal}", *options]
     brought = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     if brought.returncode != 0:
         raise Missing(f"Maven could not bring the jars: {brought.stdout[-1500:]}")
-    (libs / "complete").touch()
-    return libs
 
 
 def _dependency(coordinates: str) -> str:

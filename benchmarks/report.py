@@ -104,14 +104,14 @@ def markdown(figures: dict[str, Compared], once: dict[str, Figures]) -> str:
     return "\n\n".join(f"{title}\n\n{table}" for title, table in sections if table)
 
 
-def loads_table(figures: dict[str, Compared], loads: Iterable[str], unit: str) -> str:
+def loads_table(figures: dict[str, Compared], loads: Iterable[str], unit: str, peer: str = "Apache") -> str:
     lines = []
     for load in loads:
         speed, cost = figures[f"{load}: {unit}"], figures[f"{load}: {CPU}"]
         megabytes = figures.get(f"{load}: {MEGABYTES}")
         cells = [load, *_cells(speed, megabytes), *_cells(cost)]
         lines.append(f"| {' | '.join(cells)} |")
-    head = f"| | Moldau, {unit} | Apache | ratio | Moldau, CPU s per million records | Apache | ratio |"
+    head = f"| | Moldau, {unit} | {peer} | ratio | Moldau, CPU s per million records | {peer} | ratio |"
     return "\n".join([head, "|---|---|---|---|---|---|---|", *lines]) if lines else ""
 
 
@@ -128,9 +128,9 @@ def _value(value: float, spread: float, megabytes: float | None = None) -> str:
     return text if megabytes is None else f"{text} ({number(megabytes)} MB/s)"
 
 
-def plain_table(figures: Iterable[Compared]) -> str:
+def plain_table(figures: Iterable[Compared], peer: str = "Apache") -> str:
     lines = [f"| {' | '.join([figure.name, *_cells(figure)])} |" for figure in figures]
-    return "\n".join(["| | Moldau | Apache | ratio |", "|---|---|---|---|", *lines]) if lines else ""
+    return "\n".join([f"| | Moldau | {peer} | ratio |", "|---|---|---|---|", *lines]) if lines else ""
 
 
 def _once(once: dict[str, Figures]) -> Iterable[Compared]:
@@ -138,7 +138,7 @@ def _once(once: dict[str, Figures]) -> Iterable[Compared]:
     return [Compared(name, value, 0.0, theirs.get(name)) for name, value in once.get("moldau", {}).items()]
 
 
-def aims_table(figures: dict[str, Compared], aims: Iterable[Aim]) -> str:
+def aims_table(figures: dict[str, Compared], aims: Iterable[Aim], peer: str = "Apache") -> str:
     lines = []
     for aim in aims:
         figure = figures.get(aim.figure)
@@ -147,7 +147,7 @@ def aims_table(figures: dict[str, Compared], aims: Iterable[Aim]) -> str:
             if abs(figure.ratio - aim.ratio) < figure.ratio * (figure.moldau_spread + figure.apache_spread):
                 verdict += ", by less than the spread"
             lines.append(f"| {aim.figure} | {aim} | {figure.ratio:.2f} | {verdict} |")
-    head = "| Moldau over Apache | aim | measured | |\n|---|---|---|---|"
+    head = f"| Moldau over {peer} | aim | measured | |\n|---|---|---|---|"
     return "\n".join([head, *lines]) if lines else ""
 
 

@@ -132,9 +132,7 @@ class Jobs:
         frame = self._read_stream("events", {"startingOffsets": "earliest"})
         event = f.from_json(f.col("value").cast("string"), "user string, at long, amount int").alias("e")
         events = frame.select(event).select("e.*", f.timestamp_seconds("e.at").alias("time"))
-        counts = (
-            events.withWatermark("time", "1 minute").groupBy(f.window("time", "1 minute"), "user").count()
-        )
+        windows = events.withWatermark("time", "1 minute").groupBy(f.window("time", "1 minute"), "user")
         writer = windows.count().writeStream.format("noop").outputMode("update")
         writer = writer.option("checkpointLocation", self._folder())
         _finished(writer.trigger(availableNow=True).start())

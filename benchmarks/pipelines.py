@@ -1,10 +1,10 @@
 """`python -m benchmarks.pipelines`: our Spark connector beside Spark's own, on one Moldau broker.
 
-Both take turns: a fresh process with a session of its own does all jobs (`benchmarks/pipeline_jobs.py`) and says
-what each took. Our side has the session of `moldau.pipelines.session`, the other Spark's defaults with the
-connector's jars, as its users have it, and both the same cores and memory. Reading Parquet natively is shown as
-the ceiling. The copy from topic to topic is exactly once on our side and at least once on the other, which has no
-more to offer.
+Both take turns: a fresh process with a session of its own does all jobs (`benchmarks/pipeline_jobs.py`) and
+says what each took. Our side has the session of `moldau.pipelines.session`, the other Spark's defaults with
+the connector's jars, as its users have it, and both the same cores and memory. Reading Parquet natively is
+shown as the ceiling. The copy from topic to topic is exactly once on our side and at least once on the other,
+which has no more to offer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from benchmarks.pipeline_jobs import (
     COPY,
     FIRST_ROW,
     STREAM,
-    WINDOWS,
     Inputs,
     latency_name,
 )
@@ -81,9 +80,8 @@ def main() -> int:
 
 def _filled(servers: str, folder: Path, share: float) -> Inputs:
     """The topics that are read, filled once for both sides."""
-    inputs = Inputs(
-        servers, str(folder), int(4_000_000 * share), int(500_000 * share), int(1_000_000 * share)
-    )
+    small, large, events = (int(count * share) for count in (4_000_000, 500_000, 1_000_000))
+    inputs = Inputs(servers, str(folder), small, large, events)
     with AdminClient(servers) as admin:
         admin.create_topics([NewTopic(name, _PARTITIONS) for name in ("small", "large", "events")])
     librdkafka = Librdkafka()
@@ -102,19 +100,16 @@ def _filled(servers: str, folder: Path, share: float) -> Inputs:
 
 
 def _measure(inputs: Inputs, connector: str, turn: str) -> Figures:
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.pipeline_jobs",
-        json.dumps(inputs._asdict()),
-        connector,
-        turn,
-    ]
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        with peak_of(lambda: memory_megabytes(process.pid)) as peak:
-            said, _ = process.communicate(timeout=_JOB_SECONDS)
-            memory = peak()
+    arguments = (json.dumps(inputs._asdict()), connector, turn)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.pipeline_jobs", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+    )
+    with process, peak_of(lambda: memory_megabytes(process.pid)) as peak:
+        said, _ = process.communicate(timeout=_JOB_SECONDS)
+        memory = peak()
     if process.returncode != 0:
         sys.exit(f"the jobs failed: {said}")
     figures: Figures = json.loads(said.splitlines()[-1])

@@ -11,8 +11,6 @@ Calls about several things return one entry per thing, a result or a `KafkaError
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -21,6 +19,7 @@ from moldau.client.cluster import Cluster
 from moldau.client.configs import ConfigAdmin
 from moldau.client.features import FeatureAdmin
 from moldau.client.groups import GroupAdmin
+from moldau.client.loop_thread import LoopThread
 from moldau.client.nodes import NodeAdmin
 from moldau.client.offsets import OffsetAdmin
 from moldau.client.quorum import QuorumAdmin
@@ -80,26 +79,16 @@ class AdminClient:
 
     def __init__(self, where: str | ClientSettings) -> None:
         self.client = AsyncAdminClient(where)
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="moldau-admin", daemon=True)
-        self._thread.start()
+        self._thread = LoopThread("moldau-admin")
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Run a coroutine on the client's loop and wait for it."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
-            raise
+        return self._thread.run(work)
 
     def close(self) -> None:
-        if self._loop.is_closed():
-            return
-        self.run(self.client.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        if not self._thread.closed:
+            self.run(self.client.close())
+            self._thread.close()
 
     def __enter__(self) -> AdminClient:
         return self

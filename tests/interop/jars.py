@@ -1,7 +1,8 @@
 """Apache Kafka's jars: the versions we test with, and getting them with Maven into `.interop/`.
 
 `KAFKA_LIBS` (and `KAFKA_CLIENTS_OLD_LIBS` for the older client, `KAFKA_STREAMS_LIBS` for Kafka Streams,
-`SPARK_CONNECTOR_LIBS` for Spark's connector) name folders that are there already; then nothing is downloaded. What Maven brought once stays in `.interop/`.
+`KAFKA_STREAMS_TEST_LIBS` for Kafka Streams with its test driver, `SPARK_CONNECTOR_LIBS` for Spark's connector)
+name folders that are there already; then nothing is downloaded. What Maven brought once stays in `.interop/`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ _SPARK_CONNECTOR_ARTIFACTS = (
     "org.apache.kafka:kafka-clients:3.9.2",
     "org.apache.commons:commons-pool2:2.13.1",
 )
+_STREAMS_TEST_ARTIFACTS = (f"org.apache.kafka:kafka-streams-test-utils:{KAFKA}", *_STREAMS_ARTIFACTS)
 
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -78,6 +80,13 @@ def spark_connector_jars() -> list[Path]:
         f"spark-connector-{SPARK_CONNECTOR}", _SPARK_CONNECTOR_ARTIFACTS
     )
     return sorted(folder.glob("*.jar"))
+
+
+def streams_test_libs() -> Path:
+    """Kafka Streams with the driver that runs a topology without a broker."""
+    return _existing("KAFKA_STREAMS_TEST_LIBS") or _with_maven(
+        f"kafka-streams-test-{KAFKA}", _STREAMS_TEST_ARTIFACTS
+    )
 
 
 def compiled(source: Path, libs: Path, version: str) -> Path:

@@ -1,13 +1,22 @@
-"""One Spark session and one broker for all tests of a worker: a session takes seconds to start."""
+"""One Spark session and one broker for all tests of a worker: a session takes seconds to start.
+
+With `MOLDAU_TEST_BROKER=apache` the broker is Apache Kafka (`KAFKA_LIBS` names its jars).
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from moldau.testing import Cluster
+from tests.harness.apache import ApacheCluster
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
 
@@ -19,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A local session with what tests want: two cores, few shuffle partitions, quick to start."""
     from moldau import pipelines
 
@@ -36,6 +45,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
 
 
 @pytest.fixture(scope="session")
-def broker() -> Iterator[Cluster]:
-    with Cluster() as cluster:
+def broker() -> Iterator[Cluster | ApacheCluster]:
+    apache_instead = os.environ.get("MOLDAU_TEST_BROKER") == "apache"
+    with ApacheCluster() if apache_instead else Cluster() as cluster:
         yield cluster

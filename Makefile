@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BROKER := $(VENV)/.broker
 STAMP  := $(VENV)/.installed
 
-.PHONY: help up test simulate lint interop bench bench-cluster bench-quick clean
+.PHONY: help up test java simulate lint interop bench bench-cluster bench-pipelines bench-quick clean
 
 help:
 	@echo "make up       start a broker on localhost:9092 (data under ./data, Ctrl-C ends it)"
@@ -18,6 +18,7 @@ help:
 	@echo "make interop  Java and Go clients and Apache Kafka itself against Moldau (needs Java, Maven, Go)"
 	@echo "make bench    measure Moldau, beside Apache Kafka where Maven is there"
 	@echo "make bench-cluster  three nodes beside three of Apache Kafka: failover, throughput, memory"
+	@echo "make bench-pipelines  our Spark connector beside Spark's own (needs Java, Maven)"
 	@echo "make bench-quick  the same in a minute or two, for a first impression"
 	@echo "make clean    remove the virtual environment and caches"
 
@@ -41,8 +42,17 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check src tests
 	$(BIN)/mypy
 
-test: lint
-	$(BIN)/python -m pytest -m "not interop" -n $(WORKERS) --dist loadfile
+test: lint java
+	$(BIN)/python -m pytest -m "not interop and not spark" -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -m "spark and not interop" -n $(WORKERS) --dist loadfile tests/pipelines tests/docs
+
+# Pipelines run on Spark, and Spark on Java. Where it cannot be installed, their tests are skipped and say so.
+java: $(STAMP)
+	@$(BIN)/python -m moldau.pipelines.java > /dev/null 2>&1 || { \
+	  echo "Java 17 or newer is needed for Spark and was not found: trying to install it ..."; \
+	  if [ "$$(id -u)" = 0 ]; then run=; else run="sudo -n"; fi; \
+	  $$run apt-get update -qq && $$run apt-get install -y -qq --no-install-recommends default-jre-headless > /dev/null || true; }
+	@$(BIN)/python -m moldau.pipelines.java || true
 
 SEEDS ?= 1000
 JOBS  ?= $(shell nproc 2> /dev/null || echo 2)
@@ -58,6 +68,9 @@ bench: $(STAMP)
 
 bench-cluster: $(STAMP)
 	$(BIN)/python -m benchmarks.cluster $(ARGUMENTS)
+
+bench-pipelines: $(STAMP)
+	$(BIN)/python -m benchmarks.pipelines $(ARGUMENTS)
 
 bench-quick: $(STAMP)
 	$(BIN)/python -m benchmarks --quick

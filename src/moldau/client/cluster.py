@@ -34,6 +34,9 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 CONTROLLER_ENDPOINTS = 2
+#: A transaction is completed within moments after its end was decided.
+_CONCURRENT_MS = 20
+_UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class Node(NamedTuple):
@@ -55,6 +58,17 @@ class BootstrapFailed(NodeUnreachable):
         super().__init__(address.host, address.port, str(first), passing=any(map(_may_pass, failures)))
         self.failures = failures
         self.args = ("; ".join(str(failure) for _, failure in failures),)
+
+
+def may_pass(error: KafkaError) -> bool:
+    """Whether it makes sense to try again, sooner or later."""
+    if isinstance(error, NodeUnreachable):
+        return error.passing
+    return error.code.retriable and not isinstance(error, NotKafka)
+
+
+def _is_concurrent(error: KafkaError) -> bool:
+    return error.code is ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 def _may_pass(failure: tuple[Address, KafkaError]) -> bool:
@@ -116,18 +130,24 @@ class Cluster:
         self.nodes = {n.broker_id: Node(n.broker_id, n.host, n.port, n.rack) for n in described.brokers}
         self.controller_id, self.cluster_id = described.controller_id, described.cluster_id
 
-    async def metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
-        """Metadata of these topics, of all for None; the nodes are learned on the way."""
+    async def metadata(self, topics: Iterable[str] | None, *, create: bool = False) -> MetadataResponse:
+        """Metadata of these topics, of all for None; the nodes are learned on the way.
+
+        `create`: a cluster that makes topics when they are first used makes those that are missing.
+        """
         names = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-        request = MetadataRequest(topics=names, allow_auto_topic_creation=False)
+        request = MetadataRequest(topics=names, allow_auto_topic_creation=create)
         answer: MetadataResponse = await self.ask_any(request)
         check(answer.error_code)
         self.nodes = {n.node_id: Node(n.node_id, n.host, n.port, n.rack) for n in answer.brokers}
         self.controller_id, self.cluster_id = answer.controller_id, answer.cluster_id
         return answer
 
-    async def retry(self, attempt: Callable[[], Awaitable[R]]) -> R:
-        """Run `attempt` until it succeeds, its error cannot pass, or the time is up."""
+    async def retry(self, attempt: Callable[[], Awaitable[R]], *, timeout_ms: int | None = None) -> R:
+        """Run `attempt` until it succeeds, its error cannot pass, or the time is up.
+
+        With `timeout_ms` nodes that are away are waited for that long, too, once the cluster was reached.
+        """
         settings, now = self.settings, asyncio.get_running_loop().time
         begin, backoff_ms = now(), settings.retry_backoff_ms
         while True:
@@ -135,10 +155,11 @@ class Cluster:
                 return await attempt()
             except KafkaError as error:
                 spent_ms = (now() - begin) * 1000
-                if spent_ms + backoff_ms > self._patience_ms(error):
+                pause_ms = min(backoff_ms, _CONCURRENT_MS) if _is_concurrent(error) else backoff_ms
+                if spent_ms + pause_ms > self._patience_ms(error, timeout_ms):
                     raise
                 self.controller_id = -1
-            await asyncio.sleep(backoff_ms / 1000)
+            await asyncio.sleep(pause_ms / 1000)
             backoff_ms = min(2 * backoff_ms, settings.retry_backoff_max_ms)
 
     async def ask_leaders(
@@ -177,14 +198,16 @@ class Cluster:
             connection.close()
         self._connections.clear()
 
-    def _patience_ms(self, error: KafkaError) -> int:
+    def _patience_ms(self, error: KafkaError, timeout_ms: int | None) -> int:
+        if timeout_ms is not None and self.nodes and error.code is not _UNKNOWN:
+            return timeout_ms if may_pass(error) else 0
         if isinstance(error, NodeUnreachable):
             alone = len(self.nodes) < 2 or isinstance(error, BootstrapFailed)
             patience = self.settings.bootstrap_timeout_ms if alone else self.settings.api_timeout_ms
             return patience if error.passing else 0
         if isinstance(error, NotKafka) or not error.code.retriable:
             return 0
-        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        if error.code is _UNKNOWN:
             return self.settings.bootstrap_timeout_ms
         return self.settings.api_timeout_ms
 

@@ -39,11 +39,22 @@ _SENTENCES = {
     ErrorCode.THROTTLING_QUOTA_EXCEEDED: "The quota of changes is used up; try again later.",
     ErrorCode.RESOURCE_NOT_FOUND: "There is no such resource.",
     ErrorCode.INVALID_REGULAR_EXPRESSION: "The broker, which speaks RE2, does not understand this.",
+    ErrorCode.PRODUCER_FENCED: "Another producer with this transactional id has taken over, or the "
+    "transaction took longer than its timeout and was ended.",
     ErrorCode.UNKNOWN_TOPIC_ID: "The broker does not have a topic of this id.",
     ErrorCode.BROKER_ID_NOT_REGISTERED: "No broker of this id is registered.",
     ErrorCode.MISMATCHED_ENDPOINT_TYPE: "This is not for controllers, or only for them.",
     ErrorCode.UNSUPPORTED_ENDPOINT_TYPE: "The node does not have endpoints of this kind.",
 }
+
+_FENCED = {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
+
+
+class ProducerFenced(KafkaError):
+    """Another producer has taken over the transactional id, or the transaction was ended for being too slow.
+
+    Nothing that this producer sends counts any more.
+    """
 
 
 def error_of(error_code: int, message: str | None = None) -> KafkaError:
@@ -54,6 +65,8 @@ def error_of(error_code: int, message: str | None = None) -> KafkaError:
         return KafkaError(
             ErrorCode.UNKNOWN_SERVER_ERROR, message or f"The broker answered with error {error_code}."
         )
+    if code in _FENCED:
+        return ProducerFenced(code, message or _SENTENCES[ErrorCode.PRODUCER_FENCED])
     return KafkaError(code, message or _SENTENCES.get(code))
 
 
@@ -61,3 +74,10 @@ def check(error_code: int, message: str | None = None) -> None:
     """Raise what `error_code` stands for, unless it is 0."""
     if error_code != ErrorCode.NONE:
         raise error_of(error_code, message)
+
+
+def about(what: str, error: KafkaError, sentence: str | None = None) -> KafkaError:
+    """The same error, saying what it is about and, if given, in another sentence."""
+    error.message = f"{what}: {sentence or error}"
+    error.args = (error.message,)
+    return error

@@ -1,8 +1,7 @@
 """An event loop in a thread of its own: how code without `await` uses what lives on a loop.
 
-The thread does not keep the process alive. It does not live on in a child made by `fork`, so each process makes
-its own.
-"""
+The thread does not keep the process alive. It does not live on in a child made by `fork`: each process makes
+its own."""
 
 from __future__ import annotations
 

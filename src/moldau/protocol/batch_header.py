@@ -39,6 +39,7 @@ _LEADER_EPOCH = struct.Struct(">i")
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _MAX_TIMESTAMP = struct.Struct(">q")
+_PRODUCER = struct.Struct(">qhi")
 _SEQUENCES = 1 << 31
 
 
@@ -180,3 +181,19 @@ def set_max_timestamp(
     _ATTRIBUTES.pack_into(buffer, position + 21, attributes)
     _MAX_TIMESTAMP.pack_into(buffer, position + 35, max_timestamp)
     _CRC.pack_into(buffer, position + 17, batch_crc(buffer, position, header.size_in_bytes))
+
+
+def set_producer(
+    buffer: bytearray | memoryview,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    *,
+    transactional: bool,
+) -> None:
+    """Write whose batch this is in place, and the checksum that follows; the buffer is one whole batch."""
+    (attributes,) = _ATTRIBUTES.unpack_from(buffer, 21)
+    attributes = attributes | TRANSACTIONAL_FLAG if transactional else attributes & ~TRANSACTIONAL_FLAG
+    _ATTRIBUTES.pack_into(buffer, 21, attributes)
+    _PRODUCER.pack_into(buffer, 43, producer_id, producer_epoch, base_sequence)
+    _CRC.pack_into(buffer, 17, batch_crc(buffer, 0, len(buffer)))

@@ -20,11 +20,13 @@ from moldau.protocol.batch_header import (
     TRANSACTIONAL_FLAG,
     BatchHeader,
     batch_crc,
+    patch_batch,
+    read_batch_header,
 )
 from moldau.protocol.compression import compress
 from moldau.protocol.errors import EncodeError
 from moldau.protocol.primitives import uvarint
-from moldau.protocol.record_reader import MAX_DECOMPRESSED, Record, batch_payload
+from moldau.protocol.record_reader import MAX_DECOMPRESSED, Record, batch_payload, iter_records
 from moldau.protocol.schema import Buffer
 
 _CRC = struct.Struct(">I")
@@ -139,3 +141,26 @@ def recompress(
     attributes = header.attributes & ~CODEC_MASK | codec
     length = BATCH_HEADER_SIZE - LOG_OVERHEAD + len(payload)
     return _assemble(header._replace(attributes=attributes, batch_length=length), payload)
+
+
+def split_batch(batch: Buffer) -> list[bytearray]:
+    """A producer's batch as two of half as many records each, or as it is if there is but one record."""
+    header = read_batch_header(batch)
+    records = list(iter_records(batch, header))
+    middle = len(records) // 2
+    return [_part(half, header) for half in (records[:middle], records[middle:]) if half]
+
+
+def _part(records: list[Record], header: BatchHeader) -> bytearray:
+    part = build_batch(
+        records,
+        base_offset=records[0].offset,
+        codec=header.codec,
+        timestamp_type=header.timestamp_type,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=records[0].sequence,
+        is_transactional=header.is_transactional,
+    )
+    patch_batch(part, 0, 0, -1)
+    return part

@@ -1,0 +1,111 @@
+"""What waits to be written to one partition, and the sequence numbers it is written under.
+
+A batch gets its producer id, epoch and sequence when it is first sent. From then on its bytes stay as they
+are: sent again after an answer that never came, the broker recognises it.
+
+Invariants:
+
+- One batch of a partition is under way at a time, so batches are stored in order whatever is sent again.
+- A sequence is used once; after 2147483647 comes 0.
+- An epoch that is raised for a partition alone (the broker has forgotten the producer there) begins with
+  sequence 0.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from moldau.base.ids import TopicPartition
+from moldau.protocol.batch_header import read_batch_header, set_producer
+from moldau.protocol.record_writer import split_batch
+
+_SEQUENCES = 1 << 31
+_NONE = -1
+
+
+class QueuedBatch:
+    """One batch with its time limit; `buffer` is writable until it is sent."""
+
+    __slots__ = ("attempts", "buffer", "deadline", "records", "sequence")
+
+    def __init__(self, buffer: bytearray | memoryview, deadline: float) -> None:
+        self.buffer = buffer
+        self.deadline = deadline
+        self.records = read_batch_header(buffer).records_count
+        self.sequence = _NONE
+        self.attempts = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.buffer)
+
+
+class PartitionQueue:
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        self.waiting: deque[QueuedBatch] = deque()
+        self.under_way: QueuedBatch | None = None
+        #: When the first batch may be sent again.
+        self.not_before = 0.0
+        #: The offset behind the last record that was acknowledged; -1 if none was.
+        self.acknowledged_offset = _NONE
+        self._sequence = 0
+        self._epoch_raised_by = 0
+
+    @property
+    def sendable(self) -> bool:
+        return bool(self.waiting) and self.under_way is None
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether something was sent of which nobody knows what became of it."""
+        return self.under_way is not None or (bool(self.waiting) and self.waiting[0].attempts > 0)
+
+    def take(self, producer_id: int, epoch: int, *, transactional: bool) -> QueuedBatch:
+        """The next batch, ready to be sent."""
+        batch = self.waiting.popleft()
+        self.under_way = batch
+        if batch.sequence == _NONE:
+            batch.sequence = self._sequence
+            self._sequence = (self._sequence + batch.records) % _SEQUENCES
+            raised = epoch + self._epoch_raised_by
+            set_producer(batch.buffer, producer_id, raised, batch.sequence, transactional=transactional)
+        batch.attempts += 1
+        return batch
+
+    def acknowledge(self, base_offset: int) -> QueuedBatch | None:
+        """The batch under way is stored."""
+        batch, self.under_way = self.under_way, None
+        if batch is not None and base_offset >= 0:
+            self.acknowledged_offset = base_offset + batch.records
+        return batch
+
+    def put_back(self, not_before: float) -> None:
+        """The batch under way is to be sent again."""
+        if self.under_way is not None:
+            self.waiting.appendleft(self.under_way)
+            self.under_way = None
+            self.not_before = not_before
+
+    def begin_anew(self, *, raise_epoch: bool) -> None:
+        """The broker knows nothing of this producer any more: the batch under way gets sequence 0."""
+        self._sequence = 0
+        self._epoch_raised_by += raise_epoch
+        if self.under_way is not None:
+            self.under_way.sequence = _NONE
+
+    def split(self) -> list[QueuedBatch]:
+        """Put the batch under way, which was refused, back in two parts; none if it has a single record."""
+        batch, self.under_way = self.under_way, None
+        if batch is None or batch.records < 2:
+            return []
+        self._sequence = batch.sequence
+        parts = [QueuedBatch(part, batch.deadline) for part in split_batch(batch.buffer)]
+        self.waiting.extendleft(reversed(parts))
+        return parts
+
+    def drop(self) -> int:
+        """Forget what waits; how many bytes that were."""
+        dropped = sum(batch.size for batch in self.waiting)
+        self.waiting.clear()
+        return dropped

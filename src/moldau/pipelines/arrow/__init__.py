@@ -1,0 +1,1 @@
+"""Record batches to Arrow columns and back, without an object per record."""

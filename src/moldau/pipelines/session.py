@@ -9,6 +9,7 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
+from moldau.pipelines.data_source import MoldauDataSource
 from moldau.pipelines.queries import CONNECTOR
 
 #: A failed task is tried again, which Spark does not do in local mode unless told.
@@ -46,3 +47,4 @@ def session(
 
 def register(spark: SparkSession) -> None:
     """Make the format `moldau` known to a session."""
+    spark.dataSource.register(MoldauDataSource)

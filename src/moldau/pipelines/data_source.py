@@ -1,0 +1,82 @@
+"""The format `moldau`: what Spark is given to read and write topics with."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from moldau.pipelines.source.errors import InvalidOption
+from moldau.pipelines.source.options import includes_headers, read_options
+
+if TYPE_CHECKING:
+    from moldau.pipelines.source.options import SourceOptions
+
+_WRITERS = "moldau.pipelines.sink.writers"
+
+_COLUMNS = [
+    StructField("key", BinaryType()),
+    StructField("value", BinaryType()),
+    StructField("topic", StringType()),
+    StructField("partition", IntegerType()),
+    StructField("offset", LongType()),
+    StructField("timestamp", TimestampType()),
+    StructField("timestampType", IntegerType()),
+]
+_HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+SCHEMA = StructType(_COLUMNS)
+SCHEMA_WITH_HEADERS = StructType([*_COLUMNS, StructField("headers", ArrayType(_HEADER))])
+
+
+class MoldauDataSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "moldau"
+
+    def schema(self) -> StructType:
+        return SCHEMA_WITH_HEADERS if includes_headers(self.options) else SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from moldau.pipelines.source.batch_reader import BatchReader
+
+        return BatchReader(self._read_options(schema, stream=False))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from moldau.pipelines.source.stream_reader import StreamReader
+
+        return StreamReader(self._read_options(schema, stream=True))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            raise InvalidOption("A topic cannot be overwritten, records are only added: use mode('append').")
+        made: DataSourceWriter = import_module(_WRITERS).batch_writer(self.options, schema)
+        return made
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        made: DataSourceStreamWriter = import_module(_WRITERS).stream_writer(self.options, schema)
+        return made
+
+    def _read_options(self, schema: StructType, *, stream: bool) -> SourceOptions:
+        if schema.names != self.schema().names:
+            raise InvalidOption(
+                f"The columns of a topic are fixed ({', '.join(self.schema().names)}) and cannot be set with "
+                "a schema; decode `value` instead, for example with from_json."
+            )
+        return read_options(self.options, stream=stream)

@@ -1,0 +1,158 @@
+"""`spark.readStream.format("moldau")`: what Spark asks of a source, trigger by trigger.
+
+Lives in a Python process of its own beside the driver, for as long as the query runs; only `read` runs in
+tasks, on a copy that was pickled before anything was opened. `latestOffset` is where everything is noticed:
+new records, new partitions and topics, and those that are gone. The offset from which Spark wants to go on is
+what is done with, so that is also where progress is shown as a consumer group.
+
+Invariants: `partitions` depends on its two offsets alone; an offset that is returned unchanged means that
+there is nothing to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from moldau.pipelines.source import loss
+from moldau.pipelines.source.comparison import Seen, compare, is_suspicious, without_strangers
+from moldau.pipelines.source.offsets import Json, Positions, SourceOffset, from_json, nested
+from moldau.pipelines.source.options import SourceOptions
+from moldau.pipelines.source.planning import cuts, limited, ranges
+from moldau.pipelines.source.progress import Progress
+from moldau.pipelines.source.resolution import existing, resolve
+from moldau.pipelines.source.tasks import RangeTask, read_task
+from moldau.pipelines.source.watch import Watch
+
+
+class _Driver:
+    """What is opened on the driver, when first needed."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self.watch = Watch(options)
+        self.progress = Progress(options, self.watch.admin)
+
+    def close(self) -> None:
+        self.progress.close()
+        self.watch.close()
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._opened: _Driver | None = None
+        self._initial: Json | None = None
+        self._seen: Seen | None = None
+        self._available_now = False
+        self._target: Seen | None = None
+        self._last_batch = float("-inf")
+
+    def initialOffset(self) -> Json:
+        if self._initial is None:
+            watch = self._driver.watch
+            start = resolve(watch, existing(watch, self._options), self._options.start, "starting")
+            self._initial = SourceOffset(start).to_json()
+        return self._initial
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self._options.max_offsets_per_trigger is not None:
+            return ReadMaxRows(self._options.max_offsets_per_trigger)
+        if self._options.min_offsets_per_trigger is not None:
+            return ReadMinRows(self._options.min_offsets_per_trigger)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._available_now = True
+
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
+        reached = from_json(start).positions
+        begin = without_strangers(reached, self._options.subscription, fail=self._options.fail_on_data_loss)
+        before, now = self._seen, self._look(begin)
+        change = compare(begin, before, now)
+        loss.report(change.losses, fail=self._options.fail_on_data_loss)
+        self._seen = now
+        base = {p: 0 if p.topic in change.recreated else offset for p, offset in begin.items()}
+        end = self._limited(base, now.positions, limit)
+        first = begin if start == self._initial else None
+        if end == reached and first is None and not change.recreated:
+            return start
+        self._last_batch = time.monotonic()
+        whole = ranges(base, SourceOffset(end))
+        splits = cuts(whole, self._options.min_partitions, self._options.max_records_per_partition)
+        return SourceOffset(end, first, splits, change.recreated).to_json()
+
+    def reportLatestOffset(self) -> Json | None:
+        return None if self._seen is None else nested(self._seen.positions)
+
+    def partitions(self, start: Json, end: Json) -> list[InputPartition]:
+        if start == end:
+            return []
+        planned = ranges(from_json(start).positions, from_json(end))
+        driver = self._driver
+        earliest = driver.watch.earliest(each.partition for each in planned)
+        loss.report(loss.removed(planned, earliest), fail=self._options.fail_on_data_loss)
+        driver.progress.planned = True
+        return [RangeTask(each, driver.progress.folder) for each in planned]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return read_task(self._options, partition)
+
+    def commit(self, end: Json) -> None:
+        self._driver.watch.run(self._driver.progress.commit(from_json(end).positions))
+
+    def stop(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    @property
+    def _driver(self) -> _Driver:
+        if self._opened is None:
+            self._opened = _Driver(self._options)
+        return self._opened
+
+    def _look(self, begin: Positions) -> Seen:
+        """Where everything ends now; with `availableNow`, where it ended when the query began."""
+        if self._target is not None:
+            self._driver.watch.run(self._driver.progress.commit(begin))
+            return self._target
+        for attempt in range(self._options.attempts):
+            if attempt:
+                time.sleep(self._options.attempt_interval_ms / 1000)
+            now = self._driver.watch.run(self._look_once(begin))
+            if not is_suspicious(begin, now):
+                break
+        if self._available_now:
+            self._target = now
+        return now
+
+    async def _look_once(self, begin: Positions) -> Seen:
+        driver = self._driver
+        ends, _ = await asyncio.gather(driver.watch.ends_async(), driver.progress.commit(begin))
+        return Seen(ends.positions, ends.ids)
+
+    def _limited(self, begin: Positions, end: Positions, limit: ReadLimit) -> Positions:
+        options = self._options
+        if isinstance(limit, ReadAllAvailable):
+            return end
+        new = end.keys() - begin.keys()
+        known = {**self._driver.watch.earliest(new), **begin} if new else begin
+        if options.min_offsets_per_trigger is not None and not self._available_now:
+            waiting = sum(max(0, offset - known.get(each, 0)) for each, offset in end.items())
+            waited_ms = (time.monotonic() - self._last_batch) * 1000
+            if waiting < options.min_offsets_per_trigger and waited_ms < options.max_trigger_delay_ms:
+                return begin
+        if options.max_offsets_per_trigger is None:
+            return end
+        return limited(known, end, options.max_offsets_per_trigger)

@@ -1,0 +1,1 @@
+"""Stages as data frames: fused chains, and the operators that keep state. All that needs Spark."""

@@ -1,0 +1,183 @@
+"""The stores of a running processor: Kafka Streams' three kinds over a task's state.
+
+Windows and sessions of a key lie together in one piece of state, so that reading a key's windows is one
+look-up. What changed in a batch is told once per key by `changes`, in the keys of the changelog topic: the
+key alone, the key and its window's start, or the key and its session's end and start.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from struct import Struct
+from typing import Any
+
+from moldau.pipelines.streams.serdes import Window, Windowed
+from moldau.pipelines.streams.stores import StoreBuilder
+from moldau.pipelines.streams.tasks.task import StateMap
+
+_START = Struct(">q")
+_END_AND_START = Struct(">qq")
+
+
+class _Store:
+    def __init__(self, definition: StoreBuilder, state: StateMap) -> None:
+        self.definition = definition
+        self._state = state
+        self._changed: dict[bytes, bytes | None] = {}
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    def changes(self) -> dict[bytes, bytes | None]:
+        """The keys of the changelog that were written, with their last values."""
+        return self._changed
+
+    def _key(self, key: Any) -> bytes:
+        data = self.definition.key_serde.serialize(self.name, key)
+        if data is None:
+            raise ValueError(f"{self.name}: a key must not be None")
+        return data
+
+    def _key_object(self, data: bytes) -> Any:
+        return self.definition.key_serde.deserialize(self.name, data)
+
+    def _value(self, value: Any) -> bytes | None:
+        return self.definition.value_serde.serialize(self.name, value)
+
+    def _object(self, data: bytes | None) -> Any:
+        return self.definition.value_serde.deserialize(self.name, data)
+
+
+class KeyValueStore(_Store):
+    """One value for each key; iterating goes by the order of the keys' bytes."""
+
+    def get(self, key: Any) -> Any:
+        return self._object(self._state.get(self._key(key)))
+
+    def put(self, key: Any, value: Any) -> None:
+        """None deletes."""
+        data, stored = self._key(key), self._value(value)
+        self._changed[data] = stored
+        if stored is None:
+            self._state.delete(data)
+        else:
+            self._state.put(data, stored)
+
+    def put_if_absent(self, key: Any, value: Any) -> Any:
+        there = self.get(key)
+        if there is None:
+            self.put(key, value)
+        return there
+
+    def delete(self, key: Any) -> Any:
+        before = self.get(key)
+        self.put(key, None)
+        return before
+
+    def all(self) -> Iterator[tuple[Any, Any]]:
+        return self.range(None, None)
+
+    def range(self, start: Any, end: Any) -> Iterator[tuple[Any, Any]]:
+        """Both ends belong to it; None is an open end."""
+        first = b"" if start is None else self._key(start)
+        last = None if end is None else self._key(end)
+        for key, value in sorted(self._state.items()):
+            if key >= first and (last is None or key <= last):
+                yield self._key_object(key), self._object(value)
+
+    def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
+        for key, value in sorted(self._state.items()):
+            if key.startswith(prefix):
+                yield self._key_object(key), self._object(value)
+
+    def approximate_num_entries(self) -> int:
+        return sum(1 for _ in self._state.items())
+
+
+class _WindowsOfKeys(_Store):
+    """For each key its windows by (end, start), the older ones dropped once they are out of retention."""
+
+    def _windows(self, key: bytes) -> dict[tuple[int, int], bytes]:
+        stored = self._state.get(key)
+        return {} if stored is None else pickle.loads(stored)
+
+    def _write(self, key: bytes, window: tuple[int, int], value: bytes | None) -> None:
+        windows = self._windows(key)
+        windows.pop(window, None)
+        if value is not None:
+            windows[window] = value
+        newest = max((end for end, _ in windows), default=0)
+        kept = {each: windows[each] for each in windows if each[0] > newest - self.definition.retention_ms}
+        if kept:
+            self._state.put(key, pickle.dumps(kept))
+        else:
+            self._state.delete(key)
+
+    def _everything(self) -> Iterator[tuple[bytes, tuple[int, int], bytes]]:
+        for key, stored in sorted(self._state.items()):
+            for window, value in sorted(pickle.loads(stored).items(), key=lambda each: each[0][1]):
+                yield key, window, value
+
+
+class WindowStore(_WindowsOfKeys):
+    """Values of a key by the start of their window."""
+
+    def put(self, key: Any, value: Any, window_start: int) -> None:
+        data, stored = self._key(key), self._value(value)
+        self._changed[data + _START.pack(window_start)] = stored
+        self._write(data, (window_start + self.definition.window_size_ms, window_start), stored)
+
+    def fetch(self, key: Any, time_from: int, time_to: int | None = None) -> Any:
+        """The value of the window that starts at a time; or, with `time_to`, the pairs of start and value of
+        all that start between the two."""
+        windows = self._windows(self._key(key))
+        if time_to is None:
+            return self._object(windows.get((time_from + self.definition.window_size_ms, time_from)))
+        starts = sorted((start, value) for (_, start), value in windows.items())
+        return iter([(start, self._object(v)) for start, v in starts if time_from <= start <= time_to])
+
+    def fetch_all(self, time_from: int, time_to: int) -> Iterator[tuple[Windowed, Any]]:
+        return (each for each in self.all() if time_from <= each[0].window.start <= time_to)
+
+    def all(self) -> Iterator[tuple[Windowed, Any]]:
+        for key, (end, start), value in self._everything():
+            yield Windowed(self._key_object(key), Window(start, end)), self._object(value)
+
+
+class SessionStore(_WindowsOfKeys):
+    """Values of a key by their session, from its first to its last record."""
+
+    def put(self, session: Windowed, value: Any) -> None:
+        data, stored = self._key(session.key), self._value(value)
+        window = (session.window.end, session.window.start)
+        self._changed[data + _END_AND_START.pack(*window)] = stored
+        self._write(data, window, stored)
+
+    def remove(self, session: Windowed) -> None:
+        self.put(session, None)
+
+    def fetch_session(self, key: Any, start: int, end: int) -> Any:
+        return self._object(self._windows(self._key(key)).get((end, start)))
+
+    def fetch(self, key: Any) -> Iterator[tuple[Windowed, Any]]:
+        return self.find_sessions(key, 0, 2**63 - 1)
+
+    def find_sessions(self, key: Any, earliest_end: int, latest_start: int) -> Iterator[tuple[Windowed, Any]]:
+        """Those that end no earlier and start no later."""
+        for (end, start), value in sorted(self._windows(self._key(key)).items()):
+            if end >= earliest_end and start <= latest_start:
+                yield Windowed(key, Window(start, end)), self._object(value)
+
+
+StateStore = KeyValueStore | WindowStore | SessionStore
+_KINDS: dict[str, type[KeyValueStore] | type[WindowStore] | type[SessionStore]] = {
+    "key-value": KeyValueStore,
+    "window": WindowStore,
+    "session": SessionStore,
+}
+
+
+def open_store(definition: StoreBuilder, state: StateMap) -> StateStore:
+    return _KINDS[definition.kind](definition, state)

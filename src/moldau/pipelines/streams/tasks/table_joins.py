@@ -1,0 +1,99 @@
+"""Joins with tables: a stream's record finds the table's value of its key; two tables make a third.
+
+`Lookup` has the stream at port 0 and the table at port 1. `TableJoin` keeps both tables; whenever one of them
+changes, the result of that key is made again. A result that is no more is said with a tombstone, as Kafka
+Streams does, even where there may have been none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from moldau.pipelines.streams.serdes import Serde
+from moldau.pipelines.streams.tasks.task import Operator, Out, Row, Task
+from moldau.pipelines.streams.tasks.values import TimestampedMap
+
+JoinKind = Literal["inner", "left", "outer"]
+
+#: Of the key and the two values, whatever the user's own function takes.
+Joiner = Callable[[Any, Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSerdes:
+    """How a join reads the bytes of its inputs and writes those of its result."""
+
+    key: Serde
+    left: Serde
+    right: Serde
+    result: Serde
+
+    def joined(self, joiner: Joiner, row: Row, left: bytes | None, right: bytes | None) -> bytes | None:
+        return self.result.serialize(
+            row.topic,
+            joiner(
+                self.key.deserialize(row.topic, row.key, row.headers),
+                self.left.deserialize(row.topic, left, row.headers),
+                self.right.deserialize(row.topic, right, row.headers),
+            ),
+        )
+
+
+class Lookup(Operator):
+    """Stream with table. A stream's record without key or value joins nothing."""
+
+    maps = ("table",)
+
+    def __init__(self, joiner: Joiner, serdes: JoinSerdes, *, left: bool) -> None:
+        self._joiner = joiner
+        self._serdes = serdes
+        self._left = left
+
+    def process(self, row: Row) -> None:
+        table = TimestampedMap(self.state["table"])
+        if row.port == 1:
+            if row.key is not None:
+                table.put(row.key, row.value, row.timestamp)
+            return
+        if row.value is None or (row.key is None and not self._left):
+            return
+        found = None if row.key is None else table.get(row.key).value
+        if found is not None or self._left:
+            value = self._serdes.joined(self._joiner, row, row.value, found)
+            self.emit(Out(row.key, value, row.timestamp, row.headers))
+
+
+class TableJoin(Operator):
+    """Table with table."""
+
+    maps = ("left", "right")
+
+    def __init__(self, kind: JoinKind, joiner: Joiner, serdes: JoinSerdes) -> None:
+        self._kind = kind
+        self._joiner = joiner
+        self._serdes = serdes
+
+    def open(self, task: Task) -> None:
+        super().open(task)
+        self._tables = (TimestampedMap(task.maps["left"]), TimestampedMap(task.maps["right"]))
+
+    def process(self, row: Row) -> None:
+        if row.key is None:
+            return
+        before = self._tables[row.port].get(row.key).value
+        self._tables[row.port].put(row.key, row.value, row.timestamp)
+        other = self._tables[1 - row.port].get(row.key)
+        if other.value is None and (self._needed(1 - row.port) or (row.value is None and before is None)):
+            return
+        pair = (row.value, other.value)
+        left, right = pair if row.port == 0 else pair[::-1]
+        there = not (left is None and (right is None or self._needed(0)))
+        there = there and not (right is None and self._needed(1))
+        value = self._serdes.joined(self._joiner, row, left, right) if there else None
+        self.emit(Out(row.key, value, max(row.timestamp, other.timestamp), row.headers))
+
+    def _needed(self, port: int) -> bool:
+        """Whether there is no result without a value of that table."""
+        return self._kind == "inner" or (self._kind == "left" and port == 0)

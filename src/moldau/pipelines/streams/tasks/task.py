@@ -1,0 +1,172 @@
+"""What a task is made of: rows in, rows out, maps for its state, and the order in which rows are taken.
+
+Kafka Streams takes of all the partitions that a task reads the record with the lowest timestamp, and never
+changes the order inside a partition. `in_order` does the same with the rows of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from heapq import merge
+from itertools import groupby
+from typing import Protocol
+
+from moldau.client.records import Headers
+
+
+@dataclass(slots=True)
+class Row:
+    """A record on its way into an operator; `port` says which of the operator's inputs it came by."""
+
+    port: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers = ()
+    topic: str = ""
+    partition: int = 0
+    offset: int = 0
+    seq: int = 0
+
+
+@dataclass(slots=True)
+class Out:
+    """A record that an operator gives on; with a `target` it goes to that topic and nowhere else."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers = ()
+    target: str | None = None
+
+
+class StateMap(Protocol):
+    """State of one task under one name."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def put(self, key: bytes, value: bytes) -> None: ...
+
+    def delete(self, key: bytes) -> None: ...
+
+    def items(self) -> Iterable[tuple[bytes, bytes]]:
+        """All of it, in any order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What an operator has to work with during one batch."""
+
+    partition: int
+    maps: Mapping[str, StateMap]
+    emit: Callable[[Out], None]
+    #: The clock on the wall when the batch began.
+    now_ms: int
+
+
+class TaskOperator(Protocol):
+    """An operator as a task runs it. It is pickled, opened for every batch, and closed after it."""
+
+    #: The names of the maps it needs.
+    maps: tuple[str, ...]
+
+    def open(self, task: Task) -> None: ...
+
+    def process(self, row: Row) -> None: ...
+
+    def tick(self) -> None:
+        """The rows of the batch are done; timers of the clock on the wall may run."""
+
+    def next_tick(self) -> int | None:
+        """When it wants to be ticked although no record comes."""
+
+    def close(self) -> None: ...
+
+
+class Operator:
+    """Most operators have no timers."""
+
+    maps: tuple[str, ...] = ()
+
+    def open(self, task: Task) -> None:
+        self.state = task.maps
+        self.emit = task.emit
+
+    def tick(self) -> None:
+        return
+
+    def next_tick(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        return
+
+
+class CachedMap:
+    """A map before another one: each key is read once in a batch, and written once, by `flush`."""
+
+    def __init__(self, below: StateMap) -> None:
+        self._below = below
+        self._known: dict[bytes, bytes | None] = {}
+        self._changed: set[bytes] = set()
+
+    def get(self, key: bytes) -> bytes | None:
+        if key not in self._known:
+            self._known[key] = self._below.get(key)
+        return self._known[key]
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._known[key] = value
+        self._changed.add(key)
+
+    def delete(self, key: bytes) -> None:
+        self._known[key] = None
+        self._changed.add(key)
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        merged = {**dict(self._below.items()), **self._known}
+        return iter([(key, value) for key, value in merged.items() if value is not None])
+
+    def flush(self) -> None:
+        for key in sorted(self._changed):
+            value = self._known[key]
+            self._below.delete(key) if value is None else self._below.put(key, value)
+        self._changed.clear()
+
+
+class MemoryMap(dict[bytes, bytes]):
+    """State that is nowhere but here."""
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self[key] = value
+
+    def delete(self, key: bytes) -> None:
+        self.pop(key, None)
+
+
+def in_order(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows as Kafka Streams would take them."""
+
+    def queue(row: Row) -> tuple[int, str, int]:
+        return row.port, row.topic, row.partition
+
+    ordered = sorted(rows, key=lambda row: (*queue(row), row.offset, row.seq))
+    queues = [list(each) for _, each in groupby(ordered, key=queue)]
+    return merge(*queues, key=lambda row: row.timestamp)
+
+
+def run(
+    operator: TaskOperator, partition: int, maps: Mapping[str, StateMap], rows: Iterable[Row], now_ms: int
+) -> list[Out]:
+    """One batch of one task: what comes out, with all of its state written."""
+    cached = {name: CachedMap(each) for name, each in maps.items()}
+    given: list[Out] = []
+    operator.open(Task(partition, cached, given.append, now_ms))
+    for row in in_order(rows):
+        operator.process(row)
+    operator.tick()
+    operator.close()
+    for each in cached.values():
+        each.flush()
+    return given

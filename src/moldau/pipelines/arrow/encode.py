@@ -1,0 +1,188 @@
+"""Rows of Arrow columns as record batches, one list for all topics and partitions.
+
+How it works. Columns `value`, and if they are there `key`, `topic`, `partition`, `headers` and `timestamp`. A
+row goes to the partition it names, else to that of its key as Java's producer puts it, else where the rows
+without a key of its topic go for now: one partition for about a batch, then the next. The kernel writes all
+batches of a call into one buffer; those that are not compressed stay where they were written.
+
+Invariants: rows of a partition keep their order; a batch has at most `batch_bytes` before compression, unless
+a single record is larger."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.pipelines.arrow import encode_kernel as kernel
+from moldau.pipelines.arrow.columns import (
+    BinaryColumn,
+    HeaderColumn,
+    absent,
+    binary_column,
+    header_column,
+    int_column,
+    no_headers,
+    timestamp_column,
+)
+from moldau.protocol.batch_header import BATCH_HEADER_SIZE, HEADER, LOG_OVERHEAD, MAGIC
+from moldau.protocol.compression import compress
+
+#: Below the broker's default limit of a batch (message.max.bytes, 1048588).
+BATCH_BYTES: Final = 512 * 1024
+
+Batches = list[tuple[TopicPartition, bytearray | memoryview]]
+
+
+class Destinations(NamedTuple):
+    """The topics of rows, and for each row which of them."""
+
+    names: Sequence[str]
+    codes: Any
+
+
+def destinations(rows: Any, topic: str | None) -> Destinations:
+    """Where rows go: all to `topic`, or each where its column `topic` says."""
+    if topic is not None:
+        return Destinations([topic], np.zeros(rows.num_rows, np.int32))
+    if "topic" not in rows.schema.names:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, "No topic: give the option topic, or a column of that name"
+        )
+    column = rows.column("topic")
+    if column.null_count:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The column topic is null in some rows")
+    encoded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
+    names = encoded.dictionary.cast(pa.string()).to_pylist()
+    return Destinations(names, np.ascontiguousarray(encoded.indices.cast(pa.int32()).to_numpy()))
+
+
+class Encoder:
+    """Keeps, from call to call, where rows without a key go."""
+
+    def __init__(
+        self,
+        *,
+        codec: int = 0,
+        level: int | None = None,
+        batch_bytes: int = BATCH_BYTES,
+        randomness: random.Random | None = None,
+    ) -> None:
+        self._codec = codec
+        self._level = level
+        self._batch_bytes = batch_bytes
+        self._random = randomness or random.Random()
+        self._sticky: dict[str, tuple[int, int]] = {}
+
+    def encode(
+        self, rows: Any, to: Destinations, partition_counts: Mapping[str, int], now_ms: int
+    ) -> Batches:
+        """The batches of an Arrow record batch."""
+        if not rows.num_rows:
+            return []
+        columns = _Columns.of(rows, now_ms)
+        counts = np.array([partition_counts[name] for name in to.names], np.int32)
+        ends = np.cumsum(counts, dtype=np.int32)
+        slots, slot_rows = self._choose(columns, to, counts, ends - counts)
+        out, table = self._write(columns, slots, slot_rows)
+        topic_of = np.searchsorted(ends, table[:, kernel.SLOT], side="right")
+        view = memoryview(out)
+        found: Batches = []
+        for code, line in zip(topic_of.tolist(), table.tolist(), strict=True):
+            partition = line[kernel.SLOT] - int(ends[code] - counts[code])
+            found.append((TopicPartition(to.names[code], partition), self._batch(view, line)))
+        return found
+
+    def _choose(self, columns: _Columns, to: Destinations, counts: Any, first: Any) -> tuple[Any, Any]:
+        rows = columns.rows
+        numbers, bits, shift = columns.partition
+        sticky = np.array([self._place(name, int(n)) for name, n in zip(to.names, counts, strict=True)])
+        slots, slot_rows = np.empty(rows, np.int32), np.zeros(int(counts.sum()), np.int64)
+        wrong = kernel.choose_slots(
+            *(rows, to.codes.ctypes.data, counts.ctypes.data, first.ctypes.data),
+            *columns.key.arguments(),
+            *(columns.value.ends.ctypes.data, numbers.ctypes.data, bits.ctypes.data, shift),
+            *(sticky.ctypes.data, self._batch_bytes, slots.ctypes.data, slot_rows.ctypes.data),
+        )
+        if wrong >= 0:
+            name, count = to.names[to.codes[wrong]], counts[to.codes[wrong]]
+            raise KafkaError(
+                ErrorCode.INVALID_PARTITIONS,
+                f"A row names partition {numbers[wrong]} of topic {name}, which has 0 to {count - 1}",
+            )
+        for name, (partition, size) in zip(to.names, sticky.tolist(), strict=True):
+            self._sticky[name] = (partition, size)
+        return slots, slot_rows
+
+    def _place(self, topic: str, partitions: int) -> tuple[int, int]:
+        partition, size = self._sticky.get(topic, (self._random.randrange(partitions), 0))
+        return partition % partitions, size
+
+    def _write(self, columns: _Columns, slots: Any, slot_rows: Any) -> tuple[Any, Any]:
+        """All batches in a row, without headers, and a table of where they are."""
+        most = columns.most_bytes()
+        # Two neighbours together are larger than a batch may be, or else they would be one.
+        batches = 2 * most // self._batch_bytes + int(np.count_nonzero(slot_rows)) + 1
+        out = np.empty(most + batches * BATCH_HEADER_SIZE, np.uint8)
+        table = np.zeros((batches, kernel.BATCH_FIELDS), np.int64)
+        order = np.empty(columns.rows, np.int32)
+        count = kernel.encode_rows(
+            *(columns.rows, len(slot_rows), slots.ctypes.data, slot_rows.ctypes.data, order.ctypes.data),
+            *(columns.timestamps.ctypes.data, *columns.key.arguments(), *columns.value.arguments()),
+            *columns.headers.arguments(),
+            *(self._batch_bytes, out.ctypes.data, table.ctypes.data),
+        )
+        return out, table[:count]
+
+    def _batch(self, out: memoryview, line: list[int]) -> bytearray | memoryview:
+        batch: bytearray | memoryview = out[line[kernel.BEGIN] : line[kernel.END]]
+        if self._codec:
+            payload = compress(self._codec, batch[BATCH_HEADER_SIZE:], self._level)
+            batch = bytearray(BATCH_HEADER_SIZE)
+            batch += payload
+        HEADER.pack_into(
+            batch,
+            0,
+            *(0, len(batch) - LOG_OVERHEAD, -1, MAGIC, 0, self._codec, line[kernel.COUNT] - 1),
+            *(line[kernel.BASE_TIMESTAMP], line[kernel.MAX_TIMESTAMP], -1, -1, -1, line[kernel.COUNT]),
+        )
+        return batch
+
+
+class _Columns(NamedTuple):
+    rows: int
+    key: BinaryColumn
+    value: BinaryColumn
+    partition: tuple[Any, Any, int]
+    headers: HeaderColumn
+    timestamps: Any
+
+    @classmethod
+    def of(cls, rows: Any, now_ms: int) -> _Columns:
+        names, count = rows.schema.names, rows.num_rows
+        if "value" not in names:
+            raise KafkaError(ErrorCode.INVALID_RECORD, f"No column value among {', '.join(names)}")
+        nothing = np.zeros(1, np.int32)
+        return cls(
+            count,
+            binary_column("key", rows.column("key")) if "key" in names else absent(count),
+            binary_column("value", rows.column("value")),
+            int_column("partition", rows.column("partition"))
+            if "partition" in names
+            else (nothing, nothing, -1),
+            header_column(rows.column("headers")) if "headers" in names else no_headers(),
+            timestamp_column(rows.column("timestamp"), now_ms)
+            if "timestamp" in names
+            else np.full(count, now_ms, np.int64),
+        )
+
+    def most_bytes(self) -> int:
+        """What the records take at most, without the headers of batches."""
+        headers = self.headers
+        size = self.key.size + self.value.size + self.rows * kernel.ROW_OVERHEAD
+        return size + headers.number * kernel.HEADER_OVERHEAD + headers.names.size + headers.contents.size

@@ -23,6 +23,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.cluster import Cluster
 from moldau.client.loop_thread import LoopThread
+from moldau.client.records import OffsetAndMetadata
 from moldau.client.settings import ClientSettings
 from moldau.client.writer_leaders import Leaders
 from moldau.client.writer_sending import BatchSender
@@ -30,6 +31,7 @@ from moldau.client.writer_transactions import ProducerState
 
 R = TypeVar("R")
 Batches = Iterable[tuple[TopicPartition, bytearray | memoryview]]
+Offsets = Mapping[TopicPartition, OffsetAndMetadata | int]
 
 DELIVERY_TIMEOUT_MS = 120_000
 MAX_REQUEST_BYTES = 8 << 20
@@ -100,7 +102,7 @@ class AsyncBatchWriter:
         self._expect(not self._producer.in_transaction, "a transaction is under way already")
         self._producer.begin()
 
-    async def send_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    async def send_offsets(self, group: str, offsets: Offsets) -> None:
         """Commit offsets of a group with the transaction."""
         self._expect(self._producer.in_transaction, "no transaction is under way")
         await self._producer.commit_offsets(group, offsets)
@@ -126,6 +128,10 @@ class AsyncBatchWriter:
     async def committed_offset(self, group: str, partition: TopicPartition) -> int | None:
         """What a group has committed, once no transaction can change it any more."""
         return await self._producer.committed_offset(group, partition)
+
+    async def committed_offsets(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The same for all partitions of which the group has committed something."""
+        return await self._producer.committed_offsets(group)
 
     async def close(self) -> None:
         """Drop what is not stored yet, and the connections. An open transaction is ended by its timeout."""
@@ -164,7 +170,7 @@ class BatchWriter:
     def begin(self) -> None:
         self._writer.begin()
 
-    def send_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def send_offsets(self, group: str, offsets: Offsets) -> None:
         self._run(self._writer.send_offsets(group, offsets))
 
     def commit(self) -> None:
@@ -175,6 +181,9 @@ class BatchWriter:
 
     def committed_offset(self, group: str, partition: TopicPartition) -> int | None:
         return self._run(self._writer.committed_offset(group, partition))
+
+    def committed_offsets(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        return self._run(self._writer.committed_offsets(group))
 
     def close(self) -> None:
         if not self._thread.closed:

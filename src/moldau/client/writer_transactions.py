@@ -10,7 +10,7 @@ and epoch what it has done already."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
@@ -19,6 +19,7 @@ from moldau.client.coordinators import GROUP, TRANSACTION, ask, coordinator_id
 from moldau.client.errors import about, check, error_of
 from moldau.client.group_types import by_topic
 from moldau.client.groups import GroupAdmin
+from moldau.client.records import OffsetAndMetadata
 from moldau.network.client import NodeConnection
 from moldau.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from moldau.protocol.messages.add_partitions_to_txn import (
@@ -152,7 +153,9 @@ class ProducerState:
         await self._coordinator.ask(request, _added, _ADD_PARTITIONS)
         self._partitions.update(partitions)
 
-    async def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    async def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
+    ) -> None:
         """Offsets of a group that count from the moment the transaction is committed."""
         self._begun = True
         if not self.implicit:
@@ -164,11 +167,12 @@ class ProducerState:
             )
             await self._coordinator.ask(announcement, _offsets_added)
         topics: dict[str, TxnOffsetCommitRequestTopic] = {}
-        for (name, index), offset in offsets.items():
+        for (name, index), wanted in offsets.items():
+            at = wanted if isinstance(wanted, OffsetAndMetadata) else OffsetAndMetadata(wanted)
             topic = topics.setdefault(name, TxnOffsetCommitRequestTopic(name=name))
             topic.partitions.append(
                 TxnOffsetCommitRequestPartition(
-                    partition_index=index, committed_offset=offset, committed_metadata=""
+                    partition_index=index, committed_offset=at.offset, committed_metadata=at.metadata
                 )
             )
         request = TxnOffsetCommitRequest(
@@ -208,13 +212,20 @@ class ProducerState:
 
     async def committed_offset(self, group: str, partition: TopicPartition) -> int | None:
         """What a group has committed, once no transaction can change it any more."""
+        found = (await self.committed_offsets(group, [partition])).get(partition)
+        return None if found is None else found.offset
 
-        async def attempt() -> int | None:
-            found = await _Groups(self._cluster).list_group_offsets(group, [partition], require_stable=True)
-            offset = found.get(partition)
-            if isinstance(offset, KafkaError):
-                raise offset
-            return None if offset is None else offset.offset
+    async def committed_offsets(
+        self, group: str, partitions: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The same for all partitions of which the group has committed something."""
+
+        async def attempt() -> dict[TopicPartition, OffsetAndMetadata]:
+            found = await _Groups(self._cluster).list_group_offsets(group, partitions, require_stable=True)
+            for offset in found.values():
+                if isinstance(offset, KafkaError):
+                    raise offset
+            return cast(dict[TopicPartition, OffsetAndMetadata], found)
 
         return await self._cluster.retry(attempt, timeout_ms=self._timeout_ms)
 

@@ -23,7 +23,7 @@ def ship_modules_beside_the_script(folders: Iterable[str | Path] = ()) -> list[s
     places = {Path(place).resolve() for place in (*sys.path[:1], *folders) if place}
     shipped = [name for name, module in sys.modules.copy().items() if _is_beside(name, module, places)]
     for name in shipped:
-        cloudpickle.register_pickle_by_value(sys.modules[name])
+        cloudpickle.register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
     return shipped
 
 

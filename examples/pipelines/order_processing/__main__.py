@@ -1,0 +1,106 @@
+"""Order processing: a REST service, three checks in parallel, an aggregator, e-mails, and a view to search.
+
+    python examples/pipelines/order_processing            # a few orders go through, then it ends
+    python examples/pipelines/order_processing --serve    # goes on until Ctrl-C, for orders of your own
+
+`topology.py` is what runs on Spark, `rest.py` the service in front, `mailer.py` the last step.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import topology as steps
+from common import Place, create_topics, parser, place, send, wait_for
+from mailer import mailing
+from rest import OrdersService, serving
+
+from moldau.pipelines.streams import KafkaStreams
+
+CUSTOMERS = {
+    name: {"name": name.title(), "email": f"{name}@example.org"} for name in ("alice", "bob", "carol")
+}
+STOCK = {"book": 10, "lamp": 1}
+#: Customer, product, quantity, price, and what becomes of it.
+ORDERS = (
+    ("alice", "book", 2, 20, "VALIDATED"),
+    ("bob", "lamp", 1, 35, "VALIDATED"),
+    ("carol", "lamp", 1, 35, "FAILED"),
+    ("alice", "book", 0, 20, "FAILED"),
+    ("bob", "book", 1, 9000, "FAILED"),
+)
+
+
+def main() -> int:
+    options = parser(__doc__)
+    options.add_argument("--port", type=int, default=0, help="of the REST service; 0 takes a free one")
+    options.add_argument("--serve", action="store_true", help="go on until Ctrl-C")
+    chosen = options.parse_args()
+    with place(chosen) as where:
+        prepare(where)
+        streams = KafkaStreams(
+            steps.topology(),
+            {
+                "application.id": "order-processing",
+                "bootstrap.servers": where.bootstrap_servers,
+                "state.dir": str(where.folder / "state"),
+            },
+        )
+        print(streams.topology.describe())
+        with streams:
+            store = streams.store(steps.VIEW)
+            service = OrdersService(where.bootstrap_servers, lambda: dict(store.all()))
+            mails = where.folder / "mails.jsonl"
+            with serving(service, chosen.port) as address, mailing(where.bootstrap_servers, mails):
+                print(f"Orders are taken at {address}/orders, mails go to {mails}")
+                serve() if chosen.serve else demonstrate(address, mails)
+    return 0
+
+
+def prepare(where: Place) -> None:
+    create_topics(where.bootstrap_servers, steps.ORDERS, steps.VALIDATIONS, steps.EMAILS)
+    create_topics(where.bootstrap_servers, steps.INVENTORY, steps.CUSTOMERS, compacted=True)
+    send(where.bootstrap_servers, steps.CUSTOMERS, ((name, each, None) for name, each in CUSTOMERS.items()))
+    send(where.bootstrap_servers, steps.INVENTORY, ((name, amount, None) for name, amount in STOCK.items()))
+
+
+def serve() -> None:
+    try:
+        while True:
+            time.sleep(1)
+    except KeyboardInterrupt:
+        print("Stopping.")
+
+
+def demonstrate(address: str, mails: Path) -> None:
+    placed = []
+    for customer, product, quantity, price, expected in ORDERS:
+        body = {"customer": customer, "product": product, "quantity": quantity, "price": price}
+        placed.append((_asked(f"{address}/orders", body)["id"], expected))
+    for order_id, expected in placed:
+        order = _asked(f"{address}/orders/{order_id}?wait=120")
+        print(f"{order_id} {order['state']:9} {', '.join(order.get('failed_checks', []))}")
+        if order["state"] != expected:
+            raise SystemExit(f"order {order_id} should be {expected}: {order}")
+    found = _asked(f"{address}/orders?state=VALIDATED&text=lamp")
+    print(f"Validated orders of lamps: {[order['customer'] for order in found]}")
+    wait_for("all mails", lambda: len(mails.read_text().splitlines()) == len(ORDERS))
+    for line in mails.read_text().splitlines():
+        print("mail to {to}: {subject}".format(**json.loads(line)))
+
+
+def _asked(url: str, body: dict[str, Any] | None = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, data), timeout=150) as answer:
+        return json.load(answer)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,9 +2,9 @@
 
     python examples/pipelines/click_stream.py
 
-Clicks of a user within thirty minutes of each other are one visit. Each visit is told once it is over: how long it
-was, how many pages it saw, where it began and ended. Time is that of the clicks, so yesterday's log gives the same
-visits as the clicks did when they happened.
+Clicks of a user within thirty minutes of each other are one visit. Each visit is told once it is over: how long
+it was, how many pages it saw, where it began and ended. Time is that of the clicks, so yesterday's log gives
+the same visits as the clicks did when they happened.
 """
 
 from __future__ import annotations
@@ -48,11 +48,9 @@ def main() -> int:
         send(where.bootstrap_servers, "clicks", clicks)
         spark = pipelines.session("click-stream")
         raw = pipelines.stream_topic(spark, where.bootstrap_servers, "clicks")
-        raw.selectExpr(
-            "from_json(string(value), 'user string, page string') AS click", "timestamp"
-        ).selectExpr("click.*", "timestamp").withWatermark("timestamp", "10 minutes").createOrReplaceTempView(
-            "clicks"
-        )
+        parsed = raw.selectExpr("from_json(string(value), 'user string, page string') AS click", "timestamp")
+        timed = parsed.select("click.*", "timestamp").withWatermark("timestamp", "10 minutes")
+        timed.createOrReplaceTempView("clicks")
         spark.sql("""
             SELECT user, session_window(timestamp, '30 minutes') AS session, count(*) AS pages,
                    min_by(page, timestamp) AS first_page, max_by(page, timestamp) AS last_page

@@ -2,8 +2,8 @@
 
     python examples/pipelines/moving_averages.py
 
-Prices come as JSON, keyed by the stock, as `examples/stock_prices.py` makes them. Windows of five minutes begin
-every minute; each one's mean, lowest and highest price go to `stock-averages` once the window is over.
+Prices come as JSON, keyed by the stock, as `examples/stock_prices.py` makes them. Windows of five minutes
+begin every minute; each one's mean, lowest and highest price go to `stock-averages` once the window is over.
 """
 
 from __future__ import annotations
@@ -73,10 +73,9 @@ def main() -> int:
             trigger={"availableNow": True},
         )
         pipelines.start(rows, spec).awaitTermination()
-        averages = pipelines.read_topic(spark, where.bootstrap_servers, "stock-averages").collect()
-        for average in sorted(
-            (json.loads(row["value"]) for row in averages), key=lambda a: (a["stock"], a["until"])
-        ):
+        found = pipelines.read_topic(spark, where.bootstrap_servers, "stock-averages").collect()
+        averages = [json.loads(row["value"]) for row in found]
+        for average in sorted(averages, key=lambda each: (each["stock"], each["until"])):
             if average["prices"] == 5:
                 print("{stock} until {until}: {average:.3f} ({lowest} to {highest})".format(**average))
         spark.stop()

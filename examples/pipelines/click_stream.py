@@ -2,9 +2,9 @@
 
     python examples/pipelines/click_stream.py
 
-Clicks of a user within thirty minutes of each other are one visit. Each visit is told once it is over: how long
-it was, how many pages it saw, where it began and ended. Time is that of the clicks, so yesterday's log gives
-the same visits as the clicks did when they happened.
+Clicks of a user within thirty minutes of each other are one visit. Each visit is told once it is over: how
+long it was, how many pages it saw, where it began and ended. Time is that of the clicks, so yesterday's log
+gives the same visits as the clicks did when they happened.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python examples/pipelines/event_sourcing.py
 
 Events are appended and never changed. The balance of every account is a table that follows from them; it is
-made a second time, by a program that has nothing but the log, and the same balances come out. The same events,
-read another way, say what every account held at an earlier time.
+made a second time, by a program that has nothing but the log, and the same balances come out. The same
+events, read another way, say what every account held at an earlier time.
 """
 
 from __future__ import annotations

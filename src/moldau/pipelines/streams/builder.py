@@ -18,6 +18,7 @@ from moldau.pipelines.streams.kstream import KStream
 from moldau.pipelines.streams.ktable import KTable
 from moldau.pipelines.streams.operations import Source, TableSource
 from moldau.pipelines.streams.parameters import Consumed, Materialized
+from moldau.pipelines.streams.stores import StoreBuilder
 from moldau.pipelines.streams.topology import Topology
 
 
@@ -67,11 +68,11 @@ class StreamsBuilder:
         """A table for joins by any key of it."""
         return GlobalKTable(self._table_source(topic, consumed, materialized, is_global=True))
 
-    def add_state_store(self, name: str, store: Any) -> StreamsBuilder:
+    def add_state_store(self, store: StoreBuilder) -> StreamsBuilder:
         """A store for processors, which name it in `process`."""
-        if name in self._graph.state_stores:
-            raise TopologyException(f"There is a state store {name} already")
-        self._graph.state_stores[name] = store
+        if store.name in self._graph.state_stores:
+            raise TopologyException(f"There is a state store {store.name} already")
+        self._graph.state_stores[store.name] = store
         return self
 
     def build(self, config: Mapping[str, Any] | None = None) -> Topology:

@@ -28,7 +28,7 @@ class RegroupSerdes:
 class Regroup(Operator):
     """`selector` gives the pair of new key and value of a row; None in either of them leaves it out."""
 
-    maps = ("table",)
+    maps: tuple[str, ...] = ("table",)
 
     def __init__(self, selector: Callable[[Any, Any], tuple[Any, Any]], serdes: RegroupSerdes) -> None:
         self._selector = selector
@@ -96,7 +96,7 @@ class AggregateSerdes:
 class TableAggregate(Operator):
     """The aggregate of each key, as a table's updates."""
 
-    maps = ("aggregates",)
+    maps: tuple[str, ...] = ("aggregates",)
 
     def __init__(self, functions: AggregateFunctions, serdes: AggregateSerdes) -> None:
         self._functions = functions

@@ -22,7 +22,7 @@ _Held = tuple[int, bytes | None, int, Headers]
 
 
 class Suppression(Operator):
-    maps = ("held", "task")
+    maps: tuple[str, ...] = ("held", "task")
 
     def __init__(self, wait_ms: int) -> None:
         self._wait_ms = wait_ms

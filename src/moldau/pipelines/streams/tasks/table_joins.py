@@ -30,21 +30,21 @@ class JoinSerdes:
     right: Serde
     result: Serde
 
-    def joined(self, joiner: Joiner, row: Row, left: bytes | None, right: bytes | None) -> bytes | None:
-        return self.result.serialize(
-            row.topic,
-            joiner(
-                self.key.deserialize(row.topic, row.key, row.headers),
-                self.left.deserialize(row.topic, left, row.headers),
-                self.right.deserialize(row.topic, right, row.headers),
-            ),
+    def joined(
+        self, joiner: Joiner, topic: str, key: bytes | None, left: bytes | None, right: bytes | None
+    ) -> bytes | None:
+        result = joiner(
+            self.key.deserialize(topic, key),
+            self.left.deserialize(topic, left),
+            self.right.deserialize(topic, right),
         )
+        return self.result.serialize(topic, result)
 
 
 class Lookup(Operator):
     """Stream with table. A stream's record without key or value joins nothing."""
 
-    maps = ("table",)
+    maps: tuple[str, ...] = ("table",)
 
     def __init__(self, joiner: Joiner, serdes: JoinSerdes, *, left: bool) -> None:
         self._joiner = joiner
@@ -61,14 +61,14 @@ class Lookup(Operator):
             return
         found = None if row.key is None else table.get(row.key).value
         if found is not None or self._left:
-            value = self._serdes.joined(self._joiner, row, row.value, found)
+            value = self._serdes.joined(self._joiner, row.topic, row.key, row.value, found)
             self.emit(Out(row.key, value, row.timestamp, row.headers))
 
 
 class TableJoin(Operator):
     """Table with table."""
 
-    maps = ("left", "right")
+    maps: tuple[str, ...] = ("left", "right")
 
     def __init__(self, kind: JoinKind, joiner: Joiner, serdes: JoinSerdes) -> None:
         self._kind = kind
@@ -91,7 +91,7 @@ class TableJoin(Operator):
         left, right = pair if row.port == 0 else pair[::-1]
         there = not (left is None and (right is None or self._needed(0)))
         there = there and not (right is None and self._needed(1))
-        value = self._serdes.joined(self._joiner, row, left, right) if there else None
+        value = self._serdes.joined(self._joiner, row.topic, row.key, left, right) if there else None
         self.emit(Out(row.key, value, max(row.timestamp, other.timestamp), row.headers))
 
     def _needed(self, port: int) -> bool:

@@ -6,6 +6,7 @@ changes the order inside a partition. `in_order` does the same with the rows of 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import merge
@@ -65,41 +66,29 @@ class Task:
     now_ms: int
 
 
-class TaskOperator(Protocol):
+class Operator(ABC):
     """An operator as a task runs it. It is pickled, opened for every batch, and closed after it."""
 
     #: The names of the maps it needs.
-    maps: tuple[str, ...]
-
-    def open(self, task: Task) -> None: ...
-
-    def process(self, row: Row) -> None: ...
-
-    def tick(self) -> None:
-        """The rows of the batch are done; timers of the clock on the wall may run."""
-
-    def next_tick(self) -> int | None:
-        """When it wants to be ticked although no record comes."""
-
-    def close(self) -> None: ...
-
-
-class Operator:
-    """Most operators have no timers."""
-
     maps: tuple[str, ...] = ()
 
     def open(self, task: Task) -> None:
         self.state = task.maps
         self.emit = task.emit
 
+    @abstractmethod
+    def process(self, row: Row) -> None: ...
+
     def tick(self) -> None:
+        """The rows of the batch are done; timers of the clock on the wall may run."""
         return
 
     def next_tick(self) -> int | None:
+        """When it wants to be run although no record comes."""
         return None
 
     def close(self) -> None:
+        """Before the maps are written."""
         return
 
 
@@ -157,7 +146,7 @@ def in_order(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def run(
-    operator: TaskOperator, partition: int, maps: Mapping[str, StateMap], rows: Iterable[Row], now_ms: int
+    operator: Operator, partition: int, maps: Mapping[str, StateMap], rows: Iterable[Row], now_ms: int
 ) -> list[Out]:
     """One batch of one task: what comes out, with all of its state written."""
     cached = {name: CachedMap(each) for name, each in maps.items()}

@@ -1,0 +1,146 @@
+"""Tasks inside Spark: the operators of `streams.tasks` with Spark's state store below them.
+
+Rows are grouped by the partition they were read from, so a group is what a task is in Kafka Streams: one
+sequence of records and one set of stores. Spark calls once per group and batch, not once per key, and each
+key that a batch touches is read from the state store once and written once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    MapState,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from moldau.pipelines.streams.tasks.task import Operator, Out, Row, run
+
+#: A pandas frame; pandas has no types of its own.
+Frame = Any
+
+_HEADERS = "array<struct<key: string, value: binary>>"
+_OUT_COLUMNS = ["key", "value", "ts", "headers", "target", "task", "seq"]
+_OUT_SCHEMA = f"key binary, value binary, ts long, headers {_HEADERS}, target string, task int, seq int"
+
+
+def run_tasks(frames: Sequence[DataFrame], operator: Operator, *, clock: bool = False) -> DataFrame:
+    """The standard columns of what comes out, and `target`. With a clock, Spark runs batches without records
+    too, for the operator's timers."""
+    processor = _SparkTask(operator, clock)
+    mode = "ProcessingTime" if clock else "None"
+    ports = reduce(DataFrame.union, [_port(frame, number) for number, frame in enumerate(frames)])
+    given = ports.groupBy("task").transformWithStateInPandas(processor, _OUT_SCHEMA, "Append", mode)
+    return given.select(
+        "key",
+        "value",
+        F.timestamp_millis("ts").alias("timestamp"),
+        "headers",
+        F.lit(None).cast("string").alias("topic"),
+        F.col("task").alias("partition"),
+        F.lit(None).cast("long").alias("offset"),
+        "seq",
+        "target",
+    )
+
+
+def _port(frame: DataFrame, number: int) -> DataFrame:
+    return frame.select(
+        F.col("partition").alias("task"),
+        F.lit(number).alias("port"),
+        "key",
+        "value",
+        F.unix_millis("timestamp").alias("ts"),
+        "headers",
+        "topic",
+        "offset",
+        "seq",
+    )
+
+
+class _StoredMap:
+    """A task's map in Spark's state store."""
+
+    def __init__(self, state: MapState) -> None:
+        self._state = state
+
+    def get(self, key: bytes) -> bytes | None:
+        found = self._state.getValue((key,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._state.updateValue((key,), (value,))
+
+    def delete(self, key: bytes) -> None:
+        self._state.removeKey((key,))
+
+    def items(self) -> Iterable[tuple[bytes, bytes]]:
+        for key, value in self._state.iterator():
+            yield bytes(key[0]), bytes(value[0])
+
+
+class _SparkTask(StatefulProcessor):
+    def __init__(self, operator: Operator, clock: bool) -> None:
+        self._operator = operator
+        self._clock = clock
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._maps = {
+            name: _StoredMap(handle.getMapState(name, "key binary", "value binary"))
+            for name in self._operator.maps
+        }
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[Frame]:
+        task = int(key[0])
+        given = [row for frame in rows for row in _rows(frame, task)]
+        return self._run(task, given, timerValues)
+
+    def handleExpiredTimer(
+        self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
+    ) -> Iterator[Frame]:
+        return self._run(int(key[0]), [], timerValues)
+
+    def _run(self, task: int, rows: Sequence[Row], timers: TimerValues) -> Iterator[Frame]:
+        now_ms = timers.getCurrentProcessingTimeInMs() if self._clock else int(time.time() * 1000)
+        given = run(self._operator, task, self._maps, rows, now_ms)
+        if self._clock:
+            self._set_timer(self._operator.next_tick())
+        yield _frame(given, task)
+
+    def _set_timer(self, due_ms: int | None) -> None:
+        for timer in list(self._handle.listTimers()):
+            self._handle.deleteTimer(timer)
+        if due_ms is not None:
+            self._handle.registerTimer(due_ms)
+
+    def close(self) -> None:
+        return
+
+
+def _rows(frame: Frame, task: int) -> Iterator[Row]:
+    for row in frame.itertuples(index=False):
+        headers = () if row.headers is None else [(each["key"], each["value"]) for each in row.headers]
+        yield Row(row.port, row.key, row.value, row.ts, headers, row.topic, task, row.offset, row.seq)
+
+
+def _frame(given: Sequence[Out], task: int) -> Frame:
+    import pandas as pd  # type: ignore[import-untyped]
+
+    rows = [
+        (each.key, each.value, each.timestamp, _headers(each), each.target, task, seq)
+        for seq, each in enumerate(given)
+    ]
+    return pd.DataFrame(rows, columns=_OUT_COLUMNS)
+
+
+def _headers(out: Out) -> list[dict[str, Any]] | None:
+    return [{"key": key, "value": value} for key, value in out.headers] or None

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
-from moldau.protocol.records import BatchHeader
 
 
 class OffsetRange(NamedTuple):
@@ -30,14 +29,15 @@ class ReadOptions:
 
 
 class FetchedBatches(NamedTuple):
-    """Whole batches as they lie in the log: position in `data` and header of each.
+    """Whole batches as they lie in the log, one after the other.
 
     `aborted` holds first offset and producer id of the aborted transactions among them, by offset.
     """
 
     partition: TopicPartition
+    #: The offset that was asked for; the first batch may begin before it.
+    first_offset: int
     data: memoryview
-    batches: list[tuple[int, BatchHeader]]
     aborted: list[tuple[int, int]]
 
 

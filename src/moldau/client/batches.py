@@ -32,7 +32,7 @@ from moldau.client.loop_thread import LoopThread
 from moldau.client.partition_reader import PartitionReader
 from moldau.client.settings import ClientSettings
 from moldau.protocol.errors import CorruptBatch, DecodeError
-from moldau.protocol.records import BatchHeader, check_crc, iter_records
+from moldau.protocol.records import BatchHeader, check_crc, iter_batches, iter_records
 from moldau.protocol.stored.control import ControlType, decode_control_key
 
 __all__ = [
@@ -83,7 +83,7 @@ def visible_batches(fetched: FetchedBatches) -> Iterator[tuple[int, BatchHeader]
     data, aborted_producers = fetched.data, set[int]()
     upcoming = iter([*fetched.aborted, (1 << 63, -1)])
     first_offset, producer_id = next(upcoming)
-    for position, header in fetched.batches:
+    for position, header in _all_batches(fetched):
         if not check_crc(data, position, header):
             raise CorruptRecords(fetched.partition, header.base_offset, "the checksum of a batch is wrong")
         while first_offset <= header.last_offset:
@@ -94,6 +94,13 @@ def visible_batches(fetched: FetchedBatches) -> Iterator[tuple[int, BatchHeader]
                 aborted_producers.discard(header.producer_id)
         elif not header.is_transactional or header.producer_id not in aborted_producers:
             yield position, header
+
+
+def _all_batches(fetched: FetchedBatches) -> Iterator[tuple[int, BatchHeader]]:
+    try:
+        yield from iter_batches(fetched.data)
+    except CorruptBatch as error:
+        raise CorruptRecords(fetched.partition, fetched.first_offset, str(error)) from error
 
 
 def _is_abort(fetched: FetchedBatches, position: int, header: BatchHeader) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import struct
 from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -30,8 +31,8 @@ from moldau.client.batch_types import (
 from moldau.client.cluster import Cluster
 from moldau.client.errors import check, error_of
 from moldau.client.offsets import ListedOffset, OffsetAdmin, OffsetSpec
+from moldau.client.patience import Patience
 from moldau.network.client import NodeConnection
-from moldau.network.failures import NodeUnreachable, NotKafka
 from moldau.protocol.apis import APIS
 from moldau.protocol.errors import CorruptBatch
 from moldau.protocol.messages.fetch import (
@@ -41,16 +42,16 @@ from moldau.protocol.messages.fetch import (
     FetchTopic,
     PartitionData,
 )
-from moldau.protocol.records import iter_batches
+from moldau.protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, read_batch_header
 from moldau.protocol.schema import records_view
 
 log = logging.getLogger(__name__)
 
+_LENGTH = struct.Struct(">i")
 #: The last version of Fetch in which a topic goes by its name.
 _BY_NAME_UNTIL = 12
 #: How often an answer must be empty before what it leaves out counts as compacted away.
 _EMPTY_ANSWERS = 2
-_UNKNOWN_TOPIC = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 
 class _Leader(NamedTuple):
@@ -72,7 +73,7 @@ class PartitionReader:
 
     async def read(self) -> FetchedBatches | None:
         """The next batches; None when the end of the range is reached."""
-        patience = _Patience(self._cluster, self._options)
+        patience = Patience(self._cluster.settings, self._options.patience_ms)
         while self._position < self._wanted.end:
             try:
                 found = await self._fetch()
@@ -159,23 +160,22 @@ class PartitionReader:
 
     def _take(self, found: PartitionData) -> FetchedBatches | None:
         """The batches of an answer, None if there are none; the position moves behind them."""
-        data, partition = records_view(found.records), self._wanted.partition
-        try:
-            batches = list(iter_batches(data))
-        except CorruptBatch as error:
-            raise CorruptRecords(partition, self._position, str(error)) from error
-        if not batches:
-            if len(data):
-                raise CorruptRecords(partition, self._position, "the broker sent less than a batch")
+        data, asked = records_view(found.records), self._position
+        if not len(data):
             return None
-        if batches[-1][1].next_offset <= self._position:
-            raise CorruptRecords(partition, self._position, "the broker sent batches that lie before it")
-        self._position = batches[-1][1].next_offset
+        try:
+            end, next_offset = _whole_batches(data)
+        except CorruptBatch as error:
+            raise CorruptRecords(self._wanted.partition, asked, str(error)) from error
+        if next_offset <= asked:
+            reason = "the broker sent no whole batch that reaches there"
+            raise CorruptRecords(self._wanted.partition, asked, reason)
+        self._position = next_offset
         self._empty_answers = 0
         aborted = sorted((each.first_offset, each.producer_id) for each in found.aborted_transactions or ())
-        return FetchedBatches(partition, data, batches, aborted)
+        return FetchedBatches(self._wanted.partition, asked, data[:end], aborted)
 
-    def _nothing_found(self, found: PartitionData, patience: _Patience) -> None:
+    def _nothing_found(self, found: PartitionData, patience: Patience) -> None:
         """An empty answer: the rest was compacted away, or is not (or no longer) there."""
         readable = found.last_stable_offset if self._options.read_committed else found.high_watermark
         if readable >= self._wanted.end:
@@ -210,47 +210,15 @@ class _Offsets(OffsetAdmin):
         self.cluster = cluster
 
 
-class _Patience:
-    """How long errors are taken as passing, counted from the last progress."""
-
-    def __init__(self, cluster: Cluster, options: ReadOptions) -> None:
-        self._settings = cluster.settings
-        patience_ms = options.patience_ms
-        self._patience_ms = 2 * self._settings.api_timeout_ms if patience_ms is None else patience_ms
-        self._begin = asyncio.get_running_loop().time()
-        self._unknown_since: float | None = None
-        self._backoff_ms = self._settings.retry_backoff_ms
-
-    @property
-    def spent(self) -> bool:
-        return self._ms_since(self._begin) > self._patience_ms
-
-    async def wait_after(self, error: KafkaError) -> None:
-        """Wait before the next attempt, or raise the error."""
-        if not _may_pass(error) or self.spent or self._unknown_for_long(error):
-            raise error
-        await asyncio.sleep(self._backoff_ms / 1000)
-        self._backoff_ms = min(2 * self._backoff_ms, self._settings.retry_backoff_max_ms)
-
-    def _unknown_for_long(self, error: KafkaError) -> bool:
-        """A topic nobody knows was deleted; only for a moment after its making it may still be unknown."""
-        if error.code not in _UNKNOWN_TOPIC:
-            self._unknown_since = None
-            return False
-        if self._unknown_since is None:
-            self._unknown_since = asyncio.get_running_loop().time()
-        return self._ms_since(self._unknown_since) > self._settings.bootstrap_timeout_ms
-
-    def _ms_since(self, moment: float) -> float:
-        return (asyncio.get_running_loop().time() - moment) * 1000
-
-
-def _may_pass(error: KafkaError) -> bool:
-    if isinstance(error, NodeUnreachable):
-        return error.passing
-    if isinstance(error, NotKafka | CorruptRecords | TopicReplaced):
-        return False
-    return error.code.retriable or error.code in (*_UNKNOWN_TOPIC, ErrorCode.BROKER_NOT_AVAILABLE)
+def _whole_batches(data: memoryview) -> tuple[int, int]:
+    """Where the whole batches end, and the offset behind them, or -1; looks at nothing else."""
+    position, size, last = 0, len(data), -1
+    while size - position >= BATCH_HEADER_SIZE:
+        (length,) = _LENGTH.unpack_from(data, position + 8)
+        if length < BATCH_HEADER_SIZE - LOG_OVERHEAD or length > size - position - LOG_OVERHEAD:
+            break
+        last, position = position, position + LOG_OVERHEAD + length
+    return position, read_batch_header(data, last).next_offset if last >= 0 else -1
 
 
 def _named(error: KafkaError, partition: TopicPartition) -> KafkaError:

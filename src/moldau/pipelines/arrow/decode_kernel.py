@@ -1,7 +1,7 @@
 """The compiled loops that take records apart: varints, offsets, timestamps, keys and values into columns.
 
-How it works. Plain functions over pointers, compiled by Numba with the C calling convention and called
-through ctypes, which lets other threads run meanwhile. The machine code is kept on disk.
+How it works. Plain functions over pointers (`kernels`). `decode_records` takes the records of all batches of
+a table (`scan_kernel`) apart, `decode_headers` the headers of those records.
 
 Invariants:
 
@@ -14,21 +14,36 @@ Invariants:
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
 from typing import Any, Final
 
-from numba import cfunc, njit, types
+from numba import njit, types
 
-#: What a batch is to `decode_records`: a row of these numbers.
-BATCH_FIELDS: Final = 6
-PAYLOAD_BEGIN, PAYLOAD_END, BASE_OFFSET, BASE_TIMESTAMP, APPEND_TIME, COUNT = range(BATCH_FIELDS)
-#: In the place of `APPEND_TIME`: each record has its own timestamp.
-CREATE_TIME: Final = -(1 << 63)
+from moldau.pipelines.arrow.kernels import BYTES, INTS, LONGS, NUMBER, compiled
+from moldau.pipelines.arrow.scan_kernel import (
+    ATTRIBUTES,
+    BASE_OFFSET,
+    BASE_TIMESTAMP,
+    BATCH_FIELDS,
+    COUNT,
+    MAX_TIMESTAMP,
+    PAYLOAD_BEGIN,
+    PAYLOAD_END,
+)
+from moldau.protocol.batch_header import TIMESTAMP_TYPE_FLAG
 
-#: What `decode_records` tells.
-RESULTS: Final = 8
-ROWS, KEY_BYTES, VALUE_BYTES, NULL_KEYS, NULL_VALUES, HEADERS, HEADER_BYTES, FAILED_BATCH = range(RESULTS)
+#: What the functions tell.
+RESULTS: Final = 9
+(
+    ROWS,
+    KEY_BYTES,
+    VALUE_BYTES,
+    NULL_KEYS,
+    NULL_VALUES,
+    HEADERS,
+    HEADER_BYTES,
+    NULL_HEADERS,
+    FAILED_BATCH,
+) = range(RESULTS)
 
 #: Why a batch is damaged.
 REASONS: Final = (
@@ -41,15 +56,9 @@ REASONS: Final = (
 )
 _OK, _PAST_BATCH, _PAST_RECORD, _LENGTH, _HEADER_KEY, _LEFT_OVER = range(6)
 
-#: A record has at least a length, attributes, timestamp, offset, key length, value length, header count.
-SMALLEST_RECORD: Final = 7
-
 _LARGEST_MS = ((1 << 63) - 1) // 1000
 _SMALLEST_MS = -_LARGEST_MS
 _LOGICAL = (1 << 63) - 1
-
-_pointer: Any = types.CPointer
-_BYTES, _INTS, _LONGS = (_pointer(each) for each in (types.uint8, types.int32, types.int64))
 
 
 @njit(inline="always")
@@ -147,6 +156,7 @@ def _decode(
     end: int,
     offsets: Any,
     timestamps: Any,
+    timestamp_types: Any,
     header_at: Any,
     key_ends: Any,
     key_data: Any,
@@ -164,7 +174,8 @@ def _decode(
         base = index * BATCH_FIELDS
         position, payload_end = batches[base + PAYLOAD_BEGIN], batches[base + PAYLOAD_END]
         base_offset, base_timestamp = batches[base + BASE_OFFSET], batches[base + BASE_TIMESTAMP]
-        append_time = batches[base + APPEND_TIME]
+        append_timestamp = batches[base + MAX_TIMESTAMP]
+        by_broker = batches[base + ATTRIBUTES] & TIMESTAMP_TYPE_FLAG != 0
         for _ in range(batches[base + COUNT]):
             status, position, timestamp, offset, key, key_length, value, value_length, header, headers = (
                 _record(data, position, payload_end)
@@ -175,9 +186,8 @@ def _decode(
             if not start <= offset < end:
                 continue
             offsets[row] = offset
-            timestamps[row] = _microseconds(
-                base_timestamp + timestamp if append_time == CREATE_TIME else append_time
-            )
+            timestamps[row] = _microseconds(append_timestamp if by_broker else base_timestamp + timestamp)
+            timestamp_types[row] = by_broker
             header_at[row] = header
             key_at = _store(row, data, key, key_length, key_data, key_at, key_bits)
             value_at = _store(row, data, value, value_length, value_data, value_at, value_bits)
@@ -208,11 +218,13 @@ def _decode_headers(
     list_ends: Any,
     key_ends: Any,
     key_data: Any,
+    key_bits: Any,
     value_ends: Any,
     value_data: Any,
     value_bits: Any,
+    results: Any,
 ) -> int:
-    """The number of null values; the positions come from `_decode`, which has checked what lies there."""
+    """The headers of rows; the positions come from `_decode`, which has checked what lies there."""
     header = key_at = value_at = nulls = 0
     list_ends[0] = 0
     key_ends[0] = 0
@@ -221,9 +233,7 @@ def _decode_headers(
         count, position = _varint(data, header_at[row], size)
         for _ in range(count):
             length, position = _varint(data, position, size)
-            for i in range(length):
-                key_data[key_at + i] = data[position + i]
-            key_at += length
+            key_at = _store(header, data, position, length, key_data, key_at, key_bits)
             length, position = _varint(data, position + length, size)
             value_at = _store(header, data, position, length, value_data, value_at, value_bits)
             position += max(length, 0)
@@ -232,25 +242,18 @@ def _decode_headers(
             key_ends[header] = key_at
             value_ends[header] = value_at
         list_ends[row + 1] = header
-    return nulls
+    results[KEY_BYTES] = key_at
+    results[VALUE_BYTES] = value_at
+    results[NULL_HEADERS] = nulls
+    return _OK
 
 
-_NUMBER, _POINTER = ctypes.c_int64, ctypes.c_void_p
-
-
-def _compiled(function: Any, *arguments: Any) -> Callable[..., int]:
-    """The function as ctypes calls it; `arguments` are Numba's types."""
-    compiled: Any = cfunc(types.int64(*arguments), cache=True)(function)
-    kinds = (_NUMBER if each is types.int64 else _POINTER for each in arguments)
-    return ctypes.CFUNCTYPE(_NUMBER, *kinds)(compiled.address)
-
-
-decode_records = _compiled(
+decode_records = compiled(
     _decode,
-    *(_BYTES, _LONGS, types.int64, types.int64, types.int64, _LONGS, _LONGS, _LONGS),
-    *(_INTS, _BYTES, _BYTES, _INTS, _BYTES, _BYTES, _LONGS),
+    *(BYTES, LONGS, NUMBER, NUMBER, NUMBER, LONGS, LONGS, INTS, LONGS),
+    *(INTS, BYTES, BYTES, INTS, BYTES, BYTES, LONGS),
 )
-decode_headers = _compiled(
+decode_headers = compiled(
     _decode_headers,
-    *(_BYTES, types.int64, _LONGS, types.int64, _INTS, _INTS, _BYTES, _INTS, _BYTES, _BYTES),
+    *(BYTES, NUMBER, LONGS, NUMBER, INTS, INTS, BYTES, BYTES, INTS, BYTES, BYTES, LONGS),
 )

@@ -164,21 +164,25 @@ class _Columns(NamedTuple):
 
     @classmethod
     def of(cls, rows: Any, now_ms: int) -> _Columns:
-        names, count = rows.schema.names, rows.num_rows
-        if "value" not in names:
-            raise KafkaError(ErrorCode.INVALID_RECORD, f"No column value among {', '.join(names)}")
+        count = rows.num_rows
+        there = {
+            name: rows.column(name)
+            for name, kind in zip(rows.schema.names, rows.schema.types, strict=True)
+            if not pa.types.is_null(kind) or name == "value"
+        }
+        if "value" not in there:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD, f"No column value among {', '.join(rows.schema.names)}"
+            )
+        partition, headers, timestamp = map(there.get, ("partition", "headers", "timestamp"))
         nothing = np.zeros(1, np.int32)
         return cls(
             count,
-            binary_column("key", rows.column("key")) if "key" in names else absent(count),
-            binary_column("value", rows.column("value")),
-            int_column("partition", rows.column("partition"))
-            if "partition" in names
-            else (nothing, nothing, -1),
-            header_column(rows.column("headers")) if "headers" in names else no_headers(),
-            timestamp_column(rows.column("timestamp"), now_ms)
-            if "timestamp" in names
-            else np.full(count, now_ms, np.int64),
+            binary_column("key", there["key"]) if "key" in there else absent(count),
+            binary_column("value", there["value"]),
+            (nothing, nothing, -1) if partition is None else int_column("partition", partition),
+            no_headers() if headers is None else header_column(headers),
+            np.full(count, now_ms, np.int64) if timestamp is None else timestamp_column(timestamp, now_ms),
         )
 
     def most_bytes(self) -> int:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from moldau.pipelines.data_source import MoldauDataSource
 from moldau.pipelines.queries import CONNECTOR
+from moldau.pipelines.sink.pinning import keep_tasks
 
 #: A failed task is tried again, which Spark does not do in local mode unless told.
 LOCAL_MASTER = "local[*,4]"
@@ -48,3 +49,4 @@ def session(
 def register(spark: SparkSession) -> None:
     """Make the format `moldau` known to a session."""
     spark.dataSource.register(MoldauDataSource)
+    keep_tasks(spark)

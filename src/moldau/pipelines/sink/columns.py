@@ -1,0 +1,80 @@
+"""The columns of rows that are written: which there may be, of which types, and what the producer gets of
+them.
+
+Names, types and messages are those of Spark's Kafka connector, so what works there works here. `timestamp`
+is ours: without it records get the time of writing, as there. Further columns are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from moldau.pipelines.sink.errors import InvalidRows
+
+HEADERS_TYPE = "array<struct<key:string,value:binary>>"
+
+_TYPES: dict[str, tuple[str, ...]] = {
+    "topic": ("string",),
+    "key": ("string", "binary"),
+    "value": ("string", "binary"),
+    "headers": (HEADERS_TYPE,),
+    "partition": ("int",),
+    "timestamp": ("timestamp",),
+}
+_TEXT = ("key", "value")
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What is taken of each row. `topic` is where all go; without it each row says so."""
+
+    names: tuple[str, ...]
+    topic: str | None
+
+    def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that the producer is given."""
+        arrays = [_bytes(rows.column(name)) if name in _TEXT else rows.column(name) for name in self.names]
+        if self.topic is None and arrays[self.names.index("topic")].null_count:
+            raise InvalidRows(
+                "The Kafka message data sent to the producer contains a null topic. Use the `topic` option "
+                "for "
+                "setting a default topic."
+            )
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.names))
+
+    def first_topic(self, rows: pa.RecordBatch) -> str:
+        return str(rows.column("topic")[0].as_py()) if self.topic is None else self.topic
+
+
+def columns_of(schema: StructType, topic: str | None) -> Columns:
+    """Check the columns of the rows; the option `topic` comes before the column."""
+    types = {field.name: field.dataType.simpleString() for field in schema.fields}
+    if topic is None and "topic" not in types:
+        raise InvalidRows(
+            "topic option required when no 'topic' attribute is present. Use the topic option for setting "
+            "a topic."
+        )
+    if "value" not in types:
+        raise InvalidRows("Required attribute 'value' not found")
+    taken = [name for name in _TYPES if name in types and not (name == "topic" and topic is not None)]
+    for name in taken:
+        _check_type(name, types[name], _TYPES[name])
+    return Columns(tuple(taken), topic)
+
+
+def _check_type(name: str, found: str, wanted: Sequence[str]) -> None:
+    if found not in wanted:
+        raise InvalidRows(
+            f"{name} attribute unsupported type {found}. {name} must be a(n) {' or '.join(wanted)}"
+        )
+
+
+def _bytes(array: pa.Array) -> pa.Array:
+    """Text as its bytes, which are the same."""
+    if pa.types.is_string(array.type):
+        return array.cast(pa.binary())
+    return array.cast(pa.large_binary()) if pa.types.is_large_string(array.type) else array

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
@@ -28,8 +27,6 @@ from moldau.pipelines.source.options import includes_headers, read_options
 
 if TYPE_CHECKING:
     from moldau.pipelines.source.options import SourceOptions
-
-_WRITERS = "moldau.pipelines.sink.writers"
 
 _COLUMNS = [
     StructField("key", BinaryType()),
@@ -64,14 +61,16 @@ class MoldauDataSource(DataSource):
         return StreamReader(self._read_options(schema, stream=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from moldau.pipelines.sink.writers import batch_writer
+
         if overwrite:
             raise InvalidOption("A topic cannot be overwritten, records are only added: use mode('append').")
-        made: DataSourceWriter = import_module(_WRITERS).batch_writer(self.options, schema)
-        return made
+        return batch_writer(self.options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        made: DataSourceStreamWriter = import_module(_WRITERS).stream_writer(self.options, schema)
-        return made
+        from moldau.pipelines.sink.writers import stream_writer
+
+        return stream_writer(self.options, schema)
 
     def _read_options(self, schema: StructType, *, stream: bool) -> SourceOptions:
         if schema.names != self.schema().names:

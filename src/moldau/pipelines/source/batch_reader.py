@@ -11,7 +11,7 @@ from moldau.pipelines.source import loss
 from moldau.pipelines.source.errors import InvalidOption
 from moldau.pipelines.source.offsets import Positions, SourceOffset
 from moldau.pipelines.source.options import SourceOptions
-from moldau.pipelines.source.planning import Range, cuts, ranges
+from moldau.pipelines.source.planning import Range, clipped, cuts, ranges
 from moldau.pipelines.source.resolution import existing, resolve
 from moldau.pipelines.source.tasks import RangeTask, read_task
 from moldau.pipelines.source.watch import Watch
@@ -40,12 +40,11 @@ class BatchReader(DataSourceReader):
         _check_order(start, end, latest, fail=options.fail_on_data_loss)
         end = {each: min(offset, latest.get(each, offset)) for each, offset in end.items()}
         whole = [Range(each, start[each], end[each]) for each in sorted(end)]
-        loss.report(
-            loss.removed([each for each in whole if each.size > 0], watch.earliest(partitions)),
-            fail=options.fail_on_data_loss,
-        )
+        earliest = watch.earliest(partitions)
+        losses = loss.removed([each for each in whole if each.size > 0], earliest)
+        loss.report(losses, fail=options.fail_on_data_loss)
         splits = cuts(whole, options.min_partitions, options.max_records_per_partition)
-        return ranges(start, SourceOffset(end, splits=splits))
+        return clipped(ranges(start, SourceOffset(end, splits=splits)), earliest)
 
 
 def _check_order(start: Positions, end: Positions, latest: Positions, *, fail: bool) -> None:

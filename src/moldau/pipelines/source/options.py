@@ -57,9 +57,11 @@ _REFUSED = {
     "interceptor.classes": "interceptors could change records unseen",
 }
 
-#: A broker that goes away for a minute is waited for; an address that never answered is reported sooner.
+#: A broker that goes away for a minute is waited for; an address that never answered is reported sooner. With
+#: `kafka.default.api.timeout.ms` the user decides how long.
 PATIENCE_MS = 180_000
 FIRST_CONTACT_MS = 10_000
+_PATIENCE = "default.api.timeout.ms"
 
 _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -86,7 +88,7 @@ class SourceOptions:
     @property
     def patient_settings(self) -> ClientSettings:
         """For a cluster that has answered before."""
-        return replace(self.settings, bootstrap_timeout_ms=PATIENCE_MS, api_timeout_ms=PATIENCE_MS)
+        return replace(self.settings, bootstrap_timeout_ms=self.settings.api_timeout_ms)
 
 
 def read_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
@@ -103,10 +105,7 @@ def read_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
         check_batch(start, end)
     return _with_limits(
         SourceOptions(
-            settings=replace(
-                ClientSettings.from_properties({"client.id": "moldau-source", **client}),
-                bootstrap_timeout_ms=FIRST_CONTACT_MS,
-            ),
+            settings=_settings(client),
             subscription=read_subscription(options),
             start=start,
             end=end,
@@ -122,6 +121,12 @@ def read_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
 
 def includes_headers(options: Mapping[str, str]) -> bool:
     return _flag(options, "includeHeaders", default=False)
+
+
+def _settings(client: Mapping[str, str]) -> ClientSettings:
+    defaults = {"client.id": "moldau-source", _PATIENCE: str(PATIENCE_MS)}
+    read = ClientSettings.from_properties({**defaults, **client})
+    return replace(read, bootstrap_timeout_ms=min(FIRST_CONTACT_MS, read.api_timeout_ms))
 
 
 def _with_limits(read: SourceOptions, options: Mapping[str, str]) -> SourceOptions:

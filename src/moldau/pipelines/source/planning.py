@@ -61,6 +61,15 @@ def ranges(start: Positions, end: SourceOffset) -> list[Range]:
     return found
 
 
+def clipped(planned: Iterable[Range], earliest: Mapping[TopicPartition, int]) -> list[Range]:
+    """Without what is not there any more. A range of which nothing is left stays as an empty one: the number
+    and the order of tasks belong to the batch."""
+    return [
+        Range(partition, min(max(start, earliest.get(partition, end)), end), end)
+        for partition, start, end in planned
+    ]
+
+
 def cuts(
     whole: Iterable[Range], min_partitions: int | None, max_records: int | None
 ) -> dict[TopicPartition, list[int]]:

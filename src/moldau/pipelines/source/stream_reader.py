@@ -29,7 +29,7 @@ from moldau.pipelines.source import loss
 from moldau.pipelines.source.comparison import Seen, compare, is_suspicious, without_strangers
 from moldau.pipelines.source.offsets import Json, Positions, SourceOffset, from_json, nested
 from moldau.pipelines.source.options import SourceOptions
-from moldau.pipelines.source.planning import cuts, limited, ranges
+from moldau.pipelines.source.planning import clipped, cuts, limited, ranges
 from moldau.pipelines.source.progress import Progress
 from moldau.pipelines.source.resolution import existing, resolve
 from moldau.pipelines.source.tasks import RangeTask, read_task
@@ -53,6 +53,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._opened: _Driver | None = None
         self._initial: Json | None = None
+        #: Whether the query has no batch yet, not even one that is repeated.
+        self._is_new = True
         self._seen: Seen | None = None
         self._available_now = False
         self._target: Seen | None = None
@@ -84,7 +86,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._seen = now
         base = {p: 0 if p.topic in change.recreated else offset for p, offset in begin.items()}
         end = self._limited(base, now.positions, limit)
-        first = begin if start == self._initial else None
+        self._is_new = self._is_new and start == self._initial
+        first = begin if self._is_new else None
         if end == reached and first is None and not change.recreated:
             return start
         self._last_batch = time.monotonic()
@@ -103,7 +106,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         earliest = driver.watch.earliest(each.partition for each in planned)
         loss.report(loss.removed(planned, earliest), fail=self._options.fail_on_data_loss)
         driver.progress.planned = True
-        return [RangeTask(each, driver.progress.folder) for each in planned]
+        return [RangeTask(each, driver.progress.folder) for each in clipped(planned, earliest)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_task(self._options, partition)

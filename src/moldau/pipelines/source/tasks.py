@@ -25,11 +25,13 @@ def read_task(options: SourceOptions, task: InputPartition) -> Iterator[Any]:
     """The records of a task as Arrow batches. Spark makes a task of its own where we have planned none."""
     if not isinstance(task, RangeTask):
         return iter(())
+    if task.name_box is not None:
+        tell(task.name_box)
+    if task.wanted.size == 0:
+        return iter(())
     # Only tasks need the decoder, and it is slow to import.
     from moldau.pipelines.arrow.reading import RangeRequest, read_range
 
-    if task.name_box is not None:
-        tell(task.name_box)
     (topic, partition), start, end = task.wanted
     return read_range(
         options.patient_settings,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from typing import Any
 
 import pytest
 from confluent_kafka import (
-    OFFSET_BEGINNING,
     Consumer,
     IsolationLevel,
     KafkaException,
@@ -20,6 +18,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from moldau.base.errors import ErrorCode
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.harness.batches import batch
+from tests.harness.reading import messages
 from tests.harness.requests import create_and_wait, produce_request
 from tests.harness.waiting import eventually
 from tests.harness.wire import Wire
@@ -52,29 +51,8 @@ def send(source: Producer, topic: str, *values: str, partition: int = 0) -> None
 
 def read(bootstrap: str, topic: str, partitions: int = 1, *, committed: bool = True) -> list[str]:
     """Everything up to the end that this isolation level sees."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "nobody",
-            "isolation.level": "read_committed" if committed else "read_uncommitted",
-            "enable.partition.eof": True,
-            "enable.auto.commit": False,
-            "log_level": 0,
-        }
-    )
-    consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)])
-    values, ends, deadline = [], 0, time.monotonic() + SECONDS
-    while ends < partitions:
-        assert time.monotonic() < deadline, f"no end after {values}"
-        message = consumer.poll(1)
-        if message is None:
-            continue
-        if message.error():
-            ends += 1
-        else:
-            values.append(message.value().decode())
-    consumer.close()
-    return values
+    found = messages(bootstrap, topic, partitions, committed=committed)
+    return [message.value().decode() for message in found]
 
 
 def error_of(work: Any, *arguments: Any) -> str:

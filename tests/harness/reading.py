@@ -1,0 +1,35 @@
+"""A topic as librdkafka reads it, from the beginning to the end."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
+
+SECONDS = 30
+
+
+def messages(bootstrap: str, topic: str, partitions: int = 1, *, committed: bool = True) -> list[Message]:
+    """Everything up to the end that this isolation level sees; those of a partition in their order."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "nobody",
+            "isolation.level": "read_committed" if committed else "read_uncommitted",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+    )
+    consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)])
+    found: list[Message] = []
+    ends, deadline = 0, time.monotonic() + SECONDS
+    while ends < partitions:
+        assert time.monotonic() < deadline, f"no end after {len(found)} messages"
+        for message in consumer.consume(1000, 0.1):
+            if message.error():
+                ends += 1
+            else:
+                found.append(message)
+    consumer.close()
+    return found

@@ -1,0 +1,109 @@
+"""What the processes of a local session are started with: scripts in the cache folder around Java and Python.
+
+**Java.** Spark's launcher always asks for the module `jdk.incubator.vector`, which small runtimes lack
+(they do not start then) and full ones report on the terminal at every start. Only parts of Spark's linear
+algebra use it. The script leaves the request out.
+
+**Python.** Spark lets its workers import PySpark from a zip file, which Python compiles again in every
+process: half a second of CPU for each. The script takes the zip files of this installation from the path, so
+that workers import the installed PySpark, compiled once.
+
+Spark finds Java as `$JAVA_HOME/bin/java`, so its script lies in a folder with links to the rest of the home.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from moldau.pipelines.java import Java
+
+_JAVA = """\
+#!/bin/sh
+for argument do
+  shift
+  case "$argument" in
+    {left_out}) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec {java} "$@"
+"""
+
+_VECTORS = "--add-modules=jdk.incubator.vector"
+#: A package that Java 24 removed, and whose absence it reports.
+_REMOVED = "--add-opens=java.base/sun.security.action=*"
+
+_PYTHON = """\
+#!/bin/sh
+path=
+IFS=:
+for entry in $PYTHONPATH; do
+  case "$entry" in
+    {zips}/*.zip) ;;
+    *) path="$path${{path:+:}}$entry" ;;
+  esac
+done
+unset IFS
+PYTHONPATH=$path exec {python} "$@"
+"""
+
+
+def cache_folder(environ: Mapping[str, str]) -> Path:
+    """Where what is made once is kept."""
+    if "MOLDAU_CACHE" in environ:
+        return Path(environ["MOLDAU_CACHE"]).absolute()
+    home = Path(environ.get("HOME") or Path.home())
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "moldau"
+    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "moldau"
+
+
+def quiet_java(java: Java, cache: Path) -> Path:
+    """A Java home like the given one, whose `java` starts Spark without the module it does not need."""
+    left_out = f"{_VECTORS}|{_REMOVED}" if java.release >= 24 else _VECTORS
+    text = _JAVA.format(java=shlex.quote(str(java.home / "bin" / "java")), left_out=left_out)
+    home = cache / f"java-{java.version}-{_digest(text)}"
+    if not (home / "bin" / "java").exists():
+        (home / "bin").mkdir(parents=True, exist_ok=True)
+        _link_all(java.home, home, without="bin")
+        _link_all(java.home / "bin", home / "bin", without="java")
+        _write_script(home / "bin" / "java", text)
+    return home
+
+
+def quick_python(pyspark: Path, cache: Path) -> Path:
+    """This Python, importing the PySpark that is installed rather than its zip file."""
+    text = _PYTHON.format(
+        zips=shlex.quote(str(pyspark / "python" / "lib")), python=shlex.quote(sys.executable)
+    )
+    script = cache / f"python-{_digest(text)}" / "python"
+    if not script.exists():
+        script.parent.mkdir(parents=True, exist_ok=True)
+        _write_script(script, text)
+    return script
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _link_all(source: Path, target: Path, *, without: str) -> None:
+    for entry in source.iterdir():
+        if entry.name != without:
+            try:
+                (target / entry.name).symlink_to(entry)
+            except FileExistsError:
+                # Another process makes the same folder.
+                continue
+
+
+def _write_script(script: Path, text: str) -> None:
+    written = script.with_name(f"{script.name}.{os.getpid()}")
+    written.write_text(text)
+    written.chmod(0o755)
+    written.replace(script)

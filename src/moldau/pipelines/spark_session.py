@@ -1,0 +1,171 @@
+"""A Spark session made for pipelines, and the format `moldau` in any session.
+
+A session runs in this process (`local[*,4]`, the default), on a cluster (`spark://…`, `k8s://…`, `yarn`) or
+behind Spark Connect (`sc://…`); pipelines are the same everywhere. There is one session in a process: where
+one is active already it is used, gets the settings that can still change, and what could not be applied is
+said. (The module is not called `session` because that name in the package is the function.)
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from moldau.pipelines.class_archive import archive_options
+from moldau.pipelines.data_source import MoldauDataSource
+from moldau.pipelines.java import find_java
+from moldau.pipelines.launching import cache_folder, quick_python, quiet_java
+from moldau.pipelines.official import connector_settings
+from moldau.pipelines.queries import CONNECTOR
+from moldau.pipelines.session_settings import (
+    common_settings,
+    is_local,
+    java_options,
+    local_cores,
+    local_settings,
+    memory_bytes,
+    merged,
+)
+from moldau.pipelines.sink.pinning import keep_tasks
+
+#: A failed task is tried again, which Spark does not do in local mode unless told.
+LOCAL_MASTER = "local[*,4]"
+
+#: What the client of Spark Connect imports, and how it is installed.
+_CONNECT_PACKAGES = {
+    "grpc": "grpcio",
+    "grpc_status": "grpcio-status",
+    "google.rpc": "googleapis-common-protos",
+    "zstandard": "zstandard",
+}
+
+Connector = Literal["moldau", "official"]
+
+
+class SettingsIgnored(UserWarning):
+    """A session was active already, and some of what was asked for cannot be changed any more."""
+
+
+def session(
+    name: str = "moldau",
+    *,
+    master: str = LOCAL_MASTER,
+    connector: Connector = "moldau",
+    quick_start: bool = False,
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A session with the settings that pipelines want; `config` comes last and wins.
+
+    `quick_start` halves the time to the first row and costs speed in the long run: for tests and development.
+    """
+    wanted = dict(config or {})
+    if connector == "official":
+        wanted.update(connector_settings(wanted, os.environ, pyspark.__version__))
+    active = _active_session()
+    if active is not None:
+        return _adapted(active, {CONNECTOR: connector, "spark.master": master, **wanted})
+    settings = {**common_settings(), CONNECTOR: connector}
+    if master.startswith("sc://"):
+        spark = _connect(name, master, {**settings, **wanted})
+    else:
+        spark = _start(name, master, settings, quick_start, wanted)
+    register(spark)
+    return spark
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format `moldau` known to a session."""
+    spark.dataSource.register(MoldauDataSource)
+    keep_tasks(spark)
+
+
+def _start(
+    name: str, master: str, settings: dict[str, str], quick_start: bool, wanted: Mapping[str, str]
+) -> SparkSession:
+    """A session whose driver is this process."""
+    installed = Path(pyspark.__file__).parent
+    cache = cache_folder(os.environ)
+    java = find_java(os.environ)
+    archive = archive_options(java, cache, installed) if quick_start else []
+    if is_local(master):
+        settings |= local_settings(local_cores(master), memory_bytes())
+        os.environ.setdefault("PYSPARK_PYTHON", str(quick_python(installed, cache)))
+    elif master.startswith("spark://"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in merged(settings, java_options(quick_start, archive), wanted).items():
+        builder = builder.config(key, value)
+    with _environment("JAVA_HOME", str(quiet_java(java, cache))):
+        return builder.getOrCreate()
+
+
+def _connect(name: str, url: str, settings: Mapping[str, str]) -> SparkSession:
+    """A session of a Spark Connect server, which has its own Java and its own static settings."""
+    missing = [package for module, package in _CONNECT_PACKAGES.items() if not _is_installed(module)]
+    if missing:
+        raise ModuleNotFoundError(
+            f"Spark Connect ({url}) needs {', '.join(missing)}: pip install {' '.join(missing)}"
+        )
+    spark = SparkSession.builder.appName(name).remote(url).getOrCreate()
+    for key, value in settings.items():
+        if spark.conf.isModifiable(key):
+            spark.conf.set(key, value)
+    return spark
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _active_session() -> SparkSession | None:
+    spark = SparkSession.getActiveSession()
+    if spark is None and not os.environ.get("SPARK_CONNECT_MODE_ENABLED"):
+        spark = SparkSession._instantiatedSession
+    return spark
+
+
+def _adapted(spark: SparkSession, wanted: Mapping[str, str]) -> SparkSession:
+    """The active session with the wanted settings, as far as they can be changed."""
+    ignored = []
+    for key, value in wanted.items():
+        if spark.conf.get(key, None) == value:
+            continue
+        if spark.conf.isModifiable(key) or key == CONNECTOR:
+            spark.conf.set(key, value)
+        elif key != "spark.master" or value != LOCAL_MASTER:
+            ignored.append(f"{key}={value} (it is {spark.conf.get(key, 'not set')})")
+    if ignored:
+        warnings.warn(
+            "A Spark session is active in this process and is used as it is; stop it first to change "
+            + ", ".join(ignored),
+            SettingsIgnored,
+            stacklevel=3,
+        )
+    register(spark)
+    return spark
+
+
+@contextmanager
+def _environment(key: str, value: str) -> Iterator[None]:
+    """A variable for the processes started meanwhile; afterwards as before."""
+    before = os.environ.get(key)
+    os.environ[key] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[key]
+        else:
+            os.environ[key] = before

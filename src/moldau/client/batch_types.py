@@ -35,7 +35,7 @@ class FetchedBatches(NamedTuple):
     """
 
     partition: TopicPartition
-    #: The offset that was asked for; the first batch may begin before it.
+    #: The offset that was asked for. Records before it do not count: a log can begin inside a batch.
     first_offset: int
     data: memoryview
     aborted: list[tuple[int, int]]

@@ -58,7 +58,8 @@ class Decoder:
 
     def decode(self, fetched: FetchedBatches) -> Iterator[Any]:
         """The records as Arrow record batches; `CorruptRecords` at the first batch that is damaged."""
-        table = self._scan(fetched.data)
+        start = max(self._start, fetched.first_offset)
+        table = self._scan(fetched.data, start)
         if fetched.aborted:
             _hide_aborted(table, fetched)
         seen = table[table[:, scan.PAYLOAD_END] > table[:, scan.PAYLOAD_BEGIN]]
@@ -67,16 +68,16 @@ class Decoder:
         compressed = (seen[:, scan.ATTRIBUTES] & CODEC_MASK).any()
         chunks = self._decompressed(fetched.data, seen) if compressed else iter([(fetched.data, seen)])
         for data, batches in chunks:
-            rows = self._rows(data, batches)
+            rows = self._rows(data, batches, start)
             for position in range(0, rows.num_rows, MAX_ROWS):
                 yield rows if rows.num_rows <= MAX_ROWS else rows.slice(position, MAX_ROWS)
 
-    def _scan(self, data: memoryview) -> Any:
+    def _scan(self, data: memoryview, start: int) -> Any:
         """The table of batches, their checksums checked."""
         table = np.empty((len(data) // BATCH_HEADER_SIZE + 1, scan.BATCH_FIELDS), np.int64)
         results = np.zeros(scan.RESULTS, np.int64)
         status = scan.scan_batches(
-            pa.py_buffer(data).address, len(data), self._start, self._end, *_addresses(table, results)
+            pa.py_buffer(data).address, len(data), start, self._end, *_addresses(table, results)
         )
         good = results[scan.BATCHES]
         self._check(scan.REASONS[status], table[good])
@@ -120,7 +121,7 @@ class Decoder:
             raise CorruptRecords(self._partition, offset, reason)
         return payload
 
-    def _rows(self, data: bytes | memoryview, table: Any) -> Any:
+    def _rows(self, data: bytes | memoryview, table: Any, start: int) -> Any:
         table = np.ascontiguousarray(table)
         source, results = pa.py_buffer(data), np.zeros(kernel.RESULTS, np.int64)
         capacity = int(table[:, scan.COUNT].sum())
@@ -129,7 +130,7 @@ class Decoder:
         timestamp_types = pa.allocate_buffer(4 * capacity)
         keys, values = _Fields(capacity, size), _Fields(capacity, size)
         status = kernel.decode_records(
-            *(source.address, *_addresses(table), len(table), self._start, self._end),
+            *(source.address, *_addresses(table), len(table), start, self._end),
             *(offsets.address, timestamps.address, timestamp_types.address, header_at.address),
             *(*keys.addresses(), *values.addresses(), *_addresses(results)),
         )

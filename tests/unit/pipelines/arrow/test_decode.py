@@ -176,6 +176,13 @@ def test_header_keys_that_are_no_text_are_replaced_as_in_java() -> None:
     assert row["headers"] == [{"key": "\ufffd\ufffd", "value": None}, {"key": "é", "value": b""}]
 
 
+def test_records_before_the_offset_that_was_asked_for_do_not_count() -> None:
+    """They may be deleted: a log can begin inside a batch."""
+    batch = build_batch([Record(n, 0, None, b"%d" % n) for n in range(10)])
+    answer = FetchedBatches(PARTITION, 6, memoryview(batch), [])
+    assert [row["offset"] for row in decoded(answer, (2, 9))] == [6, 7, 8]
+
+
 # Transactions and control batches.
 
 

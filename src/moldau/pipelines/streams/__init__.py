@@ -1,19 +1,111 @@
 """Kafka Streams' words in Python, run by Spark.
 
-    from moldau.pipelines.streams import Consumed, KafkaStreams, Produced, StreamsBuilder
+    from moldau.pipelines.streams import Consumed, Grouped, KafkaStreams, Produced, StreamsBuilder
 
     builder = StreamsBuilder()
     words = builder.stream("lines", Consumed.with_("string", "string")).flat_map_values(str.split)
     counts = words.group_by(lambda _, word: word, Grouped.with_("string", "string")).count()
     counts.to_stream().to("counts", Produced.with_("string", "long"))
-    KafkaStreams(builder.build(), {"application.id": "words", "bootstrap.servers": "localhost:9092"}).start()
+    config = {"application.id": "words", "bootstrap.servers": "localhost:9092"}
+    with KafkaStreams(builder.build(), config) as streams:
+        streams.await_termination()
 
 How it works. The DSL (`builder`, `kstream`, `grouped`, `ktable`) makes a graph of nodes (`graph`,
 `operations`) with Kafka Streams' names; `topology` checks and `describe`s it. `stages` cuts it into stages,
-each with at most one stateful operator; a stage is one Spark query. `physical` makes data frames of a
-stage: steps without state are fused into one Python function over Arrow batches, or are Spark expressions;
-stateful operators are in the table `physical.operators`. `application` creates internal topics and starts
-the queries. All but `physical` and `application` is pure and needs no Spark.
+each with at most one stateful operator; a stage is one Spark query. `programs` says which serdes and topics a
+stage has, `chain` runs its steps without state, fused into one function, and `tasks` its operators with
+state as plain Python. `physical` makes data frames of all that, with Spark's own operators where there are
+any. `application` creates internal topics and starts the queries. All but `physical` and `application` is
+pure and needs no Spark.
 """
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from moldau.pipelines.streams.builder import GlobalKTable, StreamsBuilder
+from moldau.pipelines.streams.errors import StreamsException, TopologyException
+from moldau.pipelines.streams.grouped import KGroupedStream, SessionWindowedKStream, TimeWindowedKStream
+from moldau.pipelines.streams.grouped_table import KGroupedTable
+from moldau.pipelines.streams.kstream import BranchedKStream, KStream
+from moldau.pipelines.streams.ktable import KTable
+from moldau.pipelines.streams.parameters import (
+    Branched,
+    Consumed,
+    EmitStrategy,
+    Grouped,
+    Joined,
+    Materialized,
+    Named,
+    Printed,
+    Produced,
+    Repartitioned,
+    StreamJoined,
+    Suppressed,
+)
+from moldau.pipelines.streams.processors import (
+    FixedKeyProcessor,
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+    Record,
+)
+from moldau.pipelines.streams.serdes import Serde, Serdes, Window, Windowed
+from moldau.pipelines.streams.stores import StoreBuilder, Stores
+from moldau.pipelines.streams.topology import Topology
+from moldau.pipelines.streams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows
+
+if TYPE_CHECKING:
+    from moldau.pipelines.streams.application import KafkaStreams, State
+
+__all__ = [
+    "Branched",
+    "BranchedKStream",
+    "Consumed",
+    "EmitStrategy",
+    "FixedKeyProcessor",
+    "GlobalKTable",
+    "Grouped",
+    "JoinWindows",
+    "Joined",
+    "KGroupedStream",
+    "KGroupedTable",
+    "KStream",
+    "KTable",
+    "KafkaStreams",
+    "Materialized",
+    "Named",
+    "Printed",
+    "Processor",
+    "ProcessorContext",
+    "Produced",
+    "PunctuationType",
+    "Record",
+    "Repartitioned",
+    "Serde",
+    "Serdes",
+    "SessionWindowedKStream",
+    "SessionWindows",
+    "SlidingWindows",
+    "State",
+    "StoreBuilder",
+    "Stores",
+    "StreamJoined",
+    "StreamsBuilder",
+    "StreamsException",
+    "Suppressed",
+    "TimeWindowedKStream",
+    "TimeWindows",
+    "Topology",
+    "TopologyException",
+    "Window",
+    "Windowed",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # These need Spark, which the rest does not.
+    if name in ("KafkaStreams", "State"):
+        return getattr(import_module(f"{__name__}.application"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -57,6 +57,8 @@ class Node:
     is_table: bool = False
     parents: list[Node] = field(default_factory=list, repr=False)
     children: list[Node] = field(default_factory=list, repr=False)
+    #: Operators that look rows up in this table, beside the children.
+    readers: list[Node] = field(default_factory=list, repr=False)
     priority: int = 0
 
     def add_child(self, child: Node) -> None:

@@ -20,7 +20,8 @@ from moldau.pipelines.streams.serdes import Serde, Window, Windowed
 from moldau.pipelines.streams.stores import StoreKind
 from moldau.pipelines.streams.topic_table import Rows, Split, TopicTable, WindowOf
 
-_START = Struct(">q")
+#: Behind the start is Kafka's number of records of the same time, which is zero.
+_START = Struct(">qi")
 _END_AND_START = Struct(">qq")
 _NO_WINDOW = (0, 0)
 
@@ -44,8 +45,8 @@ class StoreLocation:
         return self._split_window
 
     def _split_window(self, key: bytes) -> tuple[bytes, WindowOf]:
-        (start,) = _START.unpack(key[-8:])
-        return key[:-8], (start + self.window_size_ms, start)
+        start, _ = _START.unpack(key[-_START.size :])
+        return key[: -_START.size], (start + self.window_size_ms, start)
 
 
 class _ReadOnlyStore:

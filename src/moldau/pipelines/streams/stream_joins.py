@@ -154,6 +154,7 @@ def _with_table(kind: JoinKind, stream: KStream, table: KTable, joiner: Function
     operation = StreamTableJoin(kind, joiner, takes_key(joiner, 2), tuple(table.getter_stores()))
     node = Node(own_name, operation, (left.node, table.node), joined.key_serde or left.key_serde)
     left.graph.add(left.node, node)
+    table.node.readers.append(node)
     return KStream(left.graph, node)
 
 

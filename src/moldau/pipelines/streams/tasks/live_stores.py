@@ -2,7 +2,8 @@
 
 Windows and sessions of a key lie together in one piece of state, so that reading a key's windows is one
 look-up. What changed in a batch is told once per key by `changes`, in the keys of the changelog topic: the
-key alone, the key and its window's start, or the key and its session's end and start.
+key alone, the key and its window's start (and Kafka's number of records of the same time, always zero), or the
+key and its session's end and start.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from moldau.pipelines.streams.serdes import Window, Windowed
 from moldau.pipelines.streams.stores import StoreBuilder
 from moldau.pipelines.streams.tasks.task import StateMap
 
-_START = Struct(">q")
+_START = Struct(">qi")
 _END_AND_START = Struct(">qq")
 
 
@@ -126,7 +127,7 @@ class WindowStore(_WindowsOfKeys):
 
     def put(self, key: Any, value: Any, window_start: int) -> None:
         data, stored = self._key(key), self._value(value)
-        self._changed[data + _START.pack(window_start)] = stored
+        self._changed[data + _START.pack(window_start, 0)] = stored
         self._write(data, (window_start + self.definition.window_size_ms, window_start), stored)
 
     def fetch(self, key: Any, time_from: int, time_to: int | None = None) -> Any:

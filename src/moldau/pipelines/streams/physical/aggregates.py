@@ -1,0 +1,115 @@
+"""Aggregates of streams. Spark does counts and aggregate expressions itself, in tumbling and hopping
+windows too, and in sessions if only the last result is wanted (it has no updates of sessions). The user's
+functions, sliding windows and sessions with updates are tasks in Python.
+
+Spark's watermark is the highest timestamp less the grace period, which makes a window close where Kafka
+closes it. Its sessions end a gap behind their last record and are apart when the gap has passed; Kafka's
+end with the record, and are apart when more than the gap has passed: hence the millisecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from moldau.pipelines.streams.graph import Node
+from moldau.pipelines.streams.operations import Aggregate
+from moldau.pipelines.streams.physical import native
+from moldau.pipelines.streams.physical.native import NativeRows
+from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
+from moldau.pipelines.streams.physical.tasks import run_tasks
+from moldau.pipelines.streams.tasks.aggregation import Aggregation, Functions, TimeWindowAggregation
+from moldau.pipelines.streams.tasks.sessions import SessionAggregation
+from moldau.pipelines.streams.tasks.sliding import SlidingAggregation
+from moldau.pipelines.streams.tasks.task import Operator
+from moldau.pipelines.streams.windows import SessionWindows, SlidingWindows, TimeWindows
+
+_NATIVE_RESULTS = ("long", "int", "string")
+
+
+def aggregate(node: Node, ports: Sequence[Port], context: OperatorContext) -> Result:
+    operation = node.operation
+    if not isinstance(operation, Aggregate):
+        raise TypeError(f"{node.name} is no aggregate")
+    (port,) = ports
+    if is_native_aggregate(operation, context.value_serde.format, context.final):
+        return _native(node.name, operation, port, context)
+    given = run_tasks([port.frame], _task(operation, port, context))
+    return Result(given.drop("target"), "append")
+
+
+def is_native_aggregate(operation: Aggregate, result_format: str | None, final: bool) -> bool:
+    if operation.kind == "native":
+        return True
+    if operation.kind != "count" or result_format not in _NATIVE_RESULTS:
+        return False
+    if isinstance(operation.windows, SessionWindows):
+        return final
+    return operation.windows is None or isinstance(operation.windows, TimeWindows)
+
+
+def _task(operation: Aggregate, port: Port, context: OperatorContext) -> Operator:
+    functions = Functions(operation, port.key_serde, port.value_serde, context.value_serde)
+    match operation.windows:
+        case TimeWindows() as windows:
+            return TimeWindowAggregation(functions, windows, context.final)
+        case SessionWindows() as windows:
+            return SessionAggregation(functions, windows, context.final)
+        case SlidingWindows() as windows:
+            return SlidingAggregation(functions, windows, context.final)
+    return Aggregation(functions)
+
+
+def _native(name: str, operation: Aggregate, port: Port, context: OperatorContext) -> Result:
+    rows = port.frame.filter(F.col("key").isNotNull() & F.col("value").isNotNull())
+    measure: Column = F.count(F.lit(1))
+    if operation.kind == "native":
+        rows = native.with_decoded(NativeRows(rows, port.key_serde, port.value_serde), name)
+        measure = native.expression(operation.expression)
+        rows = rows.withColumn("key", F.col(native.RAW_KEY))
+    windows, columns = operation.windows, [F.col("key")]
+    if windows is not None:
+        rows = rows.withWatermark("timestamp", f"{windows.grace_ms} milliseconds")
+        columns.append(_window(windows).alias("window"))
+    grouped = rows.groupBy(*columns).agg(
+        measure.alias("result"), F.max("timestamp").alias("newest"), F.max("partition").alias("partition")
+    )
+    standard = _standard(name, grouped, operation, context)
+    return Result(standard, "append" if context.final and windows is not None else "update")
+
+
+def _window(windows: object) -> Column:
+    if isinstance(windows, SessionWindows):
+        return F.session_window("timestamp", f"{windows.gap_ms + 1} milliseconds")
+    if isinstance(windows, TimeWindows):
+        return F.window("timestamp", f"{windows.size_ms} milliseconds", f"{windows.advance_ms} milliseconds")
+    raise TypeError(f"Spark has no {type(windows).__name__}")
+
+
+def _standard(name: str, grouped: DataFrame, operation: Aggregate, context: OperatorContext) -> DataFrame:
+    key, timestamp = F.col("key"), F.col("newest")
+    start, end = F.unix_millis("window.start"), F.unix_millis("window.end")
+    if isinstance(operation.windows, SessionWindows):
+        last = end - F.lit(operation.windows.gap_ms + 1)
+        key = F.concat(key, _big_endian(last), _big_endian(start))
+    elif operation.windows is not None:
+        # Kafka has no windows that begin before the epoch.
+        grouped = grouped.filter(start >= 0)
+        key = F.concat(key, _big_endian(start))
+    made = {
+        "key": key,
+        "value": native.encoded(F.col("result"), context.value_serde, f"the result of {name}"),
+        "timestamp": timestamp,
+        "headers": F.lit(None).cast("array<struct<key: string, value: binary>>"),
+        "topic": F.lit(None).cast("string"),
+        "partition": F.col("partition"),
+        "offset": F.lit(None).cast("long"),
+        "seq": F.lit(0),
+    }
+    return grouped.select(*(made[column].alias(column) for column in COLUMNS))
+
+
+def _big_endian(column: Column) -> Column:
+    return F.unhex(F.lpad(F.hex(column), 16, "0"))

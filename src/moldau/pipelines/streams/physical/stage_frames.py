@@ -1,0 +1,195 @@
+"""A stage as one data frame that can be written: sources read, chains and operator applied, all outputs
+together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Literal
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from moldau.pipelines.queries import source_format
+from moldau.pipelines.streams.chain import DEAD_LETTER, Exit
+from moldau.pipelines.streams.graph import Node
+from moldau.pipelines.streams.operations import Source, TableSource, is_native
+from moldau.pipelines.streams.physical import native
+from moldau.pipelines.streams.physical.chains import Lowered, lower
+from moldau.pipelines.streams.physical.native import NativeRows
+from moldau.pipelines.streams.physical.operators import OPERATORS
+from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
+from moldau.pipelines.streams.programs import Planner, store_suffix
+from moldau.pipelines.streams.stages import Leg, Stage
+from moldau.pipelines.streams.stores import StoreBuilder
+
+_HEADERS = "array<struct<key: string, value: binary>>"
+
+
+@dataclass(frozen=True, slots=True)
+class StageFrame:
+    """What a stage writes: key, value, headers, timestamp, topic and partition."""
+
+    frame: DataFrame
+    output_mode: Literal["append", "update"]
+    #: Which of its parts are Python: legs by their origins, and the operator.
+    python: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class StageBuilder:
+    spark: SparkSession
+    planner: Planner
+    stores: Mapping[str, StoreBuilder]
+    bounded: bool = False
+
+    def build(self, stage: Stage) -> StageFrame:
+        outputs: list[DataFrame] = []
+        python: list[str] = []
+        mode: Literal["append", "update"] = "append"
+        for leg in stage.before:
+            lowered = self._leg(leg, self._exits(stage), self._read(leg.origin))
+            outputs.append(_written(lowered.frame))
+            python += [leg.origin.name] if lowered.python else []
+        if stage.operator is not None and stage.after is not None:
+            ports = [self._port(legs, node, stage.operator, outputs) for legs, node in self._inputs(stage)]
+            result = OPERATORS[type(stage.operator.operation)](stage.operator, ports, self._context(stage))
+            mode = result.output_mode
+            lowered = self._after(stage, result, outputs)
+            outputs.append(_written(lowered.frame))
+            python += [stage.operator.name] if lowered.python else []
+        return StageFrame(reduce(DataFrame.union, outputs), mode, tuple(python))
+
+    def _inputs(self, stage: Stage) -> list[tuple[tuple[Leg, ...], Node]]:
+        nodes = () if stage.operator is None else stage.operator.ports
+        return list(zip(stage.ports, nodes, strict=True))
+
+    def _exits(self, stage: Stage) -> dict[Node, Exit]:
+        exits = {}
+        for number, leaf in enumerate(stage.leaves):
+            leaving = self.planner.leaf_exit(leaf, number)
+            if leaving is not None:
+                exits[leaf] = leaving
+        return exits
+
+    def _context(self, stage: Stage) -> OperatorContext:
+        if stage.operator is None:
+            raise ValueError(f"{stage.name} has no operator")
+        serdes = self.planner.result_serdes(stage.operator)
+        return OperatorContext(
+            self.planner.settings, serdes.key, serdes.value, stage.final, self.bounded, self.stores
+        )
+
+    def _leg(self, leg: Leg, exits: Mapping[Node, Exit], frame: DataFrame) -> Lowered:
+        serdes = self.planner.origin_serdes(leg.origin)
+        rows = NativeRows(frame, serdes.key, serdes.value)
+        operation = leg.origin.operation
+        if isinstance(operation, Source | TableSource) and is_native(operation.consumed.timestamp_extractor):
+            extractor = operation.consumed.timestamp_extractor
+            rows = native.with_timestamps(rows, leg.origin.name, extractor)
+        return lower(rows, self.planner.program(leg, exits, serdes), validate=self._validates())
+
+    def _validates(self) -> bool:
+        """Whether every record has to be decoded, to find those that cannot be."""
+        settings = self.planner.settings
+        return settings.on_deserialization_error != "fail" or settings.dead_letter_topic is not None
+
+    def _port(self, legs: Sequence[Leg], port: Node, operator: Node, outputs: list[DataFrame]) -> Port:
+        if _is_global(port):
+            serdes = self.planner.origin_serdes(port)
+            return Port(self._read(port), serdes.key, serdes.value)
+        frames = []
+        for leg in legs:
+            frame = self._read(leg.origin)
+            if leg.origin is port and not self._validates() and not _extracts(port):
+                frames.append(frame.select(*COLUMNS))
+                continue
+            leaving = self.planner.port_exit(port, operator, 0)
+            left = self._leg(leg, {port: leaving}, frame).frame
+            frames.append(left.filter(F.col("exit") == 0).select(*COLUMNS))
+            if self.planner.settings.dead_letter_topic is not None:
+                outputs.append(_written(left.filter(F.col("exit") == DEAD_LETTER)))
+        serdes = self.planner.port_serdes(port)
+        return Port(reduce(DataFrame.union, frames), serdes.key, serdes.value)
+
+    def _after(self, stage: Stage, result: Result, outputs: list[DataFrame]) -> Lowered:
+        if stage.operator is None or stage.after is None:
+            raise ValueError(f"{stage.name} has no operator")
+        serdes = self.planner.result_serdes(stage.operator)
+        frame = result.frame
+        if result.side_outputs:
+            outputs.append(_side(frame.filter(F.col("target").isNotNull())))
+            frame = frame.filter(F.col("target").isNull())
+        rows = NativeRows(frame.select(*COLUMNS), serdes.key, serdes.value)
+        program = self.planner.program(stage.after, self._exits(stage), serdes)
+        return lower(rows, replace(program, timestamp_extractor=None), validate=False)
+
+    def _read(self, origin: Node) -> DataFrame:
+        operation = origin.operation
+        settings = self.planner.settings
+        options = {
+            "kafka.bootstrap.servers": settings.bootstrap_servers,
+            "includeHeaders": "true",
+            **{f"kafka.{key}": value for key, value in settings.client.items()},
+        }
+        if isinstance(operation, Source) and operation.pattern is not None:
+            options["subscribePattern"] = operation.pattern
+        elif isinstance(operation, Source):
+            options["subscribe"] = ",".join(operation.topics)
+        else:
+            options["subscribe"] = self.planner.topic_of(origin) or ""
+        if _is_global(origin):
+            return _standard(self.spark.read.format(source_format(self.spark)).options(**options).load(), b"")
+        options["startingOffsets"] = _starting(operation)
+        if settings.max_offsets_per_trigger is not None:
+            options["maxOffsetsPerTrigger"] = str(settings.max_offsets_per_trigger)
+        stream = self.spark.readStream.format(source_format(self.spark)).options(**options).load()
+        own = not isinstance(operation, Source | TableSource)
+        return _standard(stream, store_suffix(origin.store) if own else b"")
+
+
+def _starting(operation: object) -> str:
+    reset = operation.consumed.offset_reset if isinstance(operation, Source | TableSource) else None
+    return reset or "earliest"
+
+
+def _extracts(node: Node) -> bool:
+    operation = node.operation
+    return isinstance(operation, Source | TableSource) and operation.consumed.timestamp_extractor is not None
+
+
+def _is_global(node: Node) -> bool:
+    return isinstance(node.operation, TableSource) and node.operation.is_global
+
+
+def _standard(frame: DataFrame, suffix: bytes) -> DataFrame:
+    key = F.col("key")
+    if suffix:
+        key = F.expr(f"substring(key, 1, length(key) - {len(suffix)})")
+    return frame.select(
+        key.alias("key"),
+        "value",
+        "timestamp",
+        F.col("headers").cast(_HEADERS).alias("headers"),
+        "topic",
+        "partition",
+        "offset",
+        F.lit(0).alias("seq"),
+    )
+
+
+def _written(left: DataFrame) -> DataFrame:
+    return left.filter(F.col("target").isNotNull()).select(
+        "key",
+        "value",
+        "headers",
+        "timestamp",
+        F.col("target").alias("topic"),
+        F.col("target_partition").alias("partition"),
+    )
+
+
+def _side(frame: DataFrame) -> DataFrame:
+    """An operator's own topics: its tasks' partitions are theirs."""
+    return frame.select("key", "value", "headers", "timestamp", F.col("target").alias("topic"), "partition")

@@ -1,0 +1,191 @@
+"""Aggregates with the user's functions, as tasks: by key, in tumbling, hopping, sliding windows and in
+sessions.
+
+An update goes on once per batch and row, as with Kafka's cache; with `final` a window says one thing, when it
+closes. Windows close as the task's stream time passes their end and the grace period, and their state goes.
+What is behind that is late and counts for nothing.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+
+from moldau.pipelines.streams.operations import Aggregate
+from moldau.pipelines.streams.serdes import Serde
+from moldau.pipelines.streams.tasks.task import Operator, Out, Row, Task
+from moldau.pipelines.streams.tasks.values import TimestampedMap
+from moldau.pipelines.streams.windows import TimeWindows
+
+LONG = Struct(">q")
+_STREAM_TIME, _ENDS = b"stream-time", b"ends"
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """The user's functions over bytes: what there is and a new value give what there is then."""
+
+    operation: Aggregate
+    key_serde: Serde
+    value_serde: Serde
+    result_serde: Serde
+
+    def key(self, key: bytes) -> Any:
+        return self.key_serde.deserialize("", key)
+
+    def value(self, value: bytes | None) -> Any:
+        return None if self.operation.kind == "count" else self.value_serde.deserialize("", value)
+
+    def first(self) -> Any:
+        """What there is before the first value."""
+        if self.operation.kind == "count":
+            return 0
+        return None if self.operation.initializer is None else self.operation.initializer()
+
+    def add(self, key: Any, value: Any, so_far: Any) -> Any:
+        if self.operation.kind == "count":
+            return so_far + 1
+        function = self._aggregator()
+        if self.operation.kind == "reduce":
+            return value if so_far is None else function(so_far, value)
+        return function(key, value, so_far)
+
+    def merge(self, key: Any, one: Any, two: Any) -> Any:
+        if self.operation.kind == "count":
+            return one + two
+        if self.operation.kind == "reduce":
+            return two if one is None else self._aggregator()(one, two)
+        if self.operation.merger is None:
+            raise ValueError("Sessions are aggregated with a merger")
+        return self.operation.merger(key, one, two)
+
+    def result(self, value: Any) -> bytes | None:
+        return self.result_serde.serialize("", value)
+
+    def stored(self, value: bytes | None) -> Any:
+        return self.result_serde.deserialize("", value)
+
+    def _aggregator(self) -> Callable[..., Any]:
+        if self.operation.aggregator is None:
+            raise ValueError(f"{self.operation.kind} needs a function")
+        return self.operation.aggregator
+
+
+class Aggregation(Operator):
+    """By key alone."""
+
+    maps: tuple[str, ...] = ("rows",)
+
+    def __init__(self, functions: Functions) -> None:
+        self.functions = functions
+
+    def open(self, task: Task) -> None:
+        super().open(task)
+        self.rows = TimestampedMap(task.maps["rows"])
+        self.updates: dict[bytes, Out] = {}
+
+    def process(self, row: Row) -> None:
+        if row.key is not None and row.value is not None:
+            self.add(row.key, row.key, row)
+
+    def add(self, place: bytes, key: bytes, row: Row) -> None:
+        """A value to the row at its place in the store, which is also the key of the update."""
+        functions, before = self.functions, self.rows.get(place)
+        so_far = functions.first() if before.value is None else functions.stored(before.value)
+        now = functions.result(functions.add(functions.key(key), functions.value(row.value), so_far))
+        timestamp = max(before.timestamp, row.timestamp)
+        self.rows.put(place, now, timestamp)
+        self.update(Out(place, now, timestamp, row.headers))
+
+    def update(self, out: Out) -> None:
+        """The last update of a row in a batch goes on, in the order of the last ones."""
+        self.updates.pop(out.key or b"", None)
+        self.updates[out.key or b""] = out
+
+    def tick(self) -> None:
+        for out in self.updates.values():
+            self.emit(out)
+        self.updates.clear()
+
+
+class Closing(Aggregation):
+    """Windows that close: stream time, and what is due when."""
+
+    maps = ("rows", "task", "due")
+    grace_ms: int = 0
+
+    def __init__(self, functions: Functions, final: bool) -> None:
+        super().__init__(functions)
+        self.final = final
+
+    def open(self, task: Task) -> None:
+        super().open(task)
+        stored = task.maps["task"].get(_STREAM_TIME)
+        self.stream_time = -1 if stored is None else int(LONG.unpack(stored)[0])
+        ends = task.maps["task"].get(_ENDS)
+        self.ends: set[int] = set() if ends is None else pickle.loads(ends)
+
+    def process(self, row: Row) -> None:
+        if row.key is None or row.value is None:
+            return
+        self.stream_time = max(self.stream_time, row.timestamp)
+        self.windowed(row.key, row)
+        self.close_windows()
+
+    def windowed(self, key: bytes, row: Row) -> None:
+        raise NotImplementedError
+
+    def watch(self, end: int, place: bytes) -> None:
+        """Remember when a window closes."""
+        known = self.state["due"].get(LONG.pack(end))
+        places: set[bytes] = set() if known is None else pickle.loads(known)
+        if place not in places:
+            places.add(place)
+            self.state["due"].put(LONG.pack(end), pickle.dumps(places))
+            self.ends.add(end)
+
+    def is_closed(self, end: int) -> bool:
+        return end <= self.stream_time - self.grace_ms
+
+    def close_windows(self) -> None:
+        for end in sorted(end for end in self.ends if self.is_closed(end)):
+            places = pickle.loads(self.state["due"].get(LONG.pack(end)) or pickle.dumps(set()))
+            for place in sorted(places):
+                self.closed(place, end)
+            self.state["due"].delete(LONG.pack(end))
+            self.ends.discard(end)
+
+    def closed(self, place: bytes, end: int) -> None:
+        """A window's time is up."""
+        found = self.rows.get(place)
+        if self.final and found.value is not None:
+            super().update(Out(place, found.value, found.timestamp))
+        self.rows.put(place, None, 0)
+
+    def update(self, out: Out) -> None:
+        if not self.final:
+            super().update(out)
+
+    def close(self) -> None:
+        self.state["task"].put(_STREAM_TIME, LONG.pack(self.stream_time))
+        self.state["task"].put(_ENDS, pickle.dumps(self.ends))
+
+
+class TimeWindowAggregation(Closing):
+    """Tumbling and hopping windows. A row's place is its key and the window's start."""
+
+    def __init__(self, functions: Functions, windows: TimeWindows, final: bool) -> None:
+        super().__init__(functions, final)
+        self.windows = windows
+        self.grace_ms = windows.grace_ms
+
+    def windowed(self, key: bytes, row: Row) -> None:
+        for start in self.windows.starts(row.timestamp):
+            end = start + self.windows.size_ms
+            if not self.is_closed(end):
+                place = key + LONG.pack(start)
+                self.watch(end, place)
+                self.add(place, key, row)

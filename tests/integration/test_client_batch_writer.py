@@ -13,8 +13,10 @@ import pytest
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client import AdminClient, NewTopic
+from moldau.client.admin import checked
 from moldau.client.batch_writer import BatchWriter
 from moldau.client.errors import ProducerFenced
+from moldau.client.features import FeatureUpdate, UpgradeType
 from moldau.client.partitioners import partition_for_key
 from moldau.client.settings import ClientSettings, parse_addresses
 from moldau.pipelines.arrow.writing import ArrowProducer
@@ -116,6 +118,21 @@ def test_rows_go_to_the_topic_and_the_partition_they_name(
     assert {each.partition() for each in second if int(each.value()) % 4 == 1} == {1}
 
 
+def test_partitions_that_were_added_are_found(bootstrap: str, topic: str, new: NewProducer) -> None:
+    producer = new()
+    producer.send(values(1), topic)
+    producer.flush()
+    with AdminClient(bootstrap) as admin:
+        checked(admin.create_partitions({topic: PARTITIONS + 1}))
+    producer.send(pa.record_batch({"value": [b"2"], "partition": [PARTITIONS]}), topic)
+    producer.flush()
+    found = messages(bootstrap, topic, PARTITIONS + 1)
+    assert [each.value() for each in found if each.partition() == PARTITIONS] == [b"2"]
+    producer.send(pa.record_batch({"value": [b"2"], "partition": [PARTITIONS + 1]}), topic)
+    with pytest.raises(KafkaError, match=f"partition {PARTITIONS + 1} of topic {topic}, which has 0 to"):
+        producer.flush()
+
+
 def test_a_topic_that_is_missing_is_made_where_the_broker_does_that(
     bootstrap: str, topic: str, new: NewProducer
 ) -> None:
@@ -149,7 +166,51 @@ def test_batches_that_are_too_large_for_the_topic_are_split(
 
 
 def test_a_transaction_counts_as_a_whole_or_not_at_all(bootstrap: str, topic: str, new: NewProducer) -> None:
-    producer, where = new(transactional_id=topic), TopicPartition(topic, 0)
+    check_transactions(bootstrap, topic, new)
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_transactions_before_their_second_version(
+    start_node: StartNode, new: NewProducer, level: int
+) -> None:
+    """Partitions and groups are announced, and the epoch stays from one transaction to the next."""
+    bootstrap = start_node().bootstrap_servers
+    with AdminClient(bootstrap) as admin:
+        checked(
+            admin.update_features({"transaction.version": FeatureUpdate(level, UpgradeType.SAFE_DOWNGRADE)})
+        )
+    for check in (check_transactions, check_fencing, check_a_refused_batch):
+        create(bootstrap, check.__name__)
+        check(bootstrap, check.__name__, new)
+
+
+def test_after_a_batch_was_refused_the_transaction_is_aborted_and_the_next_one_counts(
+    bootstrap: str, topic: str, new: NewProducer
+) -> None:
+    check_a_refused_batch(bootstrap, topic, new)
+
+
+def check_a_refused_batch(bootstrap: str, topic: str, new: NewProducer) -> None:
+    producer = new(bootstrap, transactional_id=topic)
+    producer.init_transactions()
+    for number in range(3):
+        producer.begin()
+        producer.send(values(10 * number), topic)
+        producer.flush()
+        producer.send(pa.record_batch({"value": [b"x" * 3_000_000]}), topic)
+        with pytest.raises(KafkaError, match=r"max\.message\.bytes"):
+            producer.flush()
+        with pytest.raises(KafkaError, match=r"max\.message\.bytes"):
+            producer.commit()
+        producer.abort()
+        producer.begin()
+        producer.send(values(10 * number + 1), topic)
+        producer.commit()
+    assert read(bootstrap, topic) == [1, 11, 21]
+
+
+def check_transactions(bootstrap: str, topic: str, new: NewProducer) -> None:
+    producer, where = new(bootstrap, transactional_id=topic), TopicPartition(topic, 0)
     producer.init_transactions()
     assert producer.marker(topic, where) is None
     producer.begin()
@@ -178,12 +239,16 @@ def test_a_transaction_counts_as_a_whole_or_not_at_all(bootstrap: str, topic: st
 
 
 def test_a_producer_that_lost_its_id_is_fenced(bootstrap: str, topic: str, new: NewProducer) -> None:
-    old, where = new(transactional_id=topic), TopicPartition(topic, 0)
+    check_fencing(bootstrap, topic, new)
+
+
+def check_fencing(bootstrap: str, topic: str, new: NewProducer) -> None:
+    old, where = new(bootstrap, transactional_id=topic), TopicPartition(topic, 0)
     old.init_transactions()
     old.begin()
     old.send(values(1), topic)
     old.flush()
-    heir = new(transactional_id=topic)
+    heir = new(bootstrap, transactional_id=topic)
     heir.init_transactions()
     assert heir.marker(topic, where) is None
     old.send(values(2), topic)

@@ -74,8 +74,9 @@ class AsyncBatchWriter:
     def records_stored(self) -> int:
         return self._sender.records_stored
 
-    async def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
-        return await self._leaders.partition_counts(topics)
+    async def partition_counts(self, topics: Iterable[str], *, fresh: bool = False) -> dict[str, int]:
+        """How many partitions topics have, as was learned within the last minutes or, if `fresh`, now."""
+        return await self._leaders.partition_counts(topics, fresh=fresh)
 
     async def write(self, batches: Batches) -> None:
         """Take batches over, waiting for room; raises why an earlier one could not be stored."""
@@ -155,8 +156,8 @@ class BatchWriter:
     def records_stored(self) -> int:
         return self._writer.records_stored
 
-    def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
-        return self._run(self._writer.partition_counts(topics))
+    def partition_counts(self, topics: Iterable[str], *, fresh: bool = False) -> dict[str, int]:
+        return self._run(self._writer.partition_counts(topics, fresh=fresh))
 
     def write(self, batches: Batches) -> None:
         self._run(self._writer.write(batches))

@@ -61,9 +61,11 @@ class BootstrapFailed(NodeUnreachable):
 
 
 def may_pass(error: KafkaError) -> bool:
-    """Whether it makes sense to try again, sooner or later."""
+    """Whether it makes sense to try again, sooner or later; a node that is gone may come back."""
     if isinstance(error, NodeUnreachable):
         return error.passing
+    if error.code is ErrorCode.BROKER_NOT_AVAILABLE:
+        return True
     return error.code.retriable and not isinstance(error, NotKafka)
 
 

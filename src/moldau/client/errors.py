@@ -32,6 +32,8 @@ _SENTENCES = {
     ErrorCode.NOT_CONTROLLER: "The node asked is not the controller.",
     ErrorCode.INVALID_REQUEST: "The broker refused the request as malformed.",
     ErrorCode.POLICY_VIOLATION: "The request is against a policy of the cluster.",
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: "The timeout of transactions is larger than the broker allows "
+    "(transaction.max.timeout.ms).",
     ErrorCode.SECURITY_DISABLED: "Security features are off on the broker.",
     ErrorCode.KAFKA_STORAGE_ERROR: "The broker has trouble with the disk of this partition.",
     ErrorCode.LOG_DIR_NOT_FOUND: "The log directory is not one of the broker's.",

@@ -15,6 +15,8 @@ from moldau.client.errors import about, error_of
 from moldau.protocol.messages.metadata import MetadataResponseTopic
 
 _MAX_AGE_S = 300
+#: A broker that has just started may not know every topic yet.
+_GONE_AFTER_S = 10
 _MISSING = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE}
 
 
@@ -27,6 +29,7 @@ class Leaders:
         self._ids: dict[str, Uuid] = {}
         self._names: dict[Uuid, str] = {}
         self._learned_at: dict[str, float] = {}
+        self._missing_since: dict[str, float] = {}
 
     def leader(self, partition: TopicPartition) -> int | None:
         return self._leaders.get(partition)
@@ -42,19 +45,26 @@ class Leaders:
         """Its leader is another one, or none."""
         self._leaders.pop(partition, None)
 
-    async def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
+    async def partition_counts(self, topics: Iterable[str], *, fresh: bool = False) -> dict[str, int]:
         """How many partitions each topic has; raises what to do about one that is missing."""
         wanted = list(topics)
         now = asyncio.get_running_loop().time()
-        old = [name for name in wanted if self._learned_at.get(name, -_MAX_AGE_S) + _MAX_AGE_S <= now]
+        known_until = {name: at + _MAX_AGE_S for name, at in self._learned_at.items()}
+        old = [name for name in wanted if fresh or known_until.get(name, 0.0) <= now]
         if old:
             await self._find(old)
         return {name: self._counts[name] for name in wanted}
 
     async def learn(self, topics: Iterable[str]) -> None:
         """Ask once for the leaders of topics; what has none now is asked for another time."""
+        now = asyncio.get_running_loop().time()
         for topic in (await self._cluster.metadata(topics)).topics:
             self._take(topic)
+            name = topic.name or ""
+            if topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._missing_since.pop(name, None)
+            elif now > self._missing_since.setdefault(name, now) + _GONE_AFTER_S:
+                raise MissingTopic(f"Topic {name!r} is not there any more: was it deleted?")
 
     async def _find(self, topics: list[str]) -> None:
         give_up = asyncio.get_running_loop().time() + self._cluster.settings.bootstrap_timeout_ms / 1000

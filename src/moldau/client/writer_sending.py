@@ -76,6 +76,8 @@ class BatchSender:
         """Take batches over, waiting for room; each becomes the sender's to write into."""
         now = asyncio.get_running_loop().time
         for partition, buffer in batches:
+            if self._pending_bytes >= self._max_pending_bytes:
+                self._pump()
             await self._until(lambda: self._pending_bytes < self._max_pending_bytes)
             queue = self._queues.get(partition)
             if queue is None:
@@ -83,7 +85,7 @@ class BatchSender:
             queue.waiting.append(QueuedBatch(buffer, now() + self._delivery_timeout_s))
             self._busy[partition] = queue
             self._pending_bytes += len(buffer)
-            self._pump()
+        self._pump()
 
     async def flush(self) -> None:
         """Wait until everything is stored."""

@@ -39,6 +39,10 @@ BATCH_BYTES: Final = 512 * 1024
 Batches = list[tuple[TopicPartition, bytearray | memoryview]]
 
 
+class NoSuchPartition(KafkaError):
+    """A row names a partition that its topic does not have."""
+
+
 class Destinations(NamedTuple):
     """The topics of rows, and for each row which of them."""
 
@@ -111,7 +115,7 @@ class Encoder:
         )
         if wrong >= 0:
             name, count = to.names[to.codes[wrong]], counts[to.codes[wrong]]
-            raise KafkaError(
+            raise NoSuchPartition(
                 ErrorCode.INVALID_PARTITIONS,
                 f"A row names partition {numbers[wrong]} of topic {name}, which has 0 to {count - 1}",
             )

@@ -16,7 +16,7 @@ from moldau.base.ids import TopicPartition
 from moldau.client.batch_writer import DELIVERY_TIMEOUT_MS, MAX_PENDING_BYTES, BatchWriter
 from moldau.client.records import OffsetAndMetadata
 from moldau.client.settings import ClientSettings
-from moldau.pipelines.arrow.encode import BATCH_BYTES, Encoder, destinations
+from moldau.pipelines.arrow.encode import BATCH_BYTES, Encoder, NoSuchPartition, destinations
 from moldau.protocol.compression import CODEC_NAMES
 
 #: Rows are encoded together once they have so many bytes, and never more of them at once.
@@ -113,8 +113,15 @@ class ArrowProducer:
         self._forget()
         for rows in _pieces(gathered):
             to = destinations(rows, topic)
+            now_ms = time.time_ns() // 1_000_000
             counts = self._writer.partition_counts(to.names)
-            self._writer.write(self._encoder.encode(rows, to, counts, time.time_ns() // 1_000_000))
+            try:
+                batches = self._encoder.encode(rows, to, counts, now_ms)
+            except NoSuchPartition:
+                # It may be new.
+                counts = self._writer.partition_counts(to.names, fresh=True)
+                batches = self._encoder.encode(rows, to, counts, now_ms)
+            self._writer.write(batches)
 
     def _forget(self) -> None:
         self._gathered, self._gathered_bytes = [], 0

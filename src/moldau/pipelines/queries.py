@@ -11,12 +11,15 @@ same promise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from moldau.pipelines.sink.pinning import keep_tasks, kept_tasks
 
 OutputMode = Literal["append", "update", "complete"]
 
@@ -37,7 +40,7 @@ def stream_topic(
 ) -> DataFrame:
     """Topics as a stream, from their beginning on unless `startingOffsets` says otherwise."""
     reader = spark.readStream.format(source_format(spark)).options(
-        **_subscription(bootstrap_servers, topics), **(options or {})
+        **{**_subscription(bootstrap_servers, topics), **(options or {})}
     )
     return reader.load()
 
@@ -50,7 +53,7 @@ def read_topic(
 ) -> DataFrame:
     """Topics as they are now."""
     reader = spark.read.format(source_format(spark)).options(
-        **_subscription(bootstrap_servers, topics), **(options or {})
+        **{**_subscription(bootstrap_servers, topics), **(options or {})}
     )
     return reader.load()
 
@@ -78,8 +81,10 @@ class QuerySpec:
         return options
 
 
-def start(frame: DataFrame, spec: QuerySpec) -> StreamingQuery:
-    """Start the query."""
+def start(
+    frame: DataFrame, spec: QuerySpec, each_batch: Callable[[DataFrame], DataFrame] | None = None
+) -> StreamingQuery:
+    """Start the query. With `each_batch`, what that gives for a batch is written in the batch's place."""
     writer = (
         frame.writeStream.queryName(spec.name)
         .outputMode(spec.output_mode)
@@ -87,13 +92,28 @@ def start(frame: DataFrame, spec: QuerySpec) -> StreamingQuery:
         .trigger(**spec.trigger)
     )
     format_name = source_format(frame.sparkSession)
-    if spec.output_mode == "append":
+    if format_name == "moldau":
+        keep_tasks(frame.sparkSession)
+    # Spark's own sink takes updates, and knows no other delivery than at least once.
+    if each_batch is None and (spec.output_mode == "append" or format_name != "moldau"):
         return writer.format(format_name).options(**spec.sink_options()).start()
+    return _start_batches(writer, spec, format_name, each_batch)
+
+
+def _start_batches(
+    writer: DataStreamWriter,
+    spec: QuerySpec,
+    format_name: str,
+    each_batch: Callable[[DataFrame], DataFrame] | None,
+) -> StreamingQuery:
+    options = {"sinkId": "updates", **spec.sink_options()}
 
     def write(batch: DataFrame, _: int) -> None:
-        batch.write.format(format_name).mode("append").options(**spec.sink_options()).save()
+        written = batch if each_batch is None else each_batch(batch)
+        written.write.format(format_name).mode("append").options(**options).save()
 
-    return writer.foreachBatch(write).start()
+    with kept_tasks(spec.name):
+        return writer.foreachBatch(write).start()
 
 
 def _subscription(bootstrap_servers: str, topics: str | Sequence[str]) -> dict[str, str]:

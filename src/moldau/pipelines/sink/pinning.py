@@ -13,7 +13,9 @@ was cut differently.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -27,6 +29,9 @@ PINNED = "spark.moldau.pinned"
 #: The package of tables that Python data sources make; other sinks have no name.
 _PYTHON = ".python."
 
+#: Queries that are being started whose sink does not tell that they write to topics.
+_names: set[str] = set()
+
 
 class _Listener:
     """Spark's interface for listeners in Python, without the conversion of events that nobody reads."""
@@ -36,7 +41,9 @@ class _Listener:
 
     def onQueryStarted(self, event: Any) -> None:
         try:
-            _pin(self._streams.get(event.id()).streamingQuery())
+            execution = self._streams.get(event.id()).streamingQuery()
+            if event.name() in _names or _writes_to_topics(execution.sink()):
+                _pin(execution)
         except Py4JError as error:
             _LOG.warning("The tasks of query %s could not be kept as they were: %s", event.name(), error)
 
@@ -66,13 +73,21 @@ def keep_tasks(spark: SparkSession) -> None:
     spark.conf.set(PINNED, "true")
 
 
+@contextlib.contextmanager
+def kept_tasks(name: str) -> Iterator[None]:
+    """The query of this name, which is started meanwhile, writes to topics in a function of its own."""
+    _names.add(name)
+    try:
+        yield
+    finally:
+        _names.discard(name)
+
+
 def _writes_to_topics(sink: Any) -> bool:
     return _PYTHON in sink.getClass().getName() and sink.name() == "moldau"
 
 
 def _pin(execution: Any) -> None:
-    if not _writes_to_topics(execution.sink()):
-        return
     conf = execution.sparkSessionForStream().conf()
     conf.set("spark.sql.adaptive.enabled", "false")
     latest = execution.offsetLog().getLatest()

@@ -1,0 +1,52 @@
+"""What a reader of committed records finds in topics, seen by another client than ours."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import confluent_kafka
+
+from tests.pipelines.source.topics import Topics
+
+
+def committed(topics: Topics, *names: str) -> list[Any]:
+    """All records of the topics, partition by partition, in stored order."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": topics.bootstrap_servers,
+            "group.id": "not-used",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+        }
+    )
+    known = consumer.list_topics(timeout=20).topics
+    partitions = [
+        confluent_kafka.TopicPartition(name, index, confluent_kafka.OFFSET_BEGINNING)
+        for name in names
+        for index in known[name].partitions
+    ]
+    found: list[Any] = []
+    try:
+        consumer.assign(partitions)
+        ended: set[tuple[str, int]] = set()
+        deadline = time.monotonic() + 30
+        while len(ended) < len(partitions):
+            assert time.monotonic() < deadline, (
+                f"read {len(found)} records, {ended} of {partitions} to the end"
+            )
+            for message in consumer.consume(10_000, 0.1):
+                if message.error() is None:
+                    found.append(message)
+                elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                    ended.add((message.topic(), message.partition()))
+    finally:
+        consumer.close()
+    return sorted(found, key=lambda message: (message.topic(), message.partition(), message.offset()))
+
+
+def numbers(topics: Topics, *names: str) -> list[int]:
+    """The values of the topics' records, which are numbers."""
+    return sorted(int(message.value()) for message in committed(topics, *names))

@@ -1,0 +1,86 @@
+"""Exactly once, topic to topic, while drivers and workers are killed at random points.
+
+A driver of its own copies a topic in three ways; again and again it is killed with everything it started,
+or loses a worker process in the middle of a task, and goes on with other cores and other wishes for the
+number of tasks. In the end each target has every record once, and in the order of the source where the plan
+keeps it.
+
+`MOLDAU_KILLS` says how many drivers are killed (2 unless told), `MOLDAU_KILL_SEED` where the chance begins.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+from tests.pipelines.sink.copying import PLANS, Settings
+from tests.pipelines.sink.drivers import Driver
+from tests.pipelines.sink.records import committed
+from tests.pipelines.source.topics import Topics
+
+KILLS = int(os.environ.get("MOLDAU_KILLS", "2"))
+SEED = int(os.environ.get("MOLDAU_KILL_SEED", "11"))
+PARTITIONS, KEYS = 3, 17
+
+
+def test_nothing_is_lost_or_doubled_by_kills(topics: Topics, tmp_path: Path) -> None:
+    chance = random.Random(SEED)
+    records = 6_000 * (KILLS + 1)
+    source = topics.create(PARTITIONS)
+    target = f"copied-{source}"
+    for plan in PLANS:
+        topics.create(PARTITIONS, name=f"{target}-{plan}")
+    topics.produce(
+        source,
+        [
+            {"key": f"k{n % KEYS}", "value": str(n), "partition": n % KEYS % PARTITIONS}
+            for n in range(records)
+        ],
+    )
+
+    def settings(**given: Any) -> Settings:
+        return Settings(
+            bootstrap_servers=topics.bootstrap_servers,
+            source=source,
+            target=target,
+            folder=str(tmp_path),
+            cores=chance.choice((1, 2, 3)),
+            min_partitions=chance.choice((1, 3, 4, 7)),
+            shuffle_partitions=chance.choice((2, 3, 5)),
+            **given,
+        )
+
+    for _ in range(KILLS):
+        with Driver(settings(), tmp_path) as driver:
+            driver.wait_started()
+            time.sleep(chance.uniform(0.5, 4))
+            if driver.kill_worker(chance):
+                time.sleep(chance.uniform(0.2, 3))
+            driver.kill()
+    with Driver(settings(to_end=True, per_trigger=records), tmp_path) as driver:
+        driver.wait_ended()
+    check_copies(topics, target, records)
+
+
+def check_copies(topics: Topics, target: str, records: int) -> None:
+    for plan in PLANS:
+        found = committed(topics, f"{target}-{plan}")
+        counts = Counter(int(message.value()) for message in found)
+        assert sorted(counts) == list(range(records)), f"{plan} lost {set(range(records)) - set(counts)}"
+        assert sum(counts.values()) == records, f"{plan} has twice {[n for n, c in counts.items() if c > 1]}"
+        if plan == "plain":
+            check_order(found)
+
+
+def check_order(found: list[Any]) -> None:
+    keys = defaultdict(list)
+    for message in found:
+        number = int(message.value())
+        assert message.partition() == number % KEYS % PARTITIONS
+        keys[message.key()].append(number)
+    for numbers in keys.values():
+        assert numbers == sorted(numbers)

@@ -1,0 +1,196 @@
+"""Batches that Spark runs again: what was written of them is not written a second time, task by task.
+
+A batch is left half done by a task that fails until a file exists; a batch whose end Spark forgot by
+removing the end from the checkpoint.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from moldau import pipelines
+from tests.pipelines.sink.records import committed, numbers
+from tests.pipelines.source.topics import Topics, options, stream
+
+
+def run(frame: DataFrame, topics: Topics, checkpoint: Path, **sink: Any) -> None:
+    """Run the query over everything that is there."""
+    writer = frame.writeStream.format("moldau").option("checkpointLocation", str(checkpoint))
+    query = writer.options(**options(topics.bootstrap_servers, sink)).trigger(availableNow=True).start()
+    assert query.awaitTermination(90)
+
+
+def forget_last_batch(checkpoint: Path) -> None:
+    commits = checkpoint / "commits"
+    last = max(int(path.name) for path in commits.iterdir() if path.name.isdecimal())
+    (commits / str(last)).unlink()
+    (commits / f".{last}.crc").unlink(missing_ok=True)
+
+
+def failing_unless(path: Path, *values: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A step that fails at the rows with these values as long as the file does not exist."""
+    wanted, flag = {str(value).encode() for value in values}, str(path)
+
+    def step(batches: Iterator[Any]) -> Iterator[Any]:
+        import os
+
+        for batch in batches:
+            if not os.path.exists(flag) and wanted & set(batch.column("value").to_pylist()):
+                raise RuntimeError("not yet")
+            yield batch
+
+    return step
+
+
+def test_half_a_batch_is_completed_by_another_session(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    """Three tasks of five are written; the restart asks for other cuts of source and shuffle."""
+    source, plain, shuffled = topics.create(3), topics.create(2), topics.create(2)
+    for partition in range(3):
+        topics.fill(source, partition, *range(partition * 100, partition * 100 + 100))
+    flag = tmp_path / "go"
+    rows = "key binary, value binary"
+    for given, shuffles in (({"minPartitions": 5}, "4"), ({"minPartitions": 2}, "2")):
+        spark.conf.set("spark.sql.shuffle.partitions", shuffles)
+        frame = stream(spark, topics, subscribe=source, **given).select("key", "value")
+        steps = failing_unless(flag, 150, 299)
+        for target, cut in ((plain, frame), (shuffled, frame.repartition("value"))):
+            cut = cut.mapInArrow(steps, rows)
+            if not flag.exists():
+                with pytest.raises(PySparkException, match="not yet"):
+                    run(cut, topics, tmp_path / target, topic=target)
+                assert 0 < len(numbers(topics, target)) < 300
+            else:
+                run(cut, topics, tmp_path / target, topic=target)
+                assert numbers(topics, target) == list(range(300))
+        flag.touch()
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+
+
+def test_state_is_stored_by_tasks_that_write_nothing(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    source, target = topics.create(2), topics.create(2)
+    topics.fill(source, 0, *range(50), *range(50))
+    frame = stream(spark, topics, subscribe=source).select("value").dropDuplicates(["value"])
+    run(frame, topics, tmp_path / "c", topic=target)
+    forget_last_batch(tmp_path / "c")
+    # The state of the batch goes, too, so that it has to be made again.
+    for delta in (tmp_path / "c" / "state").rglob("1.*"):
+        delta.unlink()
+    topics.fill(source, 1, *range(40, 60))
+    run(frame, topics, tmp_path / "c", topic=target)
+    assert numbers(topics, target) == list(range(60))
+
+
+def test_what_cannot_be_put_right_is_said(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    source, target = topics.create(1), topics.create(1)
+    topics.fill(source, 0, *range(20))
+    rows = stream(spark, topics, subscribe=source).select("value")
+    checkpoint, copy = tmp_path / "c", tmp_path / "copy"
+    run(rows, topics, checkpoint, topic=target)
+    shutil.copytree(checkpoint, copy)
+    forget_last_batch(checkpoint)
+    with pytest.raises(PySparkException, match="had 20 rows when it was written, and has 18 now"):
+        run(rows.where("cast(value as string) < 18"), topics, checkpoint, topic=target)
+    run(rows, topics, checkpoint, topic=target)
+    for more in (range(20, 30), range(30, 40)):
+        topics.fill(source, 0, *more)
+        run(rows, topics, checkpoint, topic=target)
+    with pytest.raises(PySparkException, match="the checkpoint is older than the topics"):
+        run(rows, topics, copy, topic=target)
+    assert numbers(topics, target) == list(range(40))
+
+
+def test_several_writes_in_one_function(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    source, even, odd, twice = topics.create(2), topics.create(), topics.create(), topics.create()
+    topics.fill(source, 0, *range(20))
+    failing = [True]
+
+    def write(frame: DataFrame, topic: str, **given: str) -> None:
+        wanted = options(topics.bootstrap_servers, {"topic": topic, "delivery": "exactly-once", **given})
+        frame.select("value").write.format("moldau").mode("append").options(**wanted).save()
+
+    def split(batch: DataFrame, _: int) -> None:
+        batch.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
+        write(batch.where("cast(cast(value as string) as int) % 2 = 0"), even)
+        write(batch, twice, sinkId="a")
+        if failing.pop():
+            raise RuntimeError("in between")
+        write(batch.where("cast(cast(value as string) as int) % 2 = 1"), odd)
+        write(batch, twice, sinkId="b")
+
+    def same(batch: DataFrame, _: int) -> None:
+        batch.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
+        write(batch, odd)
+        write(batch, odd)
+
+    def start(function: Callable[[DataFrame, int], None], checkpoint: str) -> None:
+        writer = stream(spark, topics, subscribe=source).writeStream.foreachBatch(function)
+        query = (
+            writer.option("checkpointLocation", str(tmp_path / checkpoint)).trigger(availableNow=True).start()
+        )
+        assert query.awaitTermination(60)
+
+    with pytest.raises(PySparkException, match="in between"):
+        start(split, "split")
+    failing.append(False)
+    start(split, "split")
+    assert numbers(topics, even, odd) == list(range(20))
+    assert numbers(topics, twice) == sorted([*range(20), *range(20)])
+    with pytest.raises(
+        PySparkException, match="Give each write of a foreachBatch function an option 'sinkId'"
+    ):
+        start(same, "same")
+
+
+def test_updates_and_whole_tables(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    """Counts as updates, and complete; each batch once although its end was forgotten."""
+    source, updates, tables = topics.create(2), topics.create(2), topics.create()
+    topics.produce(source, [{"key": key, "value": "x"} for key in ("a", "b", "a")])
+    frame = stream(spark, topics, subscribe=source)
+    counts = frame.groupBy("key").count().selectExpr("key", "cast(count as string) value")
+
+    def start(topic: str, mode: Any) -> None:
+        spec = pipelines.QuerySpec(
+            name=topic,
+            bootstrap_servers=topics.bootstrap_servers,
+            checkpoint=str(tmp_path / topic),
+            topic=topic,
+            output_mode=mode,
+            trigger={"availableNow": True},
+        )
+        assert pipelines.start(counts, spec).awaitTermination(60)
+
+    for topic, mode in ((updates, "update"), (tables, "complete")):
+        start(topic, mode)
+        forget_last_batch(tmp_path / topic)
+    topics.produce(source, [{"key": "b", "value": "x"}])
+    for topic, mode in ((updates, "update"), (tables, "complete")):
+        start(topic, mode)
+    found = [(m.key(), m.value()) for m in committed(topics, updates)]
+    assert sorted(found) == [(b"a", b"2"), (b"b", b"1"), (b"b", b"2")]
+    found = [(m.key(), m.value()) for m in committed(topics, tables)]
+    assert sorted(found) == [(b"a", b"2"), (b"a", b"2"), (b"b", b"1"), (b"b", b"2")]
+
+
+def test_at_least_once_and_a_transaction_that_takes_too_long(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    source, target = topics.create(1), topics.create(1)
+    topics.fill(source, 0, *range(10))
+    rows = stream(spark, topics, subscribe=source).select("value")
+    run(rows, topics, tmp_path / "often", topic=target, delivery="at-least-once")
+    forget_last_batch(tmp_path / "often")
+    run(rows, topics, tmp_path / "often", topic=target, delivery="at-least-once")
+    assert numbers(topics, target) == sorted([*range(10), *range(10)])
+    with pytest.raises(PySparkException, match=r"set the option 'kafka.transaction.timeout.ms' to their"):
+        run(rows, topics, tmp_path / "long", topic=target, **{"kafka.transaction.timeout.ms": 9_000_000})

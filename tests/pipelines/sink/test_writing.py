@@ -1,0 +1,124 @@
+"""`df.write.format("moldau")`: columns become records; what cannot be written is refused with a sentence."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from moldau.client.partitioners import partition_for_key
+from moldau.testing import Cluster
+from tests.pipelines.sink.records import committed, numbers
+from tests.pipelines.source.topics import Topics, options, stream
+
+
+def write(frame: DataFrame, topics: Topics, **given: object) -> None:
+    writer = frame.write.format("moldau").mode("append")
+    writer.options(**options(topics.bootstrap_servers, given)).save()
+
+
+def test_keys_headers_partitions_timestamps_and_topics(spark: SparkSession, topics: Topics) -> None:
+    one, two = topics.create(3), topics.create(2)
+    at = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
+    schema = (
+        "topic string, key string, value binary, partition int, timestamp timestamp, "
+        "headers array<struct<key:string,value:binary>>, extra double"
+    )
+    rows = [
+        (one, "alice", b"1", None, at, [("trace", b"t1"), ("empty", None)], 0.0),
+        (one, "alice", b"2", 2, at, [], 0.0),
+        (one, None, None, 1, None, None, 0.0),
+        (two, "bob", b"4", None, at, None, 0.0),
+    ]
+    write(spark.createDataFrame(rows, schema).coalesce(1), topics)
+    found = {(m.topic(), m.value()): m for m in committed(topics, one, two)}
+    assert set(found) == {(one, b"1"), (one, b"2"), (one, None), (two, b"4")}
+    first = found[one, b"1"]
+    assert (first.key(), first.headers()) == (b"alice", [("trace", b"t1"), ("empty", None)])
+    assert first.timestamp()[1] == int(at.timestamp() * 1000)
+    assert first.partition() == partition_for_key(b"alice", 3)
+    assert found[one, b"2"].partition() == 2
+    assert (found[one, None].key(), found[one, None].partition()) == (None, 1)
+    assert abs(found[one, None].timestamp()[1] / 1000 - datetime.now(UTC).timestamp()) < 300
+    # The option comes before the column.
+    write(spark.createDataFrame(rows[:1], schema), topics, topic=two, **{"kafka.compression.type": "zstd"})
+    assert sorted(m.value() for m in committed(topics, two)) == [b"1", b"4"]
+
+
+def test_order_within_keys_and_large_frames(spark: SparkSession, topics: Topics) -> None:
+    topic = topics.create(3)
+    frame = (
+        spark.range(30_000).coalesce(1).selectExpr("cast(id as string) value", "cast(id % 7 as string) key")
+    )
+    write(frame, topics, topic=topic, **{"kafka.batch.size": 2000, "kafka.compression.type": "lz4"})
+    messages = committed(topics, topic)
+    assert sorted(int(m.value()) for m in messages) == list(range(30_000))
+    for key in range(7):
+        mine = [m for m in messages if m.key() == str(key).encode()]
+        assert len({m.partition() for m in mine}) == 1
+        assert [int(m.value()) for m in mine] == list(range(key, 30_000, 7))
+
+
+@pytest.mark.parametrize(
+    ("columns", "given", "sentence"),
+    [
+        ("'a' key", {"topic": "t"}, "Required attribute 'value' not found"),
+        (
+            "1 value",
+            {"topic": "t"},
+            r"value attribute unsupported type int. value must be a\(n\) string or binary",
+        ),
+        ("1L key, 'a' value", {"topic": "t"}, r"key must be a\(n\) string or binary"),
+        ("'a' value", {}, "topic option required when no 'topic' attribute is present"),
+        ("'a' value, 1L partition", {"topic": "t"}, r"partition must be a\(n\) int"),
+        (
+            "'a' value, map('a', 'b') headers",
+            {"topic": "t"},
+            r"headers must be a\(n\) array<struct<key:string",
+        ),
+        ("cast(null as string) topic, 'a' value", {}, "contains a null topic. Use the `topic` option"),
+        ("'a' value", {"topic": "t", "delivery": "exactly-once"}, "is for streaming queries"),
+        ("'a' value", {"topic": "t", "delivery": "twice"}, "exactly-once or at-least-once"),
+        ("'a' value", {"topics": "t"}, "Is 'topic' meant"),
+        ("'a' value", {"topic": "t", "kafka.key.serializer": "x"}, "kafka.key.serializer' is not supported"),
+    ],
+)
+def test_what_no_topic_can_take(
+    spark: SparkSession, topics: Topics, columns: str, given: dict[str, str], sentence: str
+) -> None:
+    with pytest.raises(PySparkException, match=sentence):
+        write(spark.sql(f"select {columns}"), topics, **given)
+
+
+def test_what_the_cluster_refuses(spark: SparkSession, topics: Topics) -> None:
+    small = topics.create(max_message_bytes="2000")
+    with pytest.raises(PySparkException, match=r"(?i)too.large"):
+        write(spark.sql("select repeat('x', 5000) value"), topics, topic=small)
+    with pytest.raises(PySparkException, match=r"(?i)partition 7"):
+        write(spark.sql("select 'a' value, 7 partition"), topics, topic=small)
+    with pytest.raises(PySparkException, match=r"(?i)not a topic|topic"):
+        write(spark.sql("select 'a' value"), topics, topic="no such name")
+    assert committed(topics, small) == []
+
+
+def test_a_broker_that_goes_away_while_a_stream_writes(spark: SparkSession, tmp_path: Path) -> None:
+    with Cluster() as cluster:
+        topics = Topics(cluster.bootstrap_servers)
+        source, target = topics.create(2), topics.create(2)
+        topics.fill(source, 0, *range(300))
+        frame = stream(spark, topics, subscribe=source, maxOffsetsPerTrigger=20)
+        writer = (
+            frame.select("value").writeStream.format("moldau").option("checkpointLocation", str(tmp_path))
+        )
+        sink = options(topics.bootstrap_servers, {"topic": target})
+        query = writer.options(**sink).trigger(availableNow=True).start()
+        outage = threading.Timer(1.0, lambda: cluster.restart())
+        outage.start()
+        assert query.awaitTermination(90)
+        outage.join()
+        assert numbers(topics, target) == list(range(300))
+        topics.close()

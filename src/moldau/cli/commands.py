@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 import moldau
+from moldau.cli import pipeline
 from moldau.cli.main import TOOLS, find_tool
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(pipeline.app, name="pipeline")
 _KAFKA_TOOLS = "Kafka's tools (the same as kafka-topics and so on)"
 
 
@@ -203,6 +205,50 @@ def _examine(bootstrap: str, timeout_ms: int, protocol: str) -> int:
         return 1
     console.print("Clients on this machine can use this cluster.", style="green")
     return 0
+
+
+@app.command()
+def sql(
+    statements: Annotated[
+        str | None, typer.Option("--execute", "-e", metavar="SQL", help="Run these statements and end.")
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", metavar="FILE", help="Run the statements of a file and end.")
+    ] = None,
+    bootstrap_server: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="The broker(s) to connect to first.")
+    ] = "localhost:9092",
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="table|json|csv", help="How results are written.")
+    ] = "table",
+    master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The Spark to run on.", show_default="in this process"),
+    ] = None,
+    state_dir: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where persistent queries keep how far they are.",
+            show_default="~/.local/state/moldau/sql",
+        ),
+    ] = None,
+    command_config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Properties file with settings of the client.")
+    ] = None,
+    keep_running: Annotated[
+        bool, typer.Option("--keep-running", help="With -e or -f: let persistent queries go on until Ctrl-C.")
+    ] = False,
+) -> None:
+    """SQL over topics, in ksqlDB's words, on Spark: a prompt, or statements with -e and -f."""
+    from moldau.cli.sql import SqlOptions, run_sql
+
+    if output not in ("table", "json", "csv"):
+        raise typer.BadParameter("table, json or csv", param_hint="--output")
+    options = SqlOptions(
+        bootstrap_server, statements, file, output, master, state_dir, command_config, keep_running
+    )
+    _exit_with(lambda: run_sql(options))
 
 
 @app.command()

@@ -1,0 +1,283 @@
+"""Bytes of keys and values as columns, and columns as bytes: JSON, KAFKA, DELIMITED, AVRO, BYTES, NONE.
+
+A format decodes a binary column into a struct of a given schema, and tells of records that are not of that
+format in a second column; it never fails a query. It encodes a struct into a binary column. Null bytes (a
+tombstone) are a null struct without an error, and the other way round.
+
+    value = format_named("JSON").decode(frame["value"], schema)
+    frame.select(value.struct.alias("value"), value.error.alias("error"))
+
+Everything but Avro and floating point numbers of KAFKA is done by Spark itself, without Python.
+As in ksqlDB, JSON and DELIMITED hold times as milliseconds and dates as days since 1970; text is read, too.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+    TimeType,
+)
+
+from moldau.base.errors import ErrorCode, KafkaError
+
+FORMATS = ("JSON", "KAFKA", "DELIMITED", "AVRO", "BYTES", "NONE")
+_CORRUPT = "__corrupt"
+_DELIMITERS = {"TAB": "\t", "SPACE": " "}
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    struct: Column
+    #: What is wrong with the bytes; null if nothing is.
+    error: Column
+
+
+class Format(Protocol):
+    def decode(self, data: Column, schema: StructType) -> Decoded: ...
+
+    def encode(self, row: Column, schema: StructType) -> Column: ...
+
+
+def format_named(name: str, options: Mapping[str, str] | None = None) -> Format:
+    """A format by ksqlDB's name. Options: `delimiter`, `avro_schema` (JSON text), `avro_schema_file`,
+    `wrap_single_value` (JSON: "false" if the only column is the whole text)."""
+    options = options or {}
+    match name.upper():
+        case "JSON":
+            return JsonFormat(wrapped=options.get("wrap_single_value", "true").lower() != "false")
+        case "KAFKA" | "STRING":
+            return KafkaFormat()
+        case "DELIMITED" | "CSV":
+            given = options.get("delimiter", ",")
+            return DelimitedFormat(_DELIMITERS.get(given.upper(), given))
+        case "AVRO":
+            from moldau.pipelines.avro import AvroFormat, schema_given
+
+            return AvroFormat(schema_given(options))
+        case "BYTES":
+            return KafkaFormat()
+        case "NONE":
+            return NoFormat()
+    hint = " (PROTOBUF is not read by SQL)" if name.upper().startswith("PROTOBUF") else ""
+    raise KafkaError(
+        ErrorCode.INVALID_CONFIG, f"There is no format {name}{hint}; there are {', '.join(FORMATS)}"
+    )
+
+
+class JsonFormat:
+    """An object with a field for each column, spelled as the column is."""
+
+    def __init__(self, *, wrapped: bool = True) -> None:
+        self._wrapped = wrapped
+
+    def decode(self, data: Column, schema: StructType) -> Decoded:
+        text = data.cast("string")
+        wire = _wire_schema(schema)
+        if not self._wrapped:
+            name = schema.fields[0].name.replace('"', '\\"')
+            text = F.concat(F.lit(f'{{"{name}":'), text, F.lit("}"))
+        parsed = F.from_json(text, wire, {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"})
+        corrupt = parsed[_CORRUPT].isNotNull() | (parsed.isNull() & data.isNotNull())
+        columns = [from_wire(parsed[field.name], field.dataType).alias(field.name) for field in schema.fields]
+        return _decoded(data, F.struct(*columns), corrupt, "not JSON of this schema")
+
+    def encode(self, row: Column, schema: StructType) -> Column:
+        fields = [to_wire(row[field.name], field.dataType).alias(field.name) for field in schema.fields]
+        text = F.to_json(F.struct(*fields), {"ignoreNullFields": "false"})
+        if not self._wrapped:
+            # {"name":VALUE} without what is around the value.
+            around = len(schema.fields[0].name.encode()) + 4
+            text = F.substr(text, F.lit(around + 1), F.length(text) - F.lit(around + 1))
+        return F.when(row.isNotNull(), text.cast("binary"))
+
+
+class DelimitedFormat:
+    """Values with a delimiter between them, as in CSV files."""
+
+    def __init__(self, delimiter: str = ",") -> None:
+        self._options = {"sep": delimiter, "columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"}
+
+    def decode(self, data: Column, schema: StructType) -> Decoded:
+        parsed = F.from_csv(data.cast("string"), _ddl(_wire_schema(schema)), self._options)
+        columns = [from_wire(parsed[field.name], field.dataType).alias(field.name) for field in schema.fields]
+        return _decoded(data, F.struct(*columns), parsed[_CORRUPT].isNotNull(), "not the delimited columns")
+
+    def encode(self, row: Column, schema: StructType) -> Column:
+        fields = [to_wire(row[field.name], field.dataType).alias(field.name) for field in schema.fields]
+        text = F.to_csv(F.struct(*fields), {"sep": self._options["sep"]})
+        return F.when(row.isNotNull(), text.cast("binary"))
+
+
+class KafkaFormat:
+    """One column, as Java's serializers write it: text, big-endian numbers, bytes as they are."""
+
+    def decode(self, data: Column, schema: StructType) -> Decoded:
+        field = self._only(schema)
+        value, good = _from_bytes(data, field.dataType)
+        message = f"not {field.dataType.simpleString()} as Kafka's serializers write it"
+        return _decoded(data, F.struct(value.alias(field.name)), ~good, message)
+
+    def encode(self, row: Column, schema: StructType) -> Column:
+        field = self._only(schema)
+        return _to_bytes(row[field.name], field.dataType)
+
+    @staticmethod
+    def _only(schema: StructType) -> StructField:
+        fields: list[StructField] = schema.fields
+        if len(fields) != 1:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"The format KAFKA holds one column, and there are {len(fields)}; use JSON, for example",
+            )
+        if not isinstance(fields[0].dataType, StringType | BinaryType | IntegerType | LongType | DoubleType):
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"The format KAFKA holds text, numbers and bytes, and {fields[0].name} is "
+                f"{fields[0].dataType.simpleString()}; use JSON, for example",
+            )
+        return fields[0]
+
+
+class NoFormat:
+    """Nothing is there: a stream without keys."""
+
+    def decode(self, data: Column, schema: StructType) -> Decoded:
+        return Decoded(F.lit(None).cast(schema), F.lit(None).cast("string"))
+
+    def encode(self, row: Column, schema: StructType) -> Column:
+        return F.lit(None).cast("binary")
+
+
+def _decoded(data: Column, row: Column, bad: Column, message: str) -> Decoded:
+    return Decoded(
+        F.when(data.isNotNull() & ~F.coalesce(bad, F.lit(False)), row),
+        F.when(data.isNotNull() & F.coalesce(bad, F.lit(False)), F.lit(message)),
+    )
+
+
+def _from_bytes(data: Column, kind: DataType) -> tuple[Column, Column]:
+    """The value, and whether the bytes are one."""
+    if isinstance(kind, BinaryType):
+        return data, F.lit(True)
+    if isinstance(kind, StringType):
+        text = data.cast("string")
+        return text, F.is_valid_utf8(text)
+    digits = F.hex(data)
+    if isinstance(kind, IntegerType):
+        # The sign of four bytes has to reach through all eight that `conv` looks at.
+        extended = F.when(digits >= "80000000", F.concat(F.lit("FFFFFFFF"), digits)).otherwise(digits)
+        return F.conv(extended, 16, -10).try_cast("int"), F.length(data) == 4
+    if isinstance(kind, LongType):
+        return F.conv(digits, 16, -10).try_cast("bigint"), F.length(data) == 8
+    return arrow_udf(_unpack_doubles, "double", ArrowUDFType.SCALAR)(data), F.length(data) == 8
+
+
+def _to_bytes(value: Column, kind: DataType) -> Column:
+    if isinstance(kind, BinaryType):
+        return value
+    if isinstance(kind, StringType):
+        return value.cast("binary")
+    if isinstance(kind, DoubleType):
+        return arrow_udf(_pack_doubles, "binary", ArrowUDFType.SCALAR)(value)
+    digits = F.lpad(F.hex(value.cast("bigint")), 16, "0")
+    return F.unhex(F.substr(digits, F.lit(9)) if isinstance(kind, IntegerType) else digits)
+
+
+def _unpack_doubles(data: pa.Array) -> pa.Array:
+    return pa.array(
+        [struct.unpack(">d", one)[0] if one and len(one) == 8 else None for one in data.to_pylist()],
+        pa.float64(),
+    )
+
+
+def _pack_doubles(values: pa.Array) -> pa.Array:
+    return pa.array(
+        [None if one is None else struct.pack(">d", one) for one in values.to_pylist()], pa.binary()
+    )
+
+
+def _wire_schema(schema: StructType) -> StructType:
+    fields = [StructField(field.name, wire_type(field.dataType)) for field in schema.fields]
+    return StructType([*fields, StructField(_CORRUPT, StringType())])
+
+
+def _ddl(schema: StructType) -> str:
+    return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema.fields)
+
+
+def _is_temporal(kind: DataType) -> bool:
+    if isinstance(kind, TimestampType | DateType | TimeType):
+        return True
+    if isinstance(kind, ArrayType):
+        return _is_temporal(kind.elementType)
+    if isinstance(kind, MapType):
+        return _is_temporal(kind.valueType)
+    return isinstance(kind, StructType) and any(_is_temporal(field.dataType) for field in kind.fields)
+
+
+def wire_type(kind: DataType) -> DataType:
+    """The type as it is read from text: points in time are read as text, and understood by `from_wire`."""
+    if isinstance(kind, TimestampType | DateType | TimeType):
+        return StringType()
+    if isinstance(kind, ArrayType):
+        return ArrayType(wire_type(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(kind.keyType, wire_type(kind.valueType))
+    if isinstance(kind, StructType):
+        return StructType([StructField(field.name, wire_type(field.dataType)) for field in kind.fields])
+    return kind
+
+
+def from_wire(value: Column, kind: DataType) -> Column:
+    if not _is_temporal(kind):
+        return value
+    if isinstance(kind, ArrayType):
+        return F.transform(value, lambda one: from_wire(one, kind.elementType))
+    if isinstance(kind, MapType):
+        return F.transform_values(value, lambda _, one: from_wire(one, kind.valueType))
+    if isinstance(kind, StructType):
+        fields = [from_wire(value[field.name], field.dataType).alias(field.name) for field in kind.fields]
+        return F.when(value.isNotNull(), F.struct(*fields))
+    number = value.try_cast("bigint")
+    if isinstance(kind, DateType):
+        return F.coalesce(F.date_from_unix_date(number.try_cast("int")), value.try_cast("date"))
+    if isinstance(kind, TimeType):
+        return F.coalesce(F.time_from_millis(number), value.try_cast("time"))
+    return F.coalesce(F.timestamp_millis(number), value.try_cast("timestamp"))
+
+
+def to_wire(value: Column, kind: DataType) -> Column:
+    if not _is_temporal(kind):
+        return value
+    if isinstance(kind, ArrayType):
+        return F.transform(value, lambda one: to_wire(one, kind.elementType))
+    if isinstance(kind, MapType):
+        return F.transform_values(value, lambda _, one: to_wire(one, kind.valueType))
+    if isinstance(kind, StructType):
+        fields = [to_wire(value[field.name], field.dataType).alias(field.name) for field in kind.fields]
+        return F.when(value.isNotNull(), F.struct(*fields))
+    if isinstance(kind, DateType):
+        return F.unix_date(value)
+    if isinstance(kind, TimeType):
+        return F.time_to_millis(value)
+    return F.unix_millis(value)

@@ -1,0 +1,301 @@
+"""CREATE, INSERT INTO … SELECT, DROP, TERMINATE: what changes the catalog."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+
+from moldau.client.admin import checked as checked_results
+from moldau.pipelines.sql import properties as with_properties
+from moldau.pipelines.sql.catalog import PersistentQuery, Source
+from moldau.pipelines.sql.compiler import compile_select
+from moldau.pipelines.sql.context import Context, spark_errors
+from moldau.pipelines.sql.cutting import cut
+from moldau.pipelines.sql.errors import Place, SqlError
+from moldau.pipelines.sql.frames import key_format, key_schema, value_format, value_schema
+from moldau.pipelines.sql.persistent import output_names
+from moldau.pipelines.sql.plan import Plan
+from moldau.pipelines.sql.results import Message, Result
+from moldau.pipelines.sql.statements import (
+    ColumnDefinition,
+    CreateAs,
+    CreateSource,
+    Drop,
+    InsertSelect,
+    Select,
+    Terminate,
+)
+from moldau.pipelines.sql.types import SqlType, fits, from_spark
+
+_DAY_MS = 86_400_000
+
+
+def create_source(context: Context, statement: CreateSource, text: str) -> Result:
+    name, place = statement.name.name, statement.name.place
+    if (existing := _existing(context, statement)) is not None:
+        return existing
+    given = with_properties.checked(statement.properties, place)
+    columns = statement.columns or _columns_of_schema(given, place)
+    keys = sum(column.role == "KEY" for column in columns)
+    if statement.kind == "TABLE" and not keys:
+        raise SqlError(
+            "A table needs a key", place, f"Mark its columns: CREATE TABLE {name} (id INT PRIMARY KEY, …)"
+        )
+    source = Source(
+        kind=statement.kind,
+        name=name,
+        topic=given.get("topic", name),
+        columns=columns,
+        key_format=given.get("key_format", _usual_key_format(keys)).upper(),
+        value_format=given.get("value_format", "JSON").upper(),
+        properties=with_properties.kept(given),
+        window=with_properties.window(given, place),
+        statement=text,
+    )
+    _check(source, place)
+    if context.partitions(source.topic) is None:
+        if "partitions" not in given:
+            raise SqlError(
+                f"There is no topic {source.topic}",
+                place,
+                f"Is it spelled right? WITH (topic='{source.topic}', partitions=1, …) creates it.",
+            )
+        _create_topic(context, source, given, int(given["partitions"]))
+    context.store.put(source)
+    return Message(f"{statement.kind.capitalize()} {name} reads topic {source.topic}.")
+
+
+def _existing(context: Context, statement: CreateSource | CreateAs) -> Message | None:
+    """Whether something is there already, and that is fine."""
+    existing = context.catalog.get(statement.name.name)
+    if existing is None or statement.replace:
+        return None
+    if statement.if_not_exists:
+        return Message(f"{existing.kind.capitalize()} {existing.name} is there already.")
+    raise SqlError(
+        f"There is a {existing.kind.lower()} {existing.name} already",
+        statement.name.place,
+        f"Write CREATE OR REPLACE, CREATE … IF NOT EXISTS, or DROP {existing.kind} {existing.name} first.",
+    )
+
+
+def _usual_key_format(columns: int) -> str:
+    return "KAFKA" if columns == 1 else "JSON" if columns else "NONE"
+
+
+def _columns_of_schema(given: Mapping[str, str], place: Place) -> tuple[ColumnDefinition, ...]:
+    """Without columns, those of the Avro schema."""
+    from moldau.pipelines.avro import columns_of, schema_given
+
+    schema = schema_given(given)
+    if schema is None:
+        raise SqlError(
+            "The columns are missing", place, "Write: CREATE STREAM name (id INT KEY, total DOUBLE) …"
+        )
+    found = from_spark(columns_of(schema).jsonValue())
+    return tuple(ColumnDefinition(name, kind) for name, kind in zip(found.fields, found.of, strict=True))
+
+
+def _check(source: Source, place: Place) -> None:
+    """That the formats exist and can hold the columns, before anything is stored."""
+    from pyspark.sql import functions as F
+
+    for column in source.columns:
+        if column.name.startswith("__") or column.name.upper() in source.pseudo_columns:
+            raise SqlError(
+                f"A column cannot be called {column.name}", place, "Every record has that already."
+            )
+    time_column = source.properties.get("timestamp")
+    if time_column is not None and source.column(time_column) is None:
+        names = ", ".join(column.name for column in source.columns)
+        raise SqlError(f"There is no column {time_column} for timestamp", place, f"Available are {names}.")
+    key_format(source).decode(F.lit(None).cast("binary"), key_schema(source))
+    value_format(source).decode(F.lit(None).cast("binary"), value_schema(source))
+
+
+def _create_topic(context: Context, source: Source, given: Mapping[str, str], partitions: int) -> None:
+    configs = {}
+    if source.is_table:
+        configs["cleanup.policy"] = "compact,delete" if source.window else "compact"
+    if source.is_table and source.window is not None:
+        kept = source.window.retention_ms or source.window.size_ms + (source.window.grace_ms or _DAY_MS)
+        configs["retention.ms"] = str(max(kept, 7 * _DAY_MS))
+    if "retention_ms" in given:
+        configs["retention.ms"] = given["retention_ms"]
+    context.create_topic(source.topic, partitions, int(given.get("replicas", -1)), configs)
+
+
+def create_as(context: Context, statement: CreateAs, text: str) -> Result:
+    name, place = statement.name.name, statement.name.place
+    if (existing := _existing(context, statement)) is not None:
+        return existing
+    given = with_properties.checked(statement.properties, place)
+    parts = cut(statement, context.catalog)
+    if parts is not None:
+        create_as(context, parts.first, parts.first_text)
+        return create_as(context, parts.second, parts.second_text)
+    plan = compile_select(statement.select, context.catalog, "persist")
+    _check_kind(statement, plan)
+    with spark_errors(statement.select.place):
+        frame = context.frames.result(plan)
+    query_id = context.catalog.new_query_id(f"C{statement.kind[0]}AS_{name}")
+    source = replace(_sink(context, statement, plan, frame, given), statement=text, query=query_id)
+    _check(source, place)
+    previous = context.catalog.get(name)
+    if previous is not None:
+        _check_replacement(previous, source, place)
+        _terminate(context, [query for query in context.catalog.writers(name) if query.id == previous.query])
+    partitions = context.partitions(plan.inputs[0].source.topic) or 1
+    if context.partitions(source.topic) is None:
+        _create_topic(context, source, given, int(given.get("partitions", partitions)))
+    context.store.put(source)
+    _run(context, query_id, text, source, plan)
+    return Message(f"{statement.kind.capitalize()} {name} is written by query {query_id}.")
+
+
+def _check_kind(statement: CreateAs, plan: Plan) -> None:
+    if statement.kind == plan.kind:
+        return
+    name, place = statement.name.name, statement.name.place
+    if plan.kind == "TABLE":
+        hint = f"Write CREATE TABLE {name} AS SELECT …"
+        raise SqlError("What this SELECT gives is a table, not a stream", place, hint)
+    hint = f"Write CREATE STREAM {name} AS SELECT …, or add GROUP BY and an aggregate."
+    raise SqlError("What this SELECT gives is a stream, not a table", place, hint)
+
+
+def _check_replacement(previous: Source, source: Source, place: Place) -> None:
+    if previous.kind != source.kind:
+        raise SqlError(f"{previous.name} is a {previous.kind.lower()}", place, "DROP it first.")
+    if previous.key_columns != source.key_columns or previous.window != source.window:
+        raise SqlError(
+            f"The key of {previous.name} would be another one",
+            place,
+            f"DROP {previous.kind} {previous.name} first, or choose another name.",
+        )
+
+
+def _sink(
+    context: Context, statement: CreateAs, plan: Plan, frame: DataFrame, given: Mapping[str, str]
+) -> Source:
+    first = plan.inputs[0].source
+    types = {field.name: from_spark(field.dataType.jsonValue()) for field in frame.schema.fields}
+    columns = tuple(
+        ColumnDefinition(one.name, types[one.name], "KEY" if one.is_key else "VALUE")
+        for one in sorted(plan.columns, key=lambda column: not column.is_key)
+    )
+    if all(column.role == "KEY" for column in columns):
+        raise SqlError(
+            "Nothing is selected but the key",
+            statement.select.place,
+            "Select more, or the key as a value too: AS_VALUE(column) AS other_name",
+        )
+    keys = [column for column in columns if column.role == "KEY"]
+    inherited = (
+        first.key_format if len(keys) == 1 and first.key_format != "NONE" else _usual_key_format(len(keys))
+    )
+    if (
+        inherited == "KAFKA"
+        and keys
+        and keys[0].type.kind not in ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "BYTES")
+    ):
+        inherited = "JSON"
+    return Source(
+        kind=statement.kind,
+        name=statement.name.name,
+        topic=given.get("topic", statement.name.name),
+        columns=columns,
+        key_format=given.get("key_format", inherited).upper(),
+        value_format=given.get("value_format", first.value_format).upper(),
+        properties=with_properties.kept(given),
+        window=plan.window,
+    )
+
+
+def _run(context: Context, query_id: str, text: str, sink: Source, plan: Plan) -> None:
+    sources = tuple(dict.fromkeys(given.source.name for given in plan.inputs))
+    settings = {name: context.settings[name] for name in with_properties.SETTINGS}
+    settings["created"] = str(time.time_ns() // 1_000_000)
+    context.store.put(PersistentQuery(query_id, text, sink.name, sources, settings))
+    context.queries.reconcile(context.catalog)
+
+
+def insert_select(context: Context, statement: InsertSelect, text: str) -> Result:
+    sink = context.catalog.find(statement.name)
+    if sink.is_table:
+        raise SqlError(
+            "INSERT INTO … SELECT writes to streams", statement.name.place, "Write CREATE TABLE … AS SELECT …"
+        )
+    plan = compile_select(statement.select, context.catalog, "persist")
+    if plan.kind == "TABLE":
+        raise SqlError("What this SELECT gives is a table, not a stream", statement.select.place)
+    with spark_errors(statement.select.place):
+        frame = context.frames.result(plan)
+    _check_types(sink, plan, frame, statement.select)
+    query_id = context.catalog.new_query_id("INSERTQUERY")
+    _run(context, query_id, text, sink, plan)
+    return Message(f"Query {query_id} writes into {sink.name}.")
+
+
+def _check_types(sink: Source, plan: Plan, frame: DataFrame, select: Select) -> None:
+    try:
+        names = output_names(plan, sink)
+    except SqlError as error:
+        raise error.at(select.place) from error
+    types: dict[str, SqlType] = {
+        one.name: from_spark(one.dataType.jsonValue()) for one in frame.schema.fields
+    }
+    for column in sink.columns:
+        given = types[names[column.name]]
+        if not fits(given, column.type):
+            raise SqlError(
+                f"Column {column.name} of {sink.name} is {column.type}, and what is selected is {given}",
+                select.place,
+                f"Write: CAST(… AS {column.type}) AS {column.name}",
+            )
+
+
+def drop(context: Context, statement: Drop) -> Result:
+    if statement.if_exists and context.catalog.get(statement.name.name) is None:
+        return Message(f"There is no {statement.name.name}.")
+    source = context.catalog.find(statement.name)
+    if source.kind != statement.kind:
+        raise SqlError(
+            f"{source.name} is a {source.kind.lower()}",
+            statement.name.place,
+            f"Write DROP {source.kind} {source.name}",
+        )
+    readers = context.catalog.readers(source.name)
+    others = [query for query in context.catalog.writers(source.name) if query.id != source.query]
+    if readers or others:
+        ids = ", ".join(query.id for query in (*readers, *others))
+        raise SqlError(
+            f"{source.name} is used by {ids}",
+            statement.name.place,
+            f"First: TERMINATE {(readers + others)[0].id}",
+        )
+    _terminate(context, context.catalog.writers(source.name))
+    context.store.remove(source)
+    if statement.delete_topic:
+        checked_results(context.admin.delete_topics([source.topic]))
+    return Message(f"{source.kind.capitalize()} {source.name} is dropped.")
+
+
+def terminate(context: Context, statement: Terminate) -> Result:
+    if statement.query is None:
+        queries = list(context.catalog.queries())
+    else:
+        queries = [context.catalog.find_query(statement.query)]
+    _terminate(context, queries)
+    return Message(
+        f"Terminated: {', '.join(query.id for query in queries) or 'nothing, no query was running'}."
+    )
+
+
+def _terminate(context: Context, queries: list[PersistentQuery]) -> None:
+    for query in queries:
+        context.store.remove(query)
+        context.queries.stop(query.id, forget=query)

@@ -1,0 +1,151 @@
+"""Text to tokens and expressions, by sqlglot, in ksqlDB's dialect of SQL.
+
+Three things differ from Spark's dialect. `->` goes into a struct and `=>` makes a lambda; both are rewritten
+to Spark's `.` and `->` without changing the length of the text, so places stay what they were. A quote inside
+a string is doubled. And no function is known to the parser: names and arguments stay as they were written,
+and `functions` alone decides what they become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+from moldau.pipelines.sql.errors import Place, SqlError
+
+_SPECIAL = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
+
+
+class Ksql(Spark):
+    """ksqlDB's SQL, as far as an expression."""
+
+    class Tokenizer(Spark.Tokenizer):
+        QUOTES = ["'"]  # noqa: RUF012 - sqlglot reads these as class attributes
+        IDENTIFIERS = ["`", '"']  # noqa: RUF012
+        STRING_ESCAPES = ["'"]  # noqa: RUF012
+        KEYWORDS = {**Spark.Tokenizer.KEYWORDS, "BYTES": TokenType.VARBINARY}  # noqa: RUF012
+
+    class Parser(Spark.Parser):  # type: ignore[valid-type,misc]
+        FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            name: parse for name, parse in Spark.Parser.FUNCTION_PARSERS.items() if name in _SPECIAL
+        }
+
+
+class _Written(Spark):
+    """How expressions are given to Spark."""
+
+    class Generator(Spark.Generator):  # type: ignore[valid-type,misc]
+        TYPE_MAPPING = {**Spark.Generator.TYPE_MAPPING, exp.DataType.Type.TIME: "TIME"}  # noqa: RUF012
+
+
+class Words(Ksql):
+    """Word by word: GROUP BY is two, and no word swallows the rest of the statement."""
+
+    class Tokenizer(Ksql.Tokenizer):
+        KEYWORDS = {word: kind for word, kind in Ksql.Tokenizer.KEYWORDS.items() if " " not in word}  # noqa: RUF012
+        COMMANDS = set()  # noqa: RUF012
+
+
+def tokenize(text: str) -> list[Token]:
+    try:
+        return list(Words().tokenize(text))
+    except TokenError as error:
+        quote = _open_quote(text)
+        place = Place(text, quote, quote + 1) if quote is not None else Place(text, len(text), len(text))
+        raise SqlError("A quote or a comment is not closed", place) from error
+
+
+def _open_quote(text: str) -> int | None:
+    """Where the quote begins that is never closed."""
+    inside: tuple[str, int] | None = None
+    for index, character in enumerate(text):
+        if inside is None and character in "'`\"":
+            inside = (character, index)
+        elif inside is not None and character == inside[0]:
+            inside = None
+    return inside[1] if inside else None
+
+
+def statements(text: str) -> list[list[Token]]:
+    """The tokens of each statement; statements end with a semicolon, the last one may go without."""
+    found: list[list[Token]] = [[]]
+    for token in tokenize(text):
+        if token.token_type is TokenType.SEMICOLON:
+            found.append([])
+        else:
+            found[-1].append(token)
+    return [tokens for tokens in found if tokens]
+
+
+def is_complete(text: str) -> bool:
+    """Whether a text ends with a semicolon that is not part of a string or comment."""
+    try:
+        tokens = tokenize(text)
+    except SqlError:
+        return False
+    return not tokens or tokens[-1].token_type is TokenType.SEMICOLON
+
+
+def expression(text: str, tokens: Sequence[Token]) -> exp.Expression:
+    """The expression that some tokens of a text are; its columns know their places in the text."""
+    start, end = tokens[0].start, tokens[-1].end + 1
+    bit = list(text[start:end])
+    for token in tokens:
+        at = token.start - start
+        if token.token_type is TokenType.ARROW:
+            bit[at : at + 2] = " ."
+        elif token.token_type is TokenType.FARROW:
+            bit[at : at + 2] = "->"
+    try:
+        parsed = sqlglot.parse_one("".join(bit), read=Ksql)
+    except ParseError as error:
+        raise _not_parsed(error, text, start, end) from error
+    if not isinstance(parsed, exp.Expression) or isinstance(parsed, exp.Query | exp.Command):
+        raise SqlError("This is not an expression", Place(text, start, end))
+    if parsed.find(exp.Query) is not None:
+        raise SqlError(
+            "A SELECT inside of another one cannot be run",
+            Place(text, start, end),
+            "Give the inner one a name first: CREATE STREAM … AS SELECT …, or CREATE TABLE …",
+        )
+    for identifier in parsed.find_all(exp.Identifier):
+        if "start" in identifier.meta:
+            identifier.meta["place"] = Place(
+                text, start + identifier.meta["start"], start + identifier.meta["end"] + 1
+            )
+    return parsed
+
+
+def _not_parsed(error: ParseError, text: str, start: int, end: int) -> SqlError:
+    details = error.errors[0] if error.errors else {}
+    description = str(details.get("description") or "not an expression").rstrip(".")
+    bad = str(details.get("highlight") or "")
+    context = str(details.get("start_context") or "")
+    at = start + len(context) if bad else start
+    place = Place(text, at, at + len(bad)) if bad and text[at : at + len(bad)] == bad else None
+    return SqlError(f"This expression makes no sense: {description}", place or Place(text, start, end))
+
+
+def place_of(node: exp.Expression) -> Place | None:
+    """Where a column or name was written."""
+    for identifier in node.find_all(exp.Identifier):
+        place = identifier.meta.get("place")
+        if isinstance(place, Place):
+            return place
+    return None
+
+
+def spark_sql(node: exp.Expression) -> str:
+    return node.sql(dialect=_Written, comments=False)
+
+
+def quoted(name: str) -> str:
+    """A name as Spark takes it whatever it is made of."""
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,58 @@
+"""What is wrong with a statement: where, the bit of text, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from moldau.base.errors import ErrorCode, KafkaError
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A bit of a text, by its first character and the one behind its last."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def line(self) -> int:
+        return self.text.count("\n", 0, self.start) + 1
+
+    @property
+    def column(self) -> int:
+        return self.start - (self.text.rfind("\n", 0, self.start) + 1) + 1
+
+    def shown(self) -> str:
+        """The line of the text with the bit underlined."""
+        begin = self.text.rfind("\n", 0, self.start) + 1
+        end = self.text.find("\n", self.start)
+        line = self.text[begin : end if end >= 0 else len(self.text)]
+        width = max(1, min(self.end, begin + len(line)) - self.start)
+        return f"  {line}\n  {' ' * (self.start - begin)}{'^' * width}"
+
+
+class SqlError(KafkaError):
+    """A statement that cannot be run. `str()` is the whole story, for people."""
+
+    def __init__(self, message: str, place: Place | None = None, hint: str | None = None) -> None:
+        self.sentence, self.place, self.hint = message, place, hint
+        parts = [f"line {place.line}, column {place.column}: {message}" if place else message]
+        if place is not None:
+            parts.append(place.shown())
+        if hint:
+            parts.append(hint)
+        super().__init__(ErrorCode.INVALID_REQUEST, "\n".join(parts))
+
+    def at(self, place: Place) -> SqlError:
+        """The same, with its place unless that is known already."""
+        return self if self.place is not None else SqlError(self.sentence, place, self.hint)
+
+
+def suggestion(word: str, known: Iterable[str]) -> str | None:
+    """ "Did you mean …?", if something of the kind is known."""
+    names = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), names, n=1, cutoff=0.6)
+    return f"Did you mean {names[close[0]]}?" if close else None

@@ -1,0 +1,239 @@
+"""Persistent queries: they write to topics until they are terminated, and go on after a restart.
+
+What is to run is said by the catalog; `reconcile` makes it so: it starts what is missing, stops what is gone
+and starts again what has failed, after a while. A folder keeps the checkpoints, and whoever holds its lock
+runs the queries: a second engine with the same folder leaves them to the first, and takes over when it ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from moldau.base.errors import KafkaError
+from moldau.pipelines.queries import QuerySpec, start, stream_topic
+from moldau.pipelines.sql.catalog import Catalog, PersistentQuery, Source
+from moldau.pipelines.sql.compiler import compile_select
+from moldau.pipelines.sql.errors import SqlError
+from moldau.pipelines.sql.frames import DECODING, Frames, as_records, dead_letters, latest
+from moldau.pipelines.sql.parser import parse
+from moldau.pipelines.sql.plan import KEEP, Plan
+from moldau.pipelines.sql.statements import CreateAs, InsertSelect
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+
+
+@dataclass(slots=True)
+class Running:
+    """A query as it runs here, or as it failed."""
+
+    query: StreamingQuery | None = None
+    error: str | None = None
+    failures: int = 0
+    next_try: float = 0.0
+    #: Records that could not be read, and why the last one could not.
+    unreadable: int = 0
+    reason: str | None = None
+    last_batch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    state: str
+    error: str | None = None
+    rows_per_second: float = 0.0
+    batches: int = 0
+    unreadable: int = 0
+    reason: str | None = None
+    late: int = 0
+
+
+class PersistentQueries:
+    def __init__(self, frames: Frames, bootstrap_servers: str, folder: Path) -> None:
+        self._frames = frames
+        self._bootstrap_servers = bootstrap_servers
+        self._folder = folder
+        self._running: dict[str, Running] = {}
+        self._lock: IO[str] | None = None
+
+    def is_owner(self) -> bool:
+        """Whether queries run here; tries to become the one that runs them."""
+        if self._lock is None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            file = (self._folder / "lock").open("w")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.close()
+                return False
+            self._lock = file
+        return True
+
+    def reconcile(self, catalog: Catalog) -> None:
+        wanted = {query.id: query for query in catalog.queries()}
+        for query_id in set(self._running) - set(wanted):
+            self.stop(query_id)
+        if not self.is_owner():
+            return
+        for query in wanted.values():
+            running = self._running.setdefault(query.id, Running())
+            self._look_after(running)
+            if running.query is None and time.monotonic() >= running.next_try:
+                self._try_to_start(query, running, catalog)
+
+    def _look_after(self, running: Running) -> None:
+        query = running.query
+        if query is None:
+            return
+        self._count(running, query)
+        if not query.isActive:
+            failure = query.exception()
+            running.query = None
+            self._failed(running, str(failure) if failure else "The query was stopped")
+
+    def _try_to_start(self, query: PersistentQuery, running: Running, catalog: Catalog) -> None:
+        try:
+            running.query = self._start(query, catalog)
+        except KafkaError as error:
+            self._failed(running, str(error))
+
+    @staticmethod
+    def _failed(running: Running, error: str) -> None:
+        running.error = error
+        running.next_try = time.monotonic() + min(_FIRST_PAUSE_S * 2**running.failures, _LONGEST_PAUSE_S)
+        running.failures += 1
+
+    @staticmethod
+    def _count(running: Running, query: StreamingQuery) -> None:
+        """Add up the records that could not be read in the batches that were not looked at yet."""
+        for progress in query.recentProgress:
+            if progress.batchId <= running.last_batch or progress.numInputRows == 0:
+                continue
+            running.last_batch = progress.batchId
+            running.failures, running.error = 0, None
+            for name, row in progress.observedMetrics.items():
+                if name.startswith(DECODING) and row["failed"]:
+                    running.unreadable += row["failed"]
+                    running.reason = row["reason"]
+
+    def _start(self, query: PersistentQuery, catalog: Catalog) -> StreamingQuery:
+        statement = next(parse(query.statement))
+        sink = catalog.get(query.sink)
+        if not isinstance(statement, CreateAs | InsertSelect) or sink is None:
+            raise SqlError(f"The query {query.id} has nothing to write to; TERMINATE {query.id}")
+        plan = compile_select(statement.select, catalog, "persist")
+        names = output_names(plan, sink)
+        spec = QuerySpec(
+            name=query.id,
+            bootstrap_servers=self._bootstrap_servers,
+            checkpoint=str(self.checkpoint(query)),
+            topic=sink.topic,
+            output_mode="append" if plan.running == "append" else "update",
+            trigger={"processingTime": query.properties.get("trigger", "1 second")},
+            exactly_once=query.properties.get("exactly.once", "true") == "true",
+        )
+        if plan.running == "recompute":
+            topics = sorted({given.source.topic for given in plan.inputs})
+            changes = stream_topic(self._frames.spark, self._bootstrap_servers, topics)
+            return start(changes, spec, each_batch=self._recomputed(plan, sink, names))
+        starting = query.properties.get("auto.offset.reset", "latest")
+        records = as_records(self._frames.result(plan, starting), sink, names)
+        records = self._with_dead_letters(records, plan, sink, starting)
+        return start(records, replace(spec, topic=None) if "topic" in records.columns else spec)
+
+    def _recomputed(
+        self, plan: Plan, sink: Source, names: dict[str, str]
+    ) -> Callable[[DataFrame], DataFrame]:
+        """What has to be written so that the sink's table becomes what the query gives now."""
+
+        def records(_: DataFrame) -> DataFrame:
+            result = self._frames.result(plan)
+            new = as_records(result.where(KEEP), sink, names).select(
+                F.col("key").alias("__new"), F.col("value").alias("__value"), "timestamp"
+            )
+            old = latest(self._frames.records(sink, stream=False)).select("key", "value")
+            both = new.join(old, F.col("__new") == F.col("key"), "full_outer")
+            changed = both.where(~F.col("__value").eqNullSafe(F.col("value")))
+            return changed.select(
+                F.coalesce("__new", "key").alias("key"),
+                F.col("__value").alias("value"),
+                F.coalesce("timestamp", F.current_timestamp()).alias("timestamp"),
+            )
+
+        return records
+
+    def _with_dead_letters(self, records: DataFrame, plan: Plan, sink: Source, starting: str) -> DataFrame:
+        for given in plan.inputs:
+            topic = given.source.properties.get("dead_letter_topic")
+            if topic is None or given.reading != "stream":
+                continue
+            read = self._frames.records(given.source, stream=True, starting=starting)
+            failed = dead_letters(read, given.source, topic)
+            if "topic" not in records.columns:
+                records = records.withColumn("topic", F.lit(sink.topic))
+            records = records.unionByName(failed, allowMissingColumns=True)
+        return records
+
+    def checkpoint(self, query: PersistentQuery) -> Path:
+        return self._folder / f"{query.id}-{query.properties.get('created', '0')}"
+
+    def status(self, query: PersistentQuery) -> Status:
+        running = self._running.get(query.id)
+        if running is None:
+            return Status("STARTING" if self.is_owner() else "RUNNING ELSEWHERE")
+        self._look_after(running)
+        counts = (running.unreadable, running.reason)
+        if running.query is None:
+            return Status("ERROR" if running.error else "STARTING", running.error, 0.0, 0, *counts)
+        progress = running.query.lastProgress
+        if progress is None:
+            return Status("RUNNING", running.error, 0.0, 0, *counts)
+        late = sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators)
+        speed = float(progress.processedRowsPerSecond or 0.0)
+        return Status("RUNNING", running.error, speed, progress.batchId + 1, *counts, late)
+
+    def streaming_query(self, query_id: str) -> StreamingQuery | None:
+        running = self._running.get(query_id)
+        return None if running is None else running.query
+
+    def catch_up(self) -> None:
+        """Wait until everything that is there now has been processed."""
+        for running in list(self._running.values()):
+            if running.query is not None and running.query.isActive:
+                running.query.processAllAvailable()
+
+    def stop(self, query_id: str, *, forget: PersistentQuery | None = None) -> None:
+        running = self._running.pop(query_id, None)
+        if running is not None and running.query is not None:
+            running.query.stop()
+        if forget is not None and self.is_owner():
+            shutil.rmtree(self.checkpoint(forget), ignore_errors=True)
+
+    def close(self) -> None:
+        for query_id in list(self._running):
+            self.stop(query_id)
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def output_names(plan: Plan, sink: Source) -> dict[str, str]:
+    """Columns of the sink -> columns of the plan."""
+    selected = {column.name.upper(): column.name for column in plan.columns}
+    missing = [column.name for column in sink.columns if column.name.upper() not in selected]
+    known = {column.name.upper() for column in sink.columns}
+    extra = [column.name for column in plan.columns if column.name.upper() not in known]
+    if missing or extra:
+        parts = [f"not selected: {', '.join(missing)}"] if missing else []
+        parts += [f"not in {sink.name}: {', '.join(extra)}"] if extra else []
+        raise SqlError(f"The columns are not those of {sink.name} ({'; '.join(parts)})")
+    return {column.name: selected[column.name.upper()] for column in sink.columns}

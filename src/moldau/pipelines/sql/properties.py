@@ -1,0 +1,102 @@
+"""What stands in WITH (…), and what can be SET."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from moldau.pipelines.sql.cursor import Cursor
+from moldau.pipelines.sql.dialect import tokenize
+from moldau.pipelines.sql.errors import Place, SqlError, suggestion
+from moldau.pipelines.sql.statements import Window
+
+#: Name -> what it is for.
+KNOWN = {
+    "topic": "the topic; its name is that of the stream or table unless given",
+    "value_format": "JSON (unless given), KAFKA, DELIMITED, AVRO, BYTES",
+    "key_format": "KAFKA (unless given), JSON, NONE, or what a value may be",
+    "partitions": "how many partitions a topic gets that has to be created",
+    "replicas": "how many replicas, then",
+    "retention_ms": "how long it keeps records, then",
+    "timestamp": "the column that is the time of a record",
+    "timestamp_format": "how that is written if it is text, such as yyyy-MM-dd HH:mm:ss",
+    "value_delimiter": "what separates values of DELIMITED: a character, TAB or SPACE",
+    "wrap_single_value": "false: the only column is the whole value",
+    "avro_schema": "the Avro schema of the values, as JSON",
+    "avro_schema_file": "the same, in a file",
+    "window_type": "TUMBLING, HOPPING or SESSION if the keys are windowed",
+    "window_size": "how long those windows are, such as 1 MINUTE",
+    "dead_letter_topic": "where records go that cannot be read",
+}
+ALIASES = {"kafka_topic": "topic", "format": "value_format"}
+_KEPT = (
+    "timestamp",
+    "timestamp_format",
+    "value_delimiter",
+    "wrap_single_value",
+    "avro_schema",
+    "avro_schema_file",
+    "dead_letter_topic",
+)
+
+
+def checked(given: Mapping[str, str], place: Place) -> dict[str, str]:
+    """Properties by their usual names."""
+    found = {}
+    for name, value in given.items():
+        usual = ALIASES.get(name, name)
+        if usual not in KNOWN:
+            hint = suggestion(name, [*KNOWN, *ALIASES]) or f"There are {', '.join(KNOWN)}."
+            raise SqlError(f"There is no property {name}", place, hint)
+        found[usual] = value
+    for name in ("partitions", "replicas", "retention_ms"):
+        if name in found and not found[name].isdigit():
+            raise SqlError(f"{name} is a number, and not {found[name]!r}", place)
+    return found
+
+
+def kept(properties: Mapping[str, str]) -> dict[str, str]:
+    """Those that a source needs later."""
+    return {name: value for name, value in properties.items() if name in _KEPT}
+
+
+def window(properties: Mapping[str, str], place: Place) -> Window | None:
+    kind = properties.get("window_type", "").upper()
+    if not kind:
+        return None
+    if kind not in ("TUMBLING", "HOPPING", "SESSION"):
+        raise SqlError(f"There is no window_type {kind}", place, "Write TUMBLING, HOPPING or SESSION.")
+    size = properties.get("window_size")
+    if size is None and kind != "SESSION":
+        raise SqlError("window_size is missing", place, "Write window_size='1 MINUTE', for example.")
+    size_ms = Cursor(size, tokenize(size)).duration_ms() if size else 0
+    return Window(kind, size_ms)  # type: ignore[arg-type]
+
+
+#: What can be SET, with what holds until then.
+SETTINGS = {
+    "auto.offset.reset": "latest",
+    "exactly.once": "true",
+    "trigger": "1 second",
+}
+_CHOICES = {"auto.offset.reset": ("earliest", "latest"), "exactly.once": ("true", "false")}
+
+
+@dataclass(slots=True)
+class Settings:
+    given: dict[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> str:
+        return self.given.get(name, SETTINGS[name])
+
+    def set(self, name: str, value: str | None) -> None:
+        name = name.lower().removeprefix("ksql.streams.")
+        if name not in SETTINGS:
+            hint = suggestion(name, SETTINGS) or f"There are {', '.join(SETTINGS)}."
+            raise SqlError(f"There is no setting {name}", hint=hint)
+        if value is not None and value.lower() not in _CHOICES.get(name, (value.lower(),)):
+            raise SqlError(f"{name} is {' or '.join(_CHOICES[name])}, and not {value}")
+        if value is None:
+            self.given.pop(name, None)
+        else:
+            self.given[name] = value

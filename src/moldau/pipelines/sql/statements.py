@@ -1,0 +1,190 @@
+"""What statements say, once they are parsed. `text` is what was written, without the semicolon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sqlglot import exp
+
+from moldau.pipelines.sql.errors import Place
+from moldau.pipelines.sql.types import SqlType
+
+SourceKind = Literal["STREAM", "TABLE"]
+ColumnRole = Literal["KEY", "HEADERS", "VALUE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name and where it stands."""
+
+    name: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    name: str
+    type: SqlType
+    role: ColumnRole = "VALUE"
+    #: HEADER('key'): that header alone.
+    header: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something selected. `star` is "*" or an alias in front of ".*"; then there is no expression."""
+
+    expression: exp.Expression
+    alias: str | None
+    place: Place
+    star: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    source: Named
+    alias: str
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    kind: Literal["INNER", "LEFT", "RIGHT", "FULL"]
+    source: From
+    on: exp.Expression
+    place: Place
+    before_ms: int | None = None
+    after_ms: int | None = None
+    grace_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    kind: Literal["TUMBLING", "HOPPING", "SESSION"]
+    size_ms: int
+    advance_ms: int | None = None
+    grace_ms: int | None = None
+    retention_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    text: str
+    items: tuple[Item, ...]
+    source: From
+    place: Place
+    joins: tuple[Join, ...] = ()
+    window: Window | None = None
+    where: exp.Expression | None = None
+    group_by: tuple[exp.Expression, ...] = ()
+    partition_by: tuple[exp.Expression, ...] = ()
+    having: exp.Expression | None = None
+    order_by: str | None = None
+    emit: Literal["CHANGES", "FINAL"] | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSource:
+    kind: SourceKind
+    name: Named
+    columns: tuple[ColumnDefinition, ...]
+    properties: Mapping[str, str]
+    replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateAs:
+    kind: SourceKind
+    name: Named
+    properties: Mapping[str, str]
+    select: Select
+    replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InsertSelect:
+    name: Named
+    select: Select
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class InsertValues:
+    name: Named
+    columns: tuple[Named, ...]
+    rows: tuple[tuple[exp.Expression, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    what: str
+    extended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    name: Named
+    extended: bool = False
+    function: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    #: A query, or the name of a running one.
+    query: Select | Named
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    #: None is all.
+    query: Named | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    kind: SourceKind
+    name: Named
+    if_exists: bool = False
+    delete_topic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    topic: Named
+    from_beginning: bool = False
+    interval: int = 1
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperty:
+    name: str
+    #: None takes it back.
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunScript:
+    path: str
+    place: Place
+
+
+Statement = (
+    CreateSource
+    | CreateAs
+    | InsertSelect
+    | InsertValues
+    | Select
+    | Show
+    | Describe
+    | Explain
+    | Terminate
+    | Drop
+    | Print
+    | SetProperty
+    | RunScript
+)

@@ -53,9 +53,10 @@ def test_every_column_in_every_compression(spark: SparkSession, topics: Topics) 
         assert row.timestamp.astimezone(UTC).replace(tzinfo=None) == at
         assert row.offset == offsets[row.partition]
         offsets[row.partition] += 1
-        assert [(h.key, h.value and bytes(h.value)) for h in row.headers or []] == [
+        assert row.headers is None or [(h.key, h.value and bytes(h.value)) for h in row.headers] == [
             (name, value or None) for name, value in record["headers"]
         ]
+        assert (row.headers is None) == (record["headers"] == [])
     without = read(spark, topics, subscribe=topic)
     assert "headers" not in without.columns
     assert without.where("key is null").select("offset").count() == 50

@@ -190,7 +190,11 @@ def _headers(source: Any, header_at: Any, rows: int, results: Any) -> Any:
     keys = names.array(pa.binary(), count, name_bytes, 0)
     values = contents.array(pa.binary(), count, results[kernel.VALUE_BYTES], nulls)
     pairs = pa.StructArray.from_arrays([_text(keys), values], fields=list(_HEADER))
-    return pa.Array.from_buffers(HEADERS_TYPE, rows, [None, list_ends], 0, 0, [pairs])
+    # A record without headers has null there, as Spark's connector gives it, and not an empty list.
+    has_some = np.diff(np.frombuffer(list_ends, np.int32, rows + 1)) > 0
+    valid = pa.py_buffer(np.packbits(has_some, bitorder="little"))
+    nulls = rows - int(has_some.sum())
+    return pa.Array.from_buffers(HEADERS_TYPE, rows, [valid, list_ends], nulls, 0, [pairs])
 
 
 def _text(names: Any) -> Any:

@@ -82,7 +82,8 @@ def _row(record: Record, timestamp_type: int) -> dict[str, Any]:
         "headers": [
             {"key": name.encode(errors="surrogateescape").decode(errors="replace"), "value": content}
             for name, content in record.headers
-        ],
+        ]
+        or None,
     }
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -32,7 +33,7 @@ from moldau.pipelines.streams.errors import StreamsException
 from moldau.pipelines.streams.physical.stage_frames import StageBuilder, StageFrame
 from moldau.pipelines.streams.preparation import Prepared, prepare
 from moldau.pipelines.streams.settings import StreamsSettings
-from moldau.pipelines.streams.stages import Stage
+from moldau.pipelines.streams.stages import Stage, levels
 from moldau.pipelines.streams.topology import Topology
 
 _FAILURE = re.compile(r"(?:StreamsException|TopologyException|SerializationError): (.*)")
@@ -96,17 +97,19 @@ class KafkaStreams:
         self._watcher.start()
 
     def run_available(self) -> None:
-        """Process what is in the topics now, stage after stage, and return: for backfills and scheduled
-        runs."""
+        """Process what is in the topics now and return: for backfills and scheduled runs. Stages run behind
+        those whose topics they read, so that all is done at the end."""
         prepared = self._prepared()
         self._state = State.RUNNING
-        for stage in prepared.stages:
-            query = self._start(stage, prepared, {"availableNow": True})
-            try:
-                query.awaitTermination()
-            except Exception as error:
-                self._state = State.ERROR
-                raise _failure(stage.name, error) from error
+        for level in levels(prepared.stages):
+            self._queries = [self._start(stage, prepared, {"availableNow": True}) for stage in level]
+            for query in self._queries:
+                try:
+                    query.awaitTermination()
+                except StreamingQueryException as error:
+                    self._stop_queries()
+                    self._state = State.ERROR
+                    raise _failure(query.name or "a stage", error) from error
         self._state = State.NOT_RUNNING
 
     def await_termination(self, timeout: float | None = None) -> bool:

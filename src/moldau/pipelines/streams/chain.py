@@ -26,6 +26,8 @@ from moldau.pipelines.streams.settings import Handler
 
 #: The exit of dead letters.
 DEAD_LETTER = -1
+#: The exit of rows that had a target when they came.
+SIDE_OUTPUT = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +132,19 @@ class Runner:
         self._highest: dict[int | None, int] = {}
 
     def run(self, rows: Iterable[Sequence[Any]]) -> list[Left]:
-        """Rows are key, value, timestamp, headers, topic, partition and offset."""
+        """Rows are key, value, timestamp, headers, topic, partition, offset and target: with a target they
+        are on their way already."""
         current = self.current
         current.rows = []
         program, first = self.program, self._first
-        for key, value, timestamp, headers, topic, partition, offset in rows:
+        for key, value, timestamp, headers, topic, partition, offset, target in rows:
             current.key, current.value, current.timestamp = key, value, timestamp
             current.headers = headers or ()
             current.topic, current.partition, current.offset = topic, partition, offset
             current.seq = 0
+            if target is not None:
+                self._leave(SIDE_OUTPUT, key, value, current.headers, target, partition)
+                continue
             try:
                 decoded_key = key if program.key_serde is None else program.key_serde.deserialize(topic, key)
                 decoded = (

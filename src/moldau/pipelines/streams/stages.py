@@ -75,18 +75,17 @@ def stages(nodes: Sequence[Node]) -> tuple[Stage, ...]:
             made.append(_window_end(node))
         elif not _only_suppressed(node):
             made.append(_stateful(node))
-    return tuple(_in_order(made))
+    return tuple(stage for level in levels(made) for stage in level)
 
 
-def _in_order(made: list[Stage]) -> list[Stage]:
-    """Each stage behind those that write what it reads."""
-    placed: list[Stage] = []
-    while made:
-        unwritten = {leaf for stage in made for leaf in stage.leaves}
-        ready = [stage for stage in made if not any(origin in unwritten for origin in stage.origins)]
-        for stage in ready or made[:1]:
-            made.remove(stage)
-            placed.append(stage)
+def levels(made: Sequence[Stage]) -> list[list[Stage]]:
+    """The stages that can run at the same time, each level behind those that write what it reads."""
+    waiting, placed = list(made), []
+    while waiting:
+        unwritten = {leaf for stage in waiting for leaf in stage.leaves}
+        ready = [stage for stage in waiting if not any(origin in unwritten for origin in stage.origins)]
+        placed.append(ready or waiting)
+        waiting = [stage for stage in waiting if stage not in placed[-1]]
     return placed
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from moldau.pipelines.streams.chain import Exit, Left, Program, Runner, Step
+from moldau.pipelines.streams.chain import SIDE_OUTPUT, Exit, Left, Program, Runner, Step
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.operations import (
     Branch,
@@ -173,14 +173,20 @@ def _apply(rows: NativeRows, step: Step) -> NativeRows:
 def _native(
     rows: NativeRows, program: Program, first: Sequence[int], exits: Sequence[Exit]
 ) -> list[DataFrame]:
-    frames = [_leaving(rows, leaving) for leaving in exits]
-    for number in first:
-        step = program.steps[number]
+    """Exits that only pass rows on are one pass over them; what an expression changes is another frame."""
+    passing, deeper = list(exits), []
+    wanted = list(first)
+    while wanted:
+        step = program.steps[wanted.pop(0)]
         if isinstance(step.operation, Split):
-            frames += _native_split(rows, program, step)
+            deeper += _native_split(rows, program, step)
+        elif _has_expression(step):
+            deeper += _native(_apply(rows, step), program, step.after, step.exits)
         else:
-            frames += _native(_apply(rows, step), program, step.after, step.exits)
-    return frames
+            keyed = isinstance(step.operation, ToTable)
+            passing += [replace(each, needs_key=each.needs_key or keyed) for each in step.exits]
+            wanted += step.after
+    return [*([_leaving(rows, passing)] if passing else []), *deeper]
 
 
 def _native_split(rows: NativeRows, program: Program, split: Step) -> list[DataFrame]:
@@ -201,10 +207,30 @@ def _native_split(rows: NativeRows, program: Program, split: Step) -> list[DataF
     return frames
 
 
-def _leaving(rows: NativeRows, leaving: Exit) -> DataFrame:
-    frame = rows.frame
-    if leaving.needs_key:
-        frame = frame.filter(F.col("key").isNotNull())
+def _leaving(rows: NativeRows, exits: Sequence[Exit]) -> DataFrame:
+    """All exits at once: a union would have Spark do everything before it once more for each."""
+    if len(exits) == 1 and not exits[0].needs_key and not rows.side_outputs:
+        return rows.frame.select(*_columns(rows, exits[0]))
+    made = [_struct(rows, each) for each in exits]
+    structs = F.array_compact(F.array(*made))
+    if rows.side_outputs:
+        sent = F.array(F.struct(*_side_columns()))
+        structs = F.when(F.col("target").isNotNull(), sent).otherwise(structs)
+    return rows.frame.select(F.inline(structs))
+
+
+def _struct(rows: NativeRows, leaving: Exit) -> Column:
+    made = F.struct(*_columns(rows, leaving))
+    return F.when(F.col("key").isNotNull(), made) if leaving.needs_key else made
+
+
+def _side_columns() -> list[Column]:
+    """A row that an operator sends to a topic itself; its task's partition is the topic's."""
+    added = {"exit": F.lit(SIDE_OUTPUT), "target": F.col("target"), "target_partition": F.col("partition")}
+    return [added.get(name, F.col(name)).alias(name) for name in LEFT_COLUMNS]
+
+
+def _columns(rows: NativeRows, leaving: Exit) -> list[Column]:
     key = _form(F.col("key"), rows.key_serde, leaving.key_serde, leaving.name, "keys")
     if leaving.key_suffix:
         key = F.concat(key, F.lit(leaving.key_suffix))
@@ -220,7 +246,7 @@ def _leaving(rows: NativeRows, leaving: Exit) -> DataFrame:
         "target": F.lit(leaving.topic).cast("string"),
         "target_partition": place,
     }
-    return frame.select(*(added.get(name, F.col(name)).alias(name) for name in LEFT_COLUMNS))
+    return [added.get(name, F.col(name)).alias(name) for name in LEFT_COLUMNS]
 
 
 def _form(column: Column, has: Any, wants: Any, name: str, kind: str) -> Column:
@@ -244,8 +270,16 @@ def _union(frame: DataFrame, frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def _python(frame: DataFrame, program: Program) -> DataFrame:
+    target = F.col("target") if "target" in frame.columns else F.lit(None).cast("string")
     given = frame.select(
-        "key", "value", F.unix_millis("timestamp").alias("ts"), "headers", "topic", "partition", "offset"
+        "key",
+        "value",
+        F.unix_millis("timestamp").alias("ts"),
+        "headers",
+        "topic",
+        "partition",
+        "offset",
+        target.alias("target"),
     )
     left = given.mapInArrow(arrow_function(program), _DDL)
     return left.select(

@@ -36,6 +36,8 @@ class NativeRows:
     frame: DataFrame
     key_serde: Serde
     value_serde: Serde
+    #: There is a column `target`: rows that have one are on their way to that topic already.
+    side_outputs: bool = False
 
 
 def expression(given: Any) -> Column:
@@ -115,14 +117,14 @@ def with_values(rows: NativeRows, name: str, mapper: Any) -> NativeRows:
     work = with_decoded(rows, name)
     serde = serde_of(work.select(expression(mapper)).schema[0].dataType, name)
     work = work.withColumn(RAW_VALUE, encoded(expression(mapper), serde, name))
-    return NativeRows(_restored(work, rows.frame.columns), rows.key_serde, serde)
+    return replace(rows, frame=_restored(work, rows.frame.columns), value_serde=serde)
 
 
 def with_keys(rows: NativeRows, name: str, mapper: Any) -> NativeRows:
     work = with_decoded(rows, name)
     serde = serde_of(work.select(expression(mapper)).schema[0].dataType, name)
     work = work.withColumn(RAW_KEY, encoded(expression(mapper), serde, name))
-    return NativeRows(_restored(work, rows.frame.columns), serde, rows.value_serde)
+    return replace(rows, frame=_restored(work, rows.frame.columns), key_serde=serde)
 
 
 def with_timestamps(rows: NativeRows, name: str, extractor: Any) -> NativeRows:

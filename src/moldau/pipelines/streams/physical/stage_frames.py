@@ -56,7 +56,7 @@ class StageBuilder:
             ports = [self._port(legs, node, stage.operator, outputs) for legs, node in self._inputs(stage)]
             result = OPERATORS[type(stage.operator.operation)](stage.operator, ports, self._context(stage))
             mode = result.output_mode
-            lowered = self._after(stage, result, outputs)
+            lowered = self._after(stage, result)
             outputs.append(_written(lowered.frame))
             python += [stage.operator.name] if lowered.python else []
         return StageFrame(reduce(DataFrame.union, outputs), mode, tuple(python))
@@ -113,15 +113,13 @@ class StageBuilder:
         serdes = self.planner.port_serdes(port)
         return Port(reduce(DataFrame.union, frames), serdes.key, serdes.value)
 
-    def _after(self, stage: Stage, result: Result, outputs: list[DataFrame]) -> Lowered:
+    def _after(self, stage: Stage, result: Result) -> Lowered:
         if stage.operator is None or stage.after is None:
             raise ValueError(f"{stage.name} has no operator")
         serdes = self.planner.result_serdes(stage.operator)
-        frame = result.frame
-        if result.side_outputs:
-            outputs.append(_side(frame.filter(F.col("target").isNotNull())))
-            frame = frame.filter(F.col("target").isNull())
-        rows = NativeRows(frame.select(*COLUMNS), serdes.key, serdes.value)
+        columns = (*COLUMNS, "target") if result.side_outputs else COLUMNS
+        frame = result.frame.select(*columns)
+        rows = NativeRows(frame, serdes.key, serdes.value, result.side_outputs)
         program = self.planner.program(stage.after, self._exits(stage), serdes)
         return lower(rows, replace(program, timestamp_extractor=None), validate=False)
 
@@ -188,8 +186,3 @@ def _written(left: DataFrame) -> DataFrame:
         F.col("target").alias("topic"),
         F.col("target_partition").alias("partition"),
     )
-
-
-def _side(frame: DataFrame) -> DataFrame:
-    """An operator's own topics: its tasks' partitions are theirs."""
-    return frame.select("key", "value", "headers", "timestamp", F.col("target").alias("topic"), "partition")

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from numba import njit, types
+import numpy as np
 
-from moldau.pipelines.arrow.kernels import BYTES, INTS, LONGS, NUMBER, compiled
+from moldau.pipelines.arrow.kernels import BYTES, INTS, LONGS, NUMBER, compiled, inlined
 from moldau.pipelines.arrow.scan_kernel import (
     ATTRIBUTES,
     BASE_OFFSET,
@@ -60,13 +60,16 @@ _LARGEST_MS = ((1 << 63) - 1) // 1000
 _SMALLEST_MS = -_LARGEST_MS
 _LOGICAL = (1 << 63) - 1
 
+#: Makes a 64-bit signed number, which Numba does not always guess.
+_int64: Any = np.int64
 
-@njit(inline="always")
+
+@inlined
 def _varint(data: Any, position: int, end: int) -> tuple[int, int]:
     """A zigzag varint and the position behind it, which is -1 if there is none before `end`."""
     if position >= end:
         return 0, -1
-    byte = types.int64(data[position])
+    byte = _int64(data[position])
     position += 1
     if byte < 128:
         return (byte >> 1) ^ -(byte & 1), position
@@ -75,7 +78,7 @@ def _varint(data: Any, position: int, end: int) -> tuple[int, int]:
     while shift < 70:
         if position >= end:
             return 0, -1
-        byte = types.int64(data[position])
+        byte = _int64(data[position])
         position += 1
         if shift == 63 and byte > 1:
             return 0, -1
@@ -86,7 +89,7 @@ def _varint(data: Any, position: int, end: int) -> tuple[int, int]:
     return 0, -1
 
 
-@njit(inline="always")
+@inlined
 def _skip_headers(data: Any, position: int, end: int) -> tuple[int, int]:
     """Status and number of the headers that fill a record from `position` to its end."""
     count, position = _varint(data, position, end)
@@ -107,13 +110,13 @@ def _skip_headers(data: Any, position: int, end: int) -> tuple[int, int]:
     return (_OK if position == end else _LENGTH), count
 
 
-@njit(inline="always")
+@inlined
 def _microseconds(milliseconds: int) -> int:
     """Times that microseconds cannot tell become the last one they can."""
     return min(max(milliseconds, _SMALLEST_MS), _LARGEST_MS) * 1000
 
 
-@njit(inline="always")
+@inlined
 def _record(data: Any, position: int, end: int) -> tuple[int, int, int, int, int, int, int, int, int, int]:
     """Status, end, timestamp, offset, where and how long key and value are, where and how many headers."""
     length, position = _varint(data, position, end)
@@ -137,7 +140,7 @@ def _record(data: Any, position: int, end: int) -> tuple[int, int, int, int, int
     return status, end, timestamp, offset, key, key_length, value, value_length, position, headers
 
 
-@njit(inline="always")
+@inlined
 def _store(row: int, source: Any, position: int, length: int, data: Any, at: int, bits: Any) -> int:
     """Append a field to a column and give the new end of the column's data."""
     if length < 0:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from numba import njit, types
+import numpy as np
 
-from moldau.pipelines.arrow.kernels import BYTES, INTS, LONGS, NUMBER, compiled
+from moldau.pipelines.arrow.kernels import BYTES, INTS, LONGS, NUMBER, compiled, inlined
 
 #: Length 5, attributes 1, timestamp 10, offset 5, key length 5, value length 5, number of headers 5.
 ROW_OVERHEAD: Final = 36
@@ -29,17 +29,17 @@ SLOT, BEGIN, END, COUNT, BASE_TIMESTAMP, MAX_TIMESTAMP = range(BATCH_FIELDS)
 STICKY_FIELDS: Final = 2
 
 #: Makes a 64-bit signed number, which Numba does not always guess.
-_int64: Any = types.int64
+_int64: Any = np.int64
 _M, _MASK, _SEED = 0x5BD1_E995, 0xFFFF_FFFF, 0x9747_B28C
 _BATCH_HEADER = 61
 
 
-@njit(inline="always")
+@inlined
 def _is_set(bits: Any, index: int) -> Any:
     return (_int64(bits[index >> 3]) >> (index & 7)) & 1 != 0
 
 
-@njit(inline="always")
+@inlined
 def _murmur2(data: Any, begin: int, length: int) -> int:
     """The hash of Java's producer, as an unsigned number of 32 bits."""
     h = _SEED ^ length
@@ -66,7 +66,7 @@ def _murmur2(data: Any, begin: int, length: int) -> int:
     return h ^ (h >> 15)
 
 
-@njit(inline="always")
+@inlined
 def _varint_size(value: int) -> int:
     zigzag = (value << 1) ^ (value >> 63)
     if zigzag >= 0 and zigzag < 128:
@@ -80,7 +80,7 @@ def _varint_size(value: int) -> int:
     return size
 
 
-@njit(inline="always")
+@inlined
 def _put_varint(out: Any, at: int, value: int) -> int:
     zigzag = (value << 1) ^ (value >> 63)
     if zigzag >= 0 and zigzag < 128:
@@ -97,7 +97,7 @@ def _put_varint(out: Any, at: int, value: int) -> int:
     return at + 1
 
 
-@njit(inline="always")
+@inlined
 def _put_field(out: Any, at: int, data: Any, begin: int, length: int) -> int:
     """A length and as many bytes; -1 and none for null."""
     at = _put_varint(out, at, length)
@@ -148,7 +148,7 @@ def _choose_slots(
     return -1
 
 
-@njit(inline="always")
+@inlined
 def _length(ends: Any, bits: Any, shift: int, index: int) -> Any:
     """How long a field is; -1 for null. A shift of -1: the column is not there."""
     if shift < 0 or not _is_set(bits, index + shift):
@@ -156,12 +156,12 @@ def _length(ends: Any, bits: Any, shift: int, index: int) -> Any:
     return _int64(ends[index + 1] - ends[index])
 
 
-@njit(inline="always")
+@inlined
 def _field_size(length: int) -> int:
     return _varint_size(length) + max(length, 0)
 
 
-@njit(inline="always")
+@inlined
 def _sort_rows(rows: int, slot_count: int, slots: Any, slot_rows: Any, order: Any) -> None:
     """Rows by slot, in their order; `slot_rows` becomes where the rows of each slot end."""
     begin = _int64(0)
@@ -175,7 +175,7 @@ def _sort_rows(rows: int, slot_count: int, slots: Any, slot_rows: Any, order: An
         slot_rows[place] += 1
 
 
-@njit(inline="always")
+@inlined
 def _close(batches: Any, batch: int, end: int, count: int, max_timestamp: int) -> None:
     if batch >= 0:
         batches[batch + END] = end

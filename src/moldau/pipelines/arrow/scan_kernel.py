@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from numba import njit, types
+import numpy as np
 
-from moldau.pipelines.arrow.kernels import BYTES, LONGS, NUMBER, compiled
+from moldau.pipelines.arrow.kernels import BYTES, LONGS, NUMBER, compiled, inlined
 from moldau.protocol.batch_header import BATCH_HEADER_SIZE, CODEC_MASK, CONTROL_FLAG, LOG_OVERHEAD, MAGIC
 
 #: What is known of a batch: a row of these numbers.
@@ -46,13 +46,17 @@ _OK, _LENGTH, _FORMAT, _COUNT = range(4)
 #: A record has at least a length, attributes, timestamp, offset, key length, value length, header count.
 SMALLEST_RECORD: Final = 7
 
+#: Makes a 64-bit signed number, which Numba does not always guess.
+_int64: Any = np.int64
+_int8: Any = np.int8
 
-@njit(inline="always")
+
+@inlined
 def _number(data: Any, position: int, size: int) -> int:
     """A big-endian number of `size` bytes."""
-    value: int = types.int64(types.int8(data[position]))
+    value: int = _int64(_int8(data[position]))
     for i in range(1, size):
-        value = value << 8 | types.int64(data[position + i])
+        value = value << 8 | _int64(data[position + i])
     return value
 
 

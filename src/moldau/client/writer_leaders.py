@@ -15,8 +15,10 @@ from moldau.client.errors import about, error_of
 from moldau.protocol.messages.metadata import MetadataResponseTopic
 
 _MAX_AGE_S = 300
+#: A topic that is made because it is used is there soon.
+_MADE_WITHIN_S = 3
 #: A broker that has just started may not know every topic yet.
-_GONE_AFTER_S = 10
+_GONE_AFTER_S = 5
 _MISSING = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE}
 
 
@@ -67,20 +69,21 @@ class Leaders:
                 raise MissingTopic(f"Topic {name!r} is not there any more: was it deleted?")
 
     async def _find(self, topics: list[str]) -> None:
-        give_up = asyncio.get_running_loop().time() + self._cluster.settings.bootstrap_timeout_ms / 1000
+        give_up = asyncio.get_running_loop().time() + _MADE_WITHIN_S
 
         async def attempt() -> None:
+            late = asyncio.get_running_loop().time() > give_up
             missing = None
             for topic in (await self._cluster.metadata(topics, create=True)).topics:
                 code = ErrorCode.of(topic.error_code)
+                if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and late:
+                    raise _no_topic(topic.name or "", self._cluster)
                 if code in _MISSING:
-                    missing = topic.name or ""
+                    missing = topic.name
                 elif code is not ErrorCode.NONE:
                     raise about(f"Topic {topic.name}", error_of(code))
                 else:
                     self._take(topic)
-            if missing is not None and asyncio.get_running_loop().time() > give_up:
-                raise _no_topic(missing, self._cluster)
             if missing is not None:
                 raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"Topic {missing} is not there yet.")
 

@@ -64,6 +64,8 @@ class SlidingAggregation(Closing):
         self._behind_previous(key, windows, row, previous)
         if not ends_here:
             start = now - self._size_ms
+            # The window behind the record before may just have become the same one.
+            windows.pop(start, None)
             if before is not None and previous is not None and start <= previous:
                 windows[start] = (before[0], now)
             self._add(key, windows, start, row)

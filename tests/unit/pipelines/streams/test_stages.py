@@ -1,0 +1,181 @@
+"""Topologies cut into stages, the internal topics between them, and their partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from moldau.pipelines.streams.builder import StreamsBuilder
+from moldau.pipelines.streams.errors import TopologyException
+from moldau.pipelines.streams.internal_topics import InternalTopic, Partitions, internal_topics
+from moldau.pipelines.streams.parameters import Consumed, Grouped, Materialized, Produced, Suppressed
+from moldau.pipelines.streams.programs import Planner
+from moldau.pipelines.streams.settings import StreamsSettings
+from moldau.pipelines.streams.stages import Stage, levels, stages
+from moldau.pipelines.streams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows
+
+IN = Consumed.with_("string", "string")
+OUT = Produced.with_("string", "string")
+GROUPED = Grouped.with_("string", "string")
+SETTINGS = StreamsSettings.of({"application.id": "app", "bootstrap.servers": "nowhere:1"})
+MINUTE = 60_000
+
+
+def cut(write: Callable[[StreamsBuilder], Any]) -> tuple[Stage, ...]:
+    builder = StreamsBuilder()
+    write(builder)
+    return stages(builder.build().nodes)
+
+
+def topics(write: Callable[[StreamsBuilder], Any], **counts: int) -> dict[str, InternalTopic]:
+    builder = StreamsBuilder()
+    write(builder)
+    topology = builder.build()
+    partitions = Partitions(counts, SETTINGS)
+    partitions.align(topology.nodes)
+    found = internal_topics(stages(topology.nodes), Planner(SETTINGS, counts), partitions, {})
+    return {topic.name: topic for topic in found}
+
+
+def in_and_out(made: tuple[Stage, ...]) -> list[tuple[list[str], list[str]]]:
+    return [([node.name for node in stage.origins], [leaf.name for leaf in stage.leaves]) for stage in made]
+
+
+def test_branches_and_merges_without_state_are_one_stage() -> None:
+    def write(builder: StreamsBuilder) -> None:
+        one, two = builder.stream("one", IN), builder.stream("two", IN)
+        one.merge(two).to("both", OUT)
+        one.filter(lambda key, value: True).to("some", OUT)
+
+    assert in_and_out(cut(write)) == [
+        (
+            ["KSTREAM-SOURCE-0000000000", "KSTREAM-SOURCE-0000000001"],
+            ["KSTREAM-SINK-0000000003", "KSTREAM-SINK-0000000005"],
+        )
+    ]
+
+
+def test_a_new_key_goes_through_a_topic_before_it_is_counted() -> None:
+    def write(builder: StreamsBuilder) -> None:
+        counts = builder.stream("in", IN).group_by(lambda key, value: value, GROUPED).count()
+        counts.to_stream().to("out")
+
+    first, second = cut(write)
+    assert first.operator is None
+    assert second.operator is not None
+    assert levels([second, first]) == [[first], [second]]
+    assert {name: topic.partitions for name, topic in topics(write, **{"in": 3}).items()} == {
+        "app-KSTREAM-AGGREGATE-STATE-STORE-0000000002-repartition": 3,
+        "app-KSTREAM-AGGREGATE-STATE-STORE-0000000002-changelog": 3,
+    }
+
+
+def test_internal_topics_have_kafka_streams_settings() -> None:
+    def write(builder: StreamsBuilder) -> None:
+        groups = builder.stream("in", IN).group_by(
+            lambda key, value: value, Grouped("string", "string", "by")
+        )
+        groups.count(materialized=Materialized.as_("plain"))
+        tumbling = TimeWindows.of_size_and_grace(MINUTE, 1000)
+        groups.windowed_by(tumbling).count(materialized=Materialized.as_("tumbling"))
+        sliding = SlidingWindows.of_time_difference_with_no_grace(MINUTE)
+        groups.windowed_by(sliding).count(materialized=Materialized.as_("sliding"))
+        kept = Materialized.with_(name="session", retention_ms=5, topic_config={"segment.bytes": "1000"})
+        groups.windowed_by(SessionWindows.of_inactivity_gap_with_no_grace(MINUTE)).count(materialized=kept)
+
+    found = topics(write, **{"in": 1})
+    day = 86_400_000
+    time = {"message.timestamp.type": "CreateTime"}
+    assert {name: topic.config for name, topic in found.items()} == {
+        "app-by-repartition": {
+            **time,
+            "cleanup.policy": "delete",
+            "segment.bytes": "52428800",
+            "retention.ms": "-1",
+        },
+        "app-plain-changelog": {**time, "cleanup.policy": "compact"},
+        "app-tumbling-changelog": {
+            **time,
+            "cleanup.policy": "compact,delete",
+            "retention.ms": str(MINUTE + 1000 + day),
+        },
+        "app-sliding-changelog": {
+            **time,
+            "cleanup.policy": "compact,delete",
+            "retention.ms": str(2 * MINUTE + day),
+        },
+        "app-session-changelog": {
+            **time,
+            "cleanup.policy": "compact,delete",
+            "retention.ms": str(5 + day),
+            "segment.bytes": "1000",
+        },
+    }
+
+
+def test_operators_in_a_row_are_cut() -> None:
+    """A join of streams, counted by its key: Kafka needs no topic between them, Spark does."""
+
+    def write(builder: StreamsBuilder) -> None:
+        windows = JoinWindows.of_time_difference_with_no_grace(MINUTE)
+        joined = builder.stream("left", IN).join(
+            builder.stream("right", IN), lambda one, two: one + two, windows
+        )
+        joined.group_by_key(GROUPED).count(materialized=Materialized.as_("counts"))
+
+    made = cut(write)
+    assert [stage.name for stage in made] == ["KSTREAM-MERGE-0000000006", "KSTREAM-AGGREGATE-0000000007"]
+    assert topics(write, left=2, right=2).keys() == {
+        "app-KSTREAM-MERGE-0000000006-repartition",
+        "app-counts-changelog",
+    }
+
+
+def test_the_last_result_of_a_window_is_its_aggregates_own() -> None:
+    def write(builder: StreamsBuilder, name: str | None = None) -> None:
+        groups = builder.stream("in", IN).group_by_key(GROUPED)
+        windowed = groups.windowed_by(TimeWindows.of_size_with_no_grace(MINUTE))
+        counts = windowed.count(materialized=Materialized.as_(name) if name else None)
+        counts.suppress(Suppressed.until_window_closes()).to_stream().to("out")
+
+    (alone,) = cut(write)
+    assert alone.final
+    updates, final = cut(lambda builder: write(builder, "queryable"))
+    assert not updates.final
+    assert final.final
+    assert final.operator is updates.operator
+
+
+def test_what_is_joined_has_equally_many_partitions() -> None:
+    def write(builder: StreamsBuilder) -> None:
+        stream = builder.stream("stream", IN).select_key(lambda key, value: value)
+        stream.join(builder.table("table", IN), lambda one, two: one).to("out", OUT)
+
+    found = topics(write, stream=2, table=6)
+    assert [topic.partitions for topic in found.values()] == [6]
+
+
+def test_topics_that_do_not_agree_cannot_be_joined() -> None:
+    def write(builder: StreamsBuilder) -> None:
+        builder.stream("stream", IN).join(builder.table("table", IN), lambda one, two: one).to("out", OUT)
+
+    with pytest.raises(
+        TopologyException, match=r"stream has 2, table has 6: send one side through repartition"
+    ):
+        topics(write, stream=2, table=6)
+
+
+def test_serdes_that_are_missing_are_named() -> None:
+    def write(builder: StreamsBuilder) -> None:
+        builder.stream("in").map(lambda key, value: (key, value)).to("out")
+
+    (stage,) = cut(write)
+    planner = Planner(SETTINGS, {})
+    with pytest.raises(
+        TopologyException, match=r"No key serde for out \(give Produced to to\): .* default.key.serde"
+    ):
+        planner.leaf_exit(stage.leaves[0], 0)
+    with pytest.raises(TopologyException, match="No key serde for what KSTREAM-SOURCE-0000000000 reads"):
+        planner.origin_serdes(stage.origins[0])

@@ -1,0 +1,155 @@
+"""Programs as users write them, run by Spark: expressions, dead letters, functions that fail, drivers that
+die."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from moldau.pipelines.streams import (
+    Consumed,
+    Grouped,
+    KafkaStreams,
+    KStream,
+    Materialized,
+    Produced,
+    Serdes,
+    State,
+    StreamsBuilder,
+    StreamsException,
+)
+from tests.harness.reading import messages
+from tests.harness.waiting import eventually
+from tests.pipelines.source.topics import Topics
+from tests.pipelines.streams.counting import Counting, Driver
+
+TEXT = Produced.with_("string", "string")
+ORDER = Serdes.json("item string, amount bigint, at bigint")
+
+
+def config(topics: Topics, folder: Path, **more: str) -> dict[str, str]:
+    settings = {key.replace("_", "."): value for key, value in more.items()}
+    application = f"app-{uuid.uuid4().hex[:6]}"
+    return {
+        "application.id": application,
+        "bootstrap.servers": topics.bootstrap_servers,
+        "state.dir": str(folder),
+        **settings,
+    }
+
+
+def names(prefix: str, *suffixes: str) -> list[str]:
+    unique = uuid.uuid4().hex[:6]
+    return [f"{prefix}-{suffix}-{unique}" for suffix in suffixes]
+
+
+def test_expressions_are_computed_by_spark(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    source, large, cheap, rest, sums = names("native", "in", "large", "cheap", "rest", "sums")
+    for name in (source, large, cheap, rest, sums):
+        topics.create(2, name=name)
+    builder = StreamsBuilder()
+    orders = builder.stream(source, Consumed("string", ORDER, timestamp_extractor="value.at"))
+    valid = orders.filter_not("value.item is null")
+    valid.filter(F.col("value.amount") > 10).map_values(
+        "named_struct('what', value.item, 'cents', value.amount * 100)"
+    ).to(large, Produced.with_("string", "json"))
+    branches = valid.split("by-").branch("value.amount < 5", "cheap").default_branch("rest")
+    branches["by-cheap"].to(cheap)
+    branches["by-rest"].select_key("value.item").to(rest, Produced(Serdes.string(), ORDER))
+    valid.select_key("value.item").group_by_key(Grouped(Serdes.string(), ORDER)).aggregate_native(
+        "sum(value.amount)", materialized=Materialized.with_("string", "long", name="sums")
+    ).to_stream().to(sums)
+    streams = KafkaStreams(builder.build(), config(topics, tmp_path), spark)
+    explained = streams.explain()
+    assert explained.count("Python  nothing: all of it is native") == 2
+    assert "named_struct" in explained or "cents" in explained
+    rows = [("x", "tea", 3), ("y", "tea", 20), ("x", "cup", 7), ("y", None, 50)]
+    values = [
+        {"key": key, "value": json.dumps({"item": item, "amount": amount, "at": 1_700_000_000_000 + place})}
+        for place, (key, item, amount) in enumerate(rows)
+    ]
+    topics.produce(source, values)
+    streams.run_available()
+
+    def found(topic: str) -> list[tuple[bytes, Any]]:
+        return sorted((each.key(), each.value()) for each in messages(topics.bootstrap_servers, topic, 2))
+
+    assert found(large) == [(b"y", b'{"what":"tea","cents":2000}')]
+    assert [key for key, _ in found(cheap)] == [b"x"]
+    assert [key for key, _ in found(rest)] == [b"cup", b"tea"]
+    assert found(sums) == [(b"cup", (7).to_bytes(8)), (b"tea", (23).to_bytes(8))]
+    (one,) = messages(topics.bootstrap_servers, large, 2)
+    assert one.timestamp()[1] == 1_700_000_000_001
+
+
+def test_bad_records_go_to_a_topic_and_failing_functions_stop_the_application(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    source, target, dead = names("letters", "in", "out", "dead")
+    for name in (source, target, dead):
+        topics.create(1, name=name)
+    builder = StreamsBuilder()
+    numbers = builder.stream(source, Consumed.with_("string", "json"))
+    _doubled(numbers).to(target, Produced.with_("string", "json"))
+    settings = config(topics, tmp_path, errors_dead_letter_queue_topic_name=dead, commit_interval_ms="100")
+    with KafkaStreams(builder.build(), settings, spark) as streams:
+        topics.produce(
+            source, [{"key": "a", "value": "1", "headers": {"h": b"x"}}, {"key": "b", "value": "{"}]
+        )
+        eventually(lambda: len(messages(topics.bootstrap_servers, target)) == 1, timeout=60)
+        (good,) = messages(topics.bootstrap_servers, target)
+        assert (good.key(), good.value(), good.headers()) == (b"a", b"2", [("h", b"x")])
+        (bad,) = messages(topics.bootstrap_servers, dead)
+        assert (bad.key(), bad.value()) == (b"b", b"{")
+        assert dict(bad.headers())["__streams.errors.offset"] == b"1"
+        assert streams.state is State.RUNNING
+        topics.produce(source, [{"key": "c", "value": "[]"}])
+        with pytest.raises(StreamsException, match=rf"doubling failed on {source}-0@2: TypeError: .*list"):
+            streams.await_termination(60)
+        assert streams.state is State.ERROR
+    assert not any(query.isActive for query in streams.queries)
+
+
+def _doubled(stream: KStream) -> KStream:
+    return stream.map_values(lambda number: number + number - 0, name="doubling")
+
+
+def test_topics_that_are_missing_are_named(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    builder = StreamsBuilder()
+    builder.stream("nobody-made-this", Consumed.with_("string", "string")).foreach(lambda key, value: None)
+    with pytest.raises(StreamsException, match="reads topics that do not exist: nobody-made-this"):
+        KafkaStreams(builder.build(), config(topics, tmp_path), spark).start()
+
+
+def test_state_survives_a_driver_that_is_killed(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    """Counts and sums go on where they were: nothing is lost, nothing counted twice."""
+    source, counts, sums = names("killed", "in", "counts", "sums")
+    for name in (source, counts, sums):
+        topics.create(2, name=name)
+    program = Counting(topics.bootstrap_servers, source, counts, sums, str(tmp_path / "state"))
+    first, second = range(60), range(60, 100)
+
+    def send(numbers: range) -> None:
+        topics.produce(source, [{"key": "abc"[each % 3], "value": str(each)} for each in numbers])
+
+    send(first)
+    with Driver(program, tmp_path) as driver:
+        eventually(lambda: len(messages(topics.bootstrap_servers, counts, 2)) >= 3, timeout=90)
+        driver.kill()
+    send(second)
+    program.streams(spark).run_available()
+    last_counts = {
+        each.key(): int.from_bytes(each.value()) for each in messages(topics.bootstrap_servers, counts, 2)
+    }
+    assert last_counts == {b"a": 34, b"b": 33, b"c": 33}
+    last_sums = {each.key(): json.loads(each.value()) for each in messages(topics.bootstrap_servers, sums, 2)}
+    numbers = [*first, *second]
+    assert last_sums == {
+        key.encode(): sum(each for each in numbers if each % 3 == place) for place, key in enumerate("abc")
+    }

@@ -12,6 +12,7 @@ application that is started again goes on where it was; without its `state.dir` 
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import threading
@@ -26,12 +27,15 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from moldau.base.errors import KafkaError
+from moldau.client.admin import AdminClient
 from moldau.pipelines.queries import QuerySpec
 from moldau.pipelines.queries import start as start_query
 from moldau.pipelines.shipping import ship_modules_beside_the_script
 from moldau.pipelines.streams.errors import StreamsException
 from moldau.pipelines.streams.physical.stage_frames import StageBuilder, StageFrame
-from moldau.pipelines.streams.preparation import Prepared, prepare
+from moldau.pipelines.streams.preparation import Prepared, client_settings, prepare
+from moldau.pipelines.streams.purging import done_with
 from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.stages import Stage, levels
 from moldau.pipelines.streams.topology import Topology
@@ -93,7 +97,10 @@ class KafkaStreams:
             self._stop_queries()
             self._state = State.ERROR
             raise
-        self._watcher = threading.Thread(target=self._watch, name="streams-watcher", daemon=True)
+        repartitions = {topic.name for topic in prepared.topics if topic.is_repartition}
+        self._watcher = threading.Thread(
+            target=self._watch, args=(repartitions,), name="streams-watcher", daemon=True
+        )
         self._watcher.start()
 
     def run_available(self) -> None:
@@ -144,7 +151,7 @@ class KafkaStreams:
         """Which Spark queries will run, and of each what is native, what is Python, and Spark's plan."""
         from moldau.pipelines.streams.explain import explanation
 
-        prepared = self._prepared()
+        prepared = prepare(self.topology, self.settings, create=False)
         return explanation(
             [(stage, self._frame(stage, prepared, bounded=False)) for stage in prepared.stages], prepared
         )
@@ -160,7 +167,7 @@ class KafkaStreams:
 
     def _prepared(self) -> Prepared:
         ship_modules_beside_the_script()
-        return prepare(self.topology, self.settings)
+        return prepare(self.topology, self.settings, create=True)
 
     def _session(self) -> SparkSession:
         if self._spark is None:
@@ -188,17 +195,25 @@ class KafkaStreams:
         )
         return start_query(made.frame, spec)
 
-    def _watch(self) -> None:
+    def _watch(self, repartitions: set[str]) -> None:
+        purged = time.monotonic()
         while not self._stopping.wait(_WATCH_S):
-            for query in self._queries:
-                if query.isActive:
-                    continue
-                error = query.exception()
-                if error is not None:
-                    self._failure = _failure(query.name or "a stage", error)
-                    self._state = State.ERROR
-                    self._stop_queries()
-                    return
+            failed = next((query for query in self._queries if _error(query) is not None), None)
+            if failed is not None:
+                self._failure = _failure(failed.name or "a stage", _error(failed))
+                self._state = State.ERROR
+                self._stop_queries()
+                return
+            if repartitions and time.monotonic() - purged > self.settings.purge_interval_ms / 1000:
+                self._purge(repartitions)
+                purged = time.monotonic()
+
+    def _purge(self, repartitions: set[str]) -> None:
+        """Records that stay until the next time, because a broker is away, do no harm."""
+        places = done_with((query.lastProgress or {} for query in self._queries), repartitions)
+        if places:
+            with contextlib.suppress(KafkaError), AdminClient(client_settings(self.settings)) as admin:
+                admin.delete_records(places)
 
     def _stop_queries(self) -> None:
         for query in self._queries:
@@ -209,7 +224,11 @@ class KafkaStreams:
             time.sleep(0.05)
 
 
-def _failure(name: str, error: Exception) -> StreamsException:
+def _error(query: StreamingQuery) -> Exception | None:
+    return None if query.isActive else query.exception()
+
+
+def _failure(name: str, error: Exception | None) -> StreamsException:
     """What went wrong in the user's words, if a worker said so; Spark's own otherwise."""
     said = _FAILURE.findall(str(error))
     return StreamsException(f"{name}: {said[-1] if said else error}")

@@ -30,20 +30,26 @@ class Prepared:
     stores: Mapping[str, StoreBuilder]
 
 
-def prepare(topology: Topology, settings: StreamsSettings) -> Prepared:
+def prepare(topology: Topology, settings: StreamsSettings, *, create: bool) -> Prepared:
     """Look at the cluster's topics, and create what is missing of the internal ones."""
     cut = stages(topology.nodes)
     stores = {name: store for name, store in topology.state_stores.items() if isinstance(store, StoreBuilder)}
-    properties = {**settings.client, "bootstrap.servers": settings.bootstrap_servers}
-    with AdminClient(ClientSettings.from_properties(properties)) as admin:
+    with AdminClient(client_settings(settings)) as admin:
         counts = _partition_counts(admin, _needed_topics(admin, topology), "reads")
         counts |= _partition_counts(admin, _ensured(admin, topology), "writes to")
         partitions = Partitions(counts, settings)
         partitions.align(topology.nodes)
         planner = Planner(settings, counts)
         topics = internal_topics(cut, planner, partitions, stores)
-        _create(admin, topics, settings)
+        if create:
+            _create(admin, topics, settings)
     return Prepared(cut, planner, tuple(topics), stores)
+
+
+def client_settings(settings: StreamsSettings) -> ClientSettings:
+    return ClientSettings.from_properties(
+        {**settings.client, "bootstrap.servers": settings.bootstrap_servers}
+    )
 
 
 def _needed_topics(admin: AdminClient, topology: Topology) -> list[str]:

@@ -33,6 +33,7 @@ _KNOWN = frozenset(
         "num.stream.threads",
         "processing.exception.handler",
         "processing.guarantee",
+        "repartition.purge.interval.ms",
         "replication.factor",
         "state.dir",
         "statestore.cache.max.bytes",
@@ -62,6 +63,7 @@ class StreamsSettings:
     replication_factor: int = -1
     window_retention_ms: int = _DAY_MS
     max_offsets_per_trigger: int | None = None
+    purge_interval_ms: int = 30_000
     client: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -94,6 +96,7 @@ class StreamsSettings:
             replication_factor=int(config.get("replication.factor", -1)),
             window_retention_ms=int(config.get("windowstore.changelog.additional.retention.ms", _DAY_MS)),
             max_offsets_per_trigger=None if per_trigger is None else int(per_trigger),
+            purge_interval_ms=int(config.get("repartition.purge.interval.ms", 30_000)),
             client={key: str(value) for key, value in config.items() if key not in _KNOWN},
         )
 

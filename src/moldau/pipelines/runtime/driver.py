@@ -1,0 +1,165 @@
+"""The process that has the Spark session and hosts the pipelines of one run.
+
+    python -m moldau.pipelines.runtime.driver '{"files": ["orders.yaml"], ...}'
+
+It is started, and started again, by `supervisor`, with its settings as JSON. It ends when all pipelines
+have ended, at SIGTERM, and when its standard input is closed, which happens when the supervisor dies.
+Pipelines that ended in the same run (stopped by hand, failed for good) are not started again by a new
+driver.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moldau.pipelines.runtime.definition import BadDefinition
+from moldau.pipelines.runtime.progress_line import ProgressLine
+from moldau.pipelines.runtime.restarts import TRIES, Policy
+from moldau.pipelines.runtime.state import ENDED, AlreadyRunning, StateFolder, Status
+from moldau.pipelines.runtime.yaml_file import trigger_of
+
+if TYPE_CHECKING:
+    from moldau.pipelines.runtime.host import Host
+    from moldau.pipelines.runtime.loading import Loaded
+
+#: How a driver ends that should not be started again.
+DONE, BAD_DEFINITION, SOME_FAILED = 0, 2, 3
+_TICK_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What `moldau pipeline run` was asked for."""
+
+    files: list[str]
+    run: str
+    supervisor: int
+    state_dir: str
+    bootstrap_servers: str = "localhost:9092"
+    #: None for the local one.
+    master: str | None = None
+    connector: str = "moldau"
+    quick_start: bool = False
+    trigger: str | None = None
+    metrics_port: int | None = None
+    config: dict[str, str] = field(default_factory=dict)
+    tries: int = TRIES
+
+
+def main(argv: list[str]) -> int:
+    settings = RunSettings(**json.loads(argv[1]))
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # The log of the JVM's bridge is about calls that a dying JVM did not answer.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_watch_supervisor, args=(stopping,), daemon=True).start()
+    folder = StateFolder(Path(settings.state_dir))
+    try:
+        loaded = _load(settings)
+        with folder.running(loaded.pipelines):
+            return _run(settings, loaded, folder, stopping)
+    except (BadDefinition, AlreadyRunning) as wrong:
+        print(wrong, flush=True)
+        return BAD_DEFINITION
+
+
+def _watch_supervisor(stopping: threading.Event) -> None:
+    # Not through `sys.stdin`: its lock would be held when the interpreter ends.
+    while os.read(0, 4096):
+        pass
+    stopping.set()
+
+
+def _load(settings: RunSettings) -> Loaded:
+    from moldau.pipelines.runtime.loading import load
+
+    trigger = trigger_of(settings.trigger) if settings.trigger else None
+    return load([Path(file) for file in settings.files], trigger=trigger)
+
+
+def _run(settings: RunSettings, loaded: Loaded, folder: StateFolder, stopping: threading.Event) -> int:
+    from moldau.pipelines import session
+    from moldau.pipelines.runtime.host import Host
+    from moldau.pipelines.runtime.metrics import serve_metrics
+
+    _announce_start(settings, loaded, folder)
+    config = {"spark.scheduler.mode": "FAIR", **loaded.config, **settings.config}
+    optional: dict[str, Any] = {} if settings.master is None else {"master": settings.master}
+    spark = session(
+        "moldau-pipelines",
+        connector=settings.connector,  # type: ignore[arg-type]
+        quick_start=settings.quick_start,
+        config=config,
+        **optional,
+    )
+    host = Host(spark, folder, _now_ms)
+    _add_all(host, settings, loaded, folder)
+    if settings.metrics_port is not None:
+        port = serve_metrics(host.hosted, settings.metrics_port)
+        print(f"Metrics are served on http://localhost:{port}/metrics", flush=True)
+    line = ProgressLine(sys.stdout)
+    try:
+        while not stopping.is_set() and not host.has_ended:
+            host.tick(time.monotonic())
+            line.show([each.status for each in host.hosted], time.monotonic())
+            stopping.wait(_TICK_S)
+        host.stop()
+        line.show([each.status for each in host.hosted], time.monotonic())
+    finally:
+        line.close()
+    spark.stop()
+    return SOME_FAILED if any(each.status.state == "failed" for each in host.hosted) else DONE
+
+
+def _announce_start(settings: RunSettings, loaded: Loaded, folder: StateFolder) -> None:
+    """Let others see what is being started; requests to stop from earlier are void."""
+    for name in loaded.pipelines:
+        before = folder.read(name)
+        if before is None or before.run != settings.run:
+            folder.clear_stop(name)
+            folder.write(_new_status(settings, name, loaded.files))
+
+
+def _new_status(settings: RunSettings, name: str, files: Mapping[str, Path]) -> Status:
+    return Status(
+        name,
+        file=str(files[name]),
+        run=settings.run,
+        supervisor=settings.supervisor,
+        driver=os.getpid(),
+        since_ms=_now_ms(),
+        updated_ms=_now_ms(),
+    )
+
+
+def _add_all(host: Host, settings: RunSettings, loaded: Loaded, folder: StateFolder) -> None:
+    from moldau.pipelines.runtime.host import Hosted
+    from moldau.pipelines.runtime.python_pipeline import Context
+
+    for name, runnable in loaded.pipelines.items():
+        status = folder.read(name) or _new_status(settings, name, loaded.files)
+        if status.state not in ENDED:
+            status.state = "starting"
+        checkpoints = str((folder.of(name) / "checkpoint").absolute())
+        context = Context(settings.bootstrap_servers, checkpoints)
+        host.add(Hosted(runnable, status, context, Policy(tries=settings.tries)))
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,106 @@
+"""A pipeline's source as a frame: records of topics decoded into columns, or any format that Spark reads.
+
+Decoded records have the columns of their schema, those of the key's schema, and `record`: a struct with key,
+value, topic, partition, offset and timestamp as they were. Without a format they have the columns of Spark's
+Kafka connector, as they are.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from moldau.pipelines.dead_letters import ERROR_TYPE, error
+from moldau.pipelines.formats import format_named
+from moldau.pipelines.queries import source_format
+from moldau.pipelines.runtime.checks import ERROR, RECORD, STOPPED
+from moldau.pipelines.runtime.definition import BadDefinition, Definition, Source
+
+_KEY, _VALUE = "__key", "__value"
+_RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
+
+
+def source_frame(spark: SparkSession, definition: Definition, bootstrap_servers: str) -> DataFrame:
+    """What the source gives; with a column of errors if records are decoded."""
+    source = definition.source
+    if not source.is_topic:
+        return _any_format(spark, source)
+    options = {"startingOffsets": "earliest", **_subscription(source), **source.options}
+    options.setdefault("kafka.bootstrap.servers", bootstrap_servers)
+    if definition.dead_letter is not None:
+        options["includeHeaders"] = "true"
+    raw = spark.readStream.format(source_format(spark)).options(**options).load()
+    if source.format is None and source.key_format is None and not definition.dead_letter:
+        return raw
+    return _decoded(raw, source, fail=definition.dead_letter is None)
+
+
+def _subscription(source: Source) -> dict[str, str]:
+    if source.pattern is not None:
+        return {"subscribePattern": source.pattern}
+    return {"subscribe": ",".join(source.topics)}
+
+
+def _any_format(spark: SparkSession, source: Source) -> DataFrame:
+    reader = spark.readStream.format(source.format or "").options(**source.options)
+    if source.schema is not None:
+        reader = reader.schema(source.schema)
+    return reader.load(source.path) if source.path else reader.load()
+
+
+def _decoded(raw: DataFrame, source: Source, *, fail: bool) -> DataFrame:
+    parts: list[Column] = []
+    errors: list[Column] = []
+    columns: list[str] = []
+    for name, kind, schema, stage in (
+        ("key", source.key_format, source.key_schema, "KEY_CONVERTER"),
+        ("value", source.format, source.schema, "VALUE_CONVERTER"),
+    ):
+        if kind is None or schema is None:
+            continue
+        struct = parse_schema(schema)
+        decoded = format_named(kind, source.options).decode(F.col(name), struct)
+        parts.append(decoded.struct.alias(f"__{name}"))
+        errors.append(
+            F.when(decoded.error.isNotNull(), error(stage, f"format {kind}", decoded.error)).otherwise(
+                F.lit(None).cast(ERROR_TYPE)
+            )
+        )
+        columns.append(f"__{name}.*")
+    kept = [name for name in (*_RECORD_COLUMNS, "headers") if name in raw.columns]
+    wrong = F.coalesce(*errors) if errors else F.lit(None).cast(ERROR_TYPE)
+    rows = raw.select(F.struct(*kept).alias(RECORD), *parts, wrong.alias(ERROR))
+    if not errors:
+        return rows.select(f"{RECORD}.*", RECORD, ERROR)
+    return (_failing(rows) if fail else rows).select(*columns, RECORD, ERROR)
+
+
+def _failing(rows: DataFrame) -> DataFrame:
+    """Without a place for them, records that cannot be read stop the query rather than get lost."""
+    record = F.col(RECORD)
+    message = F.concat(
+        F.lit(f"{STOPPED} the record of "),
+        *(record["topic"], F.lit("-"), record["partition"].cast("string")),
+        *(F.lit(" at offset "), record["offset"].cast("string"), F.lit(" is "), F.col(ERROR)["message"]),
+        F.lit(". With the key 'dead_letter' such records go to a topic"),
+    )
+    good = F.col(ERROR).isNull()
+    return rows.filter(F.when(good, F.lit(True)).otherwise(F.raise_error(message).cast("boolean")))
+
+
+def parse_schema(text: str) -> StructType:
+    """Columns as they are written in SQL."""
+    from pyspark.errors import ParseException
+
+    try:
+        schema = StructType.fromDDL(text)
+    except ParseException as wrong:
+        raise BadDefinition(f"the schema '{text}' is not understood: {_first_line(wrong)}") from wrong
+    if not isinstance(schema, StructType):
+        raise BadDefinition(f"the schema '{text}' is not a list of columns, such as 'id LONG, name STRING'")
+    return schema
+
+
+def _first_line(wrong: Exception) -> str:
+    return next((line for line in str(wrong).splitlines() if line.strip()), "")

@@ -1,0 +1,243 @@
+"""Runs the queries of many pipelines in one Spark session, and each as if it were alone.
+
+A pipeline runs as long as all its queries do. When one of them fails, the others of this pipeline are
+stopped, and all are started again after a pause (`restarts`); Spark goes on from the checkpoint, so nothing
+is lost or doubled. What would fail again the same way (a query that Spark does not understand, a check that
+says stop) is not tried again. Other pipelines notice nothing.
+
+`tick` does everything that is due; the driver calls it a few times a second. Time is an argument.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from moldau.base.errors import KafkaError
+from moldau.pipelines.runtime.checks import STOPPED, UNREADABLE
+from moldau.pipelines.runtime.definition import BadDefinition
+from moldau.pipelines.runtime.progress import Summary
+from moldau.pipelines.runtime.python_pipeline import Context, Runnable
+from moldau.pipelines.runtime.restarts import Policy, Restarts
+from moldau.pipelines.runtime.state import ENDED, StateFolder, Status
+
+_LOG = logging.getLogger(__name__)
+
+#: What the user's code and Spark may raise when a pipeline is started. A dead JVM raises other things.
+_START_ERRORS = (
+    PySparkException,
+    KafkaError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    OSError,
+    RuntimeError,
+)
+
+#: Raised by Spark about a query or its options. (Parse errors are a kind of the first.)
+_NOT_UNDERSTOOD = (AnalysisException, IllegalArgumentException)
+
+#: A rate is shown for so long after the batch it was measured in.
+_QUIET_S = 5.0
+
+
+class Hosted:
+    """One pipeline and its queries."""
+
+    def __init__(self, runnable: Runnable, status: Status, context: Context, policy: Policy) -> None:
+        self.runnable = runnable
+        self.status = status
+        self.summaries: dict[str, Summary] = {}
+        self._context = context
+        self._restarts = Restarts(policy)
+        self._restarts.count = status.restarts
+        self._queries: list[StreamingQuery] = []
+        self._again_at: float | None = 0.0
+        self._news_at: float | None = None
+        #: Which counts of the checks are those of dead letters.
+        self.letters = frozenset(_dead_letter_checks(runnable))
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status.state in ENDED
+
+    def tick(self, spark: SparkSession, now: float) -> None:
+        """Start if it is time, look after the queries, take note of their progress."""
+        if self.has_ended:
+            return
+        if self._again_at is not None:
+            if now >= self._again_at:
+                self._start(spark, now)
+            return
+        self._note_progress(now)
+        ended = [query for query in self._queries if not query.isActive]
+        error = next((query.exception() for query in ended if query.exception() is not None), None)
+        if error is not None:
+            self._failed(error, now)
+        elif len(ended) == len(self._queries):
+            self._end("finished")
+
+    def stop(self) -> None:
+        """Stop the queries, each behind the batch it is at."""
+        self._note_progress()
+        self._stop_queries()
+        if not self.has_ended:
+            self._end("stopped")
+
+    def _start(self, spark: SparkSession, now: float) -> None:
+        self._again_at = None
+        self.status.state = "starting"
+        self._restarts.started(now)
+        try:
+            _share_cores_fairly(spark, self.status.name)
+            self._queries = self.runnable.start(spark, self._context)
+        except _START_ERRORS as error:
+            self._failed(error, now)
+            return
+        for query in self._queries:
+            # A query that goes on has new batch numbers, or repeats one.
+            self.summaries.setdefault(_name(query), Summary(_name(query)))
+        self.status.state = "running"
+
+    def _failed(self, error: BaseException, now: float) -> None:
+        self._note_progress()
+        self._stop_queries()
+        self.status.error = brief(error)
+        pause = None if is_fatal(error) else self._restarts.failed(now)
+        if pause is None:
+            _LOG.error("The pipeline %s has failed: %s", self.status.name, self.status.error)
+            self._end("failed")
+            return
+        _LOG.warning(
+            "The pipeline %s is started again in %g s: %s", self.status.name, pause, self.status.error
+        )
+        self.status.state = "waiting"
+        self.status.restarts = self._restarts.count
+        self._again_at = now + pause
+
+    def _stop_queries(self) -> None:
+        for query in self._queries:
+            try:
+                query.stop()
+            except PySparkException as error:
+                _LOG.warning("A query of %s did not stop: %s", self.status.name, brief(error))
+        self._queries = []
+
+    def _end(self, state: str) -> None:
+        self.status.state = state
+        if state != "failed":
+            self.status.error = None
+
+    def _note_progress(self, now: float | None = None) -> None:
+        for query in self._queries:
+            summary = self.summaries[_name(query)]
+            if summary.take(_news(query, summary.batch)):
+                self.status.error = None
+                self._news_at = now
+            elif now is not None and now - (self._news_at or now) > _QUIET_S:
+                # Spark says nothing of a query that has nothing to do.
+                summary.rows_per_second = 0.0
+        self._show()
+
+    def _show(self) -> None:
+        status = self.status
+        status.queries = [
+            {**dataclasses.asdict(each), "total_lag": each.total_lag} for each in self.summaries.values()
+        ]
+        checks: dict[str, int] = {}
+        for each in self.summaries.values():
+            for name, count in each.counts.items():
+                checks[name] = max(checks.get(name, 0), count)
+        status.checks = checks
+        status.dead_letters = sum(checks.get(name, 0) for name in self.letters)
+
+
+class Host:
+    """All pipelines of a driver."""
+
+    def __init__(self, spark: SparkSession, folder: StateFolder, clock_ms: Callable[[], int]) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._clock_ms = clock_ms
+        self.hosted: list[Hosted] = []
+
+    def add(self, hosted: Hosted) -> None:
+        hosted.status.driver = os.getpid()
+        hosted.status.since_ms = hosted.status.since_ms or self._clock_ms()
+        self.hosted.append(hosted)
+
+    @property
+    def has_ended(self) -> bool:
+        return all(each.has_ended for each in self.hosted)
+
+    def tick(self, now: float) -> None:
+        for each in self.hosted:
+            name = each.status.name
+            if not each.has_ended and self._folder.wants_stop(name):
+                each.stop()
+                self._folder.clear_stop(name)
+            each.tick(self._spark, now)
+            self._write(each)
+
+    def stop(self) -> None:
+        for each in self.hosted:
+            each.stop()
+            self._write(each)
+
+    def _write(self, hosted: Hosted) -> None:
+        hosted.status.updated_ms = self._clock_ms()
+        self._folder.write(hosted.status)
+
+
+def is_fatal(error: BaseException) -> bool:
+    """Whether the same would happen again."""
+    if isinstance(error, BadDefinition):
+        return True
+    text = str(error)
+    if STOPPED in text:
+        return True
+    return isinstance(error, _NOT_UNDERSTOOD)
+
+
+def brief(error: BaseException) -> str:
+    """What to tell of an error: the end of a stack is where the cause is named."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith(("at ", "File ", "JVM stacktrace", "==="))]
+    stopped = next((line for line in lines if STOPPED in line), None)
+    if stopped is not None:
+        return stopped[stopped.index(STOPPED) + len(STOPPED) :].strip()
+    return " ".join(lines[:3])[:1000] or type(error).__name__
+
+
+def _share_cores_fairly(spark: SparkSession, name: str) -> None:
+    """The queries started next by this thread get their turns beside others, not behind them."""
+    if hasattr(spark, "_jsparkSession"):
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
+
+
+def _news(query: StreamingQuery, batch: int) -> Iterable[Mapping[str, Any]]:
+    """The progress since a batch: mostly the last one says it all, and costs less to ask for."""
+    last: Any = query.lastProgress
+    if last is None:
+        return []
+    return [last] if last["batchId"] <= batch + 1 else query.recentProgress
+
+
+def _name(query: StreamingQuery) -> str:
+    return query.name or str(query.id)
+
+
+def _dead_letter_checks(runnable: Runnable) -> list[str]:
+    definition = getattr(runnable, "definition", None)
+    if definition is None or definition.dead_letter is None:
+        return []
+    checks = [*definition.checks, *(step.check for step in definition.steps if step.check is not None)]
+    return [UNREADABLE, *(f"check {check.name}" for check in checks if check.on_fail == "dead_letter")]

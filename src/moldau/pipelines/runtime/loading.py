@@ -1,0 +1,131 @@
+"""Files as pipelines: YAML definitions, Python files, scripts in SQL.
+
+A Python file may have functions with `@pipeline`, objects of `Pipeline`, a plain function `pipeline(spark)`,
+and applications of `moldau.pipelines.streams`, at the top of the module; all of them become pipelines.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from moldau.pipelines.runtime.definition import BadDefinition, Definition
+from moldau.pipelines.runtime.outputs import start_definition
+from moldau.pipelines.runtime.python_pipeline import Context, Pipeline, Runnable
+from moldau.pipelines.runtime.steps import load_file
+from moldau.pipelines.runtime.yaml_file import read_definitions
+
+KINDS = (".yaml", ".yml", ".py", ".sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """A pipeline from YAML."""
+
+    definition: Definition
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    def start(self, spark: SparkSession, context: Context) -> list[StreamingQuery]:
+        servers = self.definition.bootstrap_servers or context.bootstrap_servers
+        return start_definition(spark, self.definition, servers, context.checkpoints)
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """An application of streams in a Python file; it starts once only, so the file makes it each time."""
+
+    name: str
+    file: Path
+    variable: str
+
+    def start(self, spark: SparkSession, context: Context) -> list[StreamingQuery]:
+        application = getattr(load_file(self.file), self.variable)
+        application.start()
+        queries: list[StreamingQuery] = application.queries
+        return queries
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A file of SQL statements, whose persistent queries run as long as the pipeline."""
+
+    name: str
+    file: Path
+
+    def start(self, spark: SparkSession, context: Context) -> list[StreamingQuery]:
+        from moldau.pipelines.sql import SqlEngine, SqlError
+
+        folder = Path(context.checkpoints)
+        engine = SqlEngine(spark, context.bootstrap_servers, state_dir=folder)
+        try:
+            for _ in engine.execute(self.file.read_text()):
+                pass
+        except SqlError as wrong:
+            engine.close()
+            raise BadDefinition(f"{self.file}: {wrong}") from wrong
+        return list(engine.spark.streams.active)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The pipelines of some files, and the settings of the session that they ask for."""
+
+    pipelines: Mapping[str, Runnable]
+    files: Mapping[str, Path]
+    config: Mapping[str, str]
+
+
+def load(files: Sequence[Path], *, trigger: Mapping[str, Any] | None = None) -> Loaded:
+    """All pipelines of these files; a `trigger` takes the place of theirs."""
+    pipelines: dict[str, Runnable] = {}
+    places: dict[str, Path] = {}
+    config: dict[str, str] = {}
+    for file in files:
+        for each in _of(file, trigger):
+            if each.name in pipelines:
+                raise BadDefinition(f"{file}: there is a pipeline {each.name} in {places[each.name]} already")
+            pipelines[each.name] = each
+            places[each.name] = file
+            if isinstance(each, Defined):
+                config.update(each.definition.config)
+    return Loaded(pipelines, places, config)
+
+
+def _of(file: Path, trigger: Mapping[str, Any] | None) -> list[Runnable]:
+    if not file.is_file():
+        raise BadDefinition(f"{file}: there is no such file")
+    if file.suffix in (".yaml", ".yml"):
+        definitions = read_definitions(file)
+        return [Defined(replace(each, trigger=trigger) if trigger else each) for each in definitions]
+    if file.suffix == ".py":
+        return _of_module(file, trigger)
+    if file.suffix == ".sql":
+        return [Script(file.stem, file)]
+    raise BadDefinition(f"{file}: pipelines are in files that end with {', '.join(KINDS)}")
+
+
+def _of_module(file: Path, trigger: Mapping[str, Any] | None) -> list[Runnable]:
+    module = load_file(file)
+    found: list[Runnable] = []
+    for variable, value in vars(module).items():
+        if isinstance(value, Pipeline):
+            found.append(replace(value, trigger=trigger) if trigger else value)
+        elif variable == "pipeline" and inspect.isfunction(value) and value.__module__ == module.__name__:
+            found.append(Pipeline(file.stem, value))
+        elif type(value).__name__ == "KafkaStreams":
+            found.append(Application(value.settings.application_id, file, variable))
+    if not found:
+        raise BadDefinition(
+            f"{file}: there is no pipeline in it: a function with @pipeline, a function pipeline(spark), or "
+            "an application of moldau.pipelines.streams"
+        )
+    return found

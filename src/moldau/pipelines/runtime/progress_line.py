@@ -1,0 +1,67 @@
+"""The line that tells how pipelines do: one that is written over on a terminal, new ones elsewhere."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from typing import TextIO
+
+from moldau.pipelines.runtime.state import Status
+
+#: Without a terminal a line is written no more often than this, unless a state changes.
+PLAIN_INTERVAL_S = 10.0
+
+
+class ProgressLine:
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._terminal = out.isatty()
+        self._written_at = float("-inf")
+        self._states: dict[str, str] = {}
+        self._shown = ""
+
+    def show(self, statuses: Sequence[Status], now: float) -> None:
+        """Tell, if there is something to tell."""
+        states = {status.name: status.state for status in statuses}
+        changed = [status for status in statuses if self._states.get(status.name) != status.state]
+        self._states = states
+        if self._terminal:
+            self._rewrite(" | ".join(describe(status) for status in statuses))
+            return
+        due = now - self._written_at >= PLAIN_INTERVAL_S
+        for status in statuses if due else changed:
+            self._out.write(describe(status) + "\n")
+        if due:
+            self._written_at = now
+        self._out.flush()
+
+    def close(self) -> None:
+        """Leave the line as it is and begin a new one."""
+        if self._terminal and self._shown:
+            self._out.write("\n")
+            self._out.flush()
+
+    def _rewrite(self, line: str) -> None:
+        line = line[: shutil.get_terminal_size().columns - 1]
+        if line != self._shown:
+            self._out.write(f"\r\x1b[K{line}")
+            self._out.flush()
+            self._shown = line
+
+
+def describe(status: Status) -> str:
+    """`orders running 12,345 rows/s, lag 3, batch 133 ms, 2 dead letters`."""
+    parts = []
+    if status.queries:
+        rate = sum(each["rows_per_second"] for each in status.queries)
+        rows = max(each["rows"] for each in status.queries)
+        lag = max(each["total_lag"] for each in status.queries)
+        parts += [f"{rate:,.0f} rows/s", f"{rows:,} rows", f"lag {lag:,}"]
+        parts.append(f"batch {max(each['batch_ms'] for each in status.queries)} ms")
+    if status.dead_letters:
+        parts.append(f"{status.dead_letters:,} dead letters")
+    if status.restarts:
+        parts.append(f"{status.restarts} restarts")
+    if status.error is not None and status.state in ("waiting", "failed"):
+        parts.append(status.error)
+    return f"{status.name} {status.state}" + (": " if parts else "") + ", ".join(parts)

@@ -1,0 +1,110 @@
+"""The steps between source and sinks: SQL conditions, columns and queries, functions of Python, checks."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from moldau.pipelines.runtime.checks import check_rows
+from moldau.pipelines.runtime.definition import BadDefinition, Definition, Step
+from moldau.pipelines.shipping import ship_modules_beside_the_script
+
+#: The name of what came before, in an SQL step.
+INPUT = "input"
+
+FrameFunction = Callable[..., DataFrame]
+
+
+def apply_steps(frame: DataFrame, definition: Definition) -> tuple[DataFrame, list[DataFrame]]:
+    """The frame behind all steps, and the frames with dead letters of checks among them."""
+    dead: list[DataFrame] = []
+    for step in definition.steps:
+        try:
+            frame = _apply(frame, step, definition, dead)
+        except PySparkException as wrong:
+            raise BadDefinition(
+                f"{definition.file}:{step.line}: Spark does not understand this {step.kind}: {wrong}"
+            ) from wrong
+    return frame, dead
+
+
+def _apply(frame: DataFrame, step: Step, definition: Definition, dead: list[DataFrame]) -> DataFrame:
+    place = f"{definition.file}:{step.line}"
+    if step.check is not None:
+        frame, failed = check_rows(frame, [step.check], place=f"line {step.line}")
+        dead += [failed] if failed is not None and step.check.on_fail == "dead_letter" else []
+        return frame
+    match step.kind:
+        case "filter":
+            return frame.filter(step.words[0])
+        case "select":
+            return frame.selectExpr(*step.words)
+        case "watermark":
+            return frame.withWatermark(step.words[0], step.words[1])
+        case "python":
+            return _call(find_function(step.words[0], definition.file.parent, place), frame, place)
+    frame.createOrReplaceTempView(INPUT)
+    return frame.sparkSession.sql(step.words[0])
+
+
+def find_function(words: str, folder: Path, place: str) -> FrameFunction:
+    """`module:function` or `file.py:function`, the file beside the one that names it."""
+    module_name, colon, name = words.rpartition(":")
+    if not colon:
+        raise BadDefinition(f"{place}: '{words}' is no function: module:function or file.py:function")
+    module = (
+        load_file(folder / module_name)
+        if module_name.endswith(".py")
+        else _import(module_name, folder, place)
+    )
+    function = getattr(module, name, None)
+    if not callable(function):
+        known = ", ".join(sorted(key for key, value in vars(module).items() if inspect.isfunction(value)))
+        raise BadDefinition(f"{place}: {module_name} has no function '{name}'; it has {known or 'none'}")
+    found: FrameFunction = function
+    return found
+
+
+def load_file(file: Path) -> ModuleType:
+    """A file of the user's as a module, whose functions travel to Spark's workers by value."""
+    name = file.stem
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None or not file.is_file():
+        raise BadDefinition(f"{file}: there is no such Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    # What it imports lies beside it.
+    folder = str(file.parent.resolve())
+    if folder not in sys.path:
+        sys.path.insert(1, folder)
+    spec.loader.exec_module(module)
+    ship_modules_beside_the_script([file.parent])
+    return module
+
+
+def _import(name: str, folder: Path, place: str) -> ModuleType:
+    if str(folder.resolve()) not in sys.path:
+        sys.path.insert(1, str(folder.resolve()))
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        raise BadDefinition(f"{place}: there is no module {missing.name}") from missing
+    ship_modules_beside_the_script([folder])
+    return module
+
+
+def _call(function: FrameFunction, frame: DataFrame, place: str) -> DataFrame:
+    result = function(frame)
+    if not isinstance(result, DataFrame):
+        raise BadDefinition(
+            f"{place}: {function.__name__} gives {type(result).__name__}, and a step gives a DataFrame"
+        )
+    return result

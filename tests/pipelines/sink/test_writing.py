@@ -83,7 +83,7 @@ def test_order_within_keys_and_large_frames(spark: SparkSession, topics: Topics)
         ("cast(null as string) topic, 'a' value", {}, "contains a null topic. Use the `topic` option"),
         ("'a' value", {"topic": "t", "delivery": "exactly-once"}, "is for streaming queries"),
         ("'a' value", {"topic": "t", "delivery": "twice"}, "exactly-once or at-least-once"),
-        ("'a' value", {"topics": "t"}, "Is 'topic' meant"),
+        ("'a' value", {"topicc": "t"}, "Is 'topic' meant"),
         ("'a' value", {"topic": "t", "kafka.key.serializer": "x"}, "kafka.key.serializer' is not supported"),
     ],
 )
@@ -96,7 +96,7 @@ def test_what_no_topic_can_take(
 
 def test_what_the_cluster_refuses(spark: SparkSession, topics: Topics) -> None:
     small = topics.create(max_message_bytes="2000")
-    with pytest.raises(PySparkException, match=r"(?i)too.large"):
+    with pytest.raises(PySparkException, match="larger than the topic takes: raise max.message.bytes"):
         write(spark.sql("select repeat('x', 5000) value"), topics, topic=small)
     with pytest.raises(PySparkException, match=r"(?i)partition 7"):
         write(spark.sql("select 'a' value, 7 partition"), topics, topic=small)

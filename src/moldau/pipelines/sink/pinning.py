@@ -62,7 +62,7 @@ class _Listener:
 
 def keep_tasks(spark: SparkSession) -> None:
     """See to it for all queries of this session that write to topics."""
-    if spark.conf.get(PINNED, "false") == "true":
+    if not hasattr(spark, "_jsparkSession") or spark.conf.get(PINNED, "false") == "true":
         return
     from pyspark.java_gateway import ensure_callback_server_started
 

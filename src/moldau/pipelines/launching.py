@@ -63,6 +63,13 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "moldau"
 
 
+def spark_home() -> Path:
+    """The installed PySpark, which has all of Spark in it."""
+    import pyspark
+
+    return Path(pyspark.__file__).parent
+
+
 def quiet_java(java: Java, cache: Path) -> Path:
     """A Java home like the given one, whose `java` starts Spark without the module it does not need."""
     left_out = f"{_VECTORS}|{_REMOVED}" if java.release >= 24 else _VECTORS

@@ -14,7 +14,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Literal
 
 import pyspark
@@ -23,7 +22,7 @@ from pyspark.sql import SparkSession
 from moldau.pipelines.class_archive import archive_options
 from moldau.pipelines.data_source import MoldauDataSource
 from moldau.pipelines.java import find_java
-from moldau.pipelines.launching import cache_folder, quick_python, quiet_java
+from moldau.pipelines.launching import cache_folder, quick_python, quiet_java, spark_home
 from moldau.pipelines.official import connector_settings
 from moldau.pipelines.queries import CONNECTOR
 from moldau.pipelines.session_settings import (
@@ -92,7 +91,7 @@ def _start(
     name: str, master: str, settings: dict[str, str], quick_start: bool, wanted: Mapping[str, str]
 ) -> SparkSession:
     """A session whose driver is this process."""
-    installed = Path(pyspark.__file__).parent
+    installed = spark_home()
     cache = cache_folder(os.environ)
     java = find_java(os.environ)
     archive = archive_options(java, cache, installed) if quick_start else []

@@ -117,12 +117,10 @@ class SparkCluster:
 
 def spark_class(arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     """A process of Spark's own, from the installed PySpark, that starts quickly."""
-    import pyspark
-
     from moldau.pipelines.java import find_java
-    from moldau.pipelines.launching import cache_folder, quiet_java
+    from moldau.pipelines.launching import cache_folder, quiet_java, spark_home
 
-    home = Path(pyspark.__file__).parent
+    home = spark_home()
     java = quiet_java(find_java(os.environ), cache_folder(os.environ))
     environment = {
         **os.environ,

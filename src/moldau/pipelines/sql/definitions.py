@@ -64,6 +64,9 @@ def create_source(context: Context, statement: CreateSource, text: str) -> Resul
                 f"Is it spelled right? WITH (topic='{source.topic}', partitions=1, …) creates it.",
             )
         _create_topic(context, source, given, int(given["partitions"]))
+    letters = given.get("dead_letter_topic")
+    if letters is not None and context.partitions(letters) is None:
+        context.create_topic(letters, 1, int(given.get("replicas", -1)), {})
     context.store.put(source)
     return Message(f"{statement.kind.capitalize()} {name} reads topic {source.topic}.")
 

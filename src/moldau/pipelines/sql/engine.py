@@ -202,4 +202,6 @@ def _own_session(spark: SparkSession) -> SparkSession:
     own.conf.set("spark.sql.ansi.enabled", "false")
     own.conf.set("spark.sql.timeType.enabled", "true")
     own.conf.set("spark.sql.session.timeZone", "UTC")
+    # What a stream makes Spark compute and write has to have the same tasks when it is run again.
+    own.conf.set("spark.sql.adaptive.enabled", "false")
     return own

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
@@ -209,7 +210,11 @@ class PersistentQueries:
         """Wait until everything that is there now has been processed."""
         for running in list(self._running.values()):
             if running.query is not None and running.query.isActive:
-                running.query.processAllAvailable()
+                try:
+                    running.query.processAllAvailable()
+                except StreamingQueryException:
+                    # Its state tells, and it is started again.
+                    continue
 
     def stop(self, query_id: str, *, forget: PersistentQuery | None = None) -> None:
         running = self._running.pop(query_id, None)

@@ -1,0 +1,62 @@
+"""Exactly once on Spark's standalone cluster while executors, and once the driver, are killed.
+
+Five processes of Java on one machine: too much for every run of the tests, so it is done here. `MOLDAU_KILLS`
+says how many executors are killed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from moldau.testing import Cluster
+from tests.pipelines.sink.copying import PLANS, Settings
+from tests.pipelines.sink.drivers import Driver
+from tests.pipelines.sink.standalone import StandaloneCluster
+from tests.pipelines.sink.test_exactly_once import KEYS, PARTITIONS, check_copies
+from tests.pipelines.source.topics import Topics
+
+KILLS = int(os.environ.get("MOLDAU_KILLS", "4"))
+SEED = int(os.environ.get("MOLDAU_KILL_SEED", "5"))
+
+
+def test_nothing_is_lost_or_doubled_by_killed_executors(tmp_path: Path) -> None:
+    chance = random.Random(SEED)
+    records = 12_000
+    with Cluster() as broker, StandaloneCluster(tmp_path) as spark:
+        topics = Topics(broker.bootstrap_servers)
+        source = topics.create(PARTITIONS)
+        for plan in PLANS:
+            topics.create(PARTITIONS, name=f"copied-{plan}")
+        topics.produce(
+            source,
+            [
+                {"key": f"k{n % KEYS}", "value": str(n), "partition": n % KEYS % PARTITIONS}
+                for n in range(records)
+            ],
+        )
+        settings = {
+            "bootstrap_servers": topics.bootstrap_servers,
+            "source": source,
+            "target": "copied",
+            "folder": str(tmp_path / "checkpoints"),
+            "master": spark.url,
+        }
+        with Driver(Settings(**settings, per_trigger=200), tmp_path) as driver:
+            driver.wait_started(120)
+            killed = 0
+            while killed < KILLS:
+                time.sleep(chance.uniform(2, 8))
+                killed += spark.kill_executor(chance)
+            driver.kill()
+        last = Settings(**settings, shuffle_partitions=5, min_partitions=4, per_trigger=records, to_end=True)
+        with Driver(last, tmp_path) as driver:
+            driver.wait_ended(200)
+        check_copies(topics, "copied", records)
+        topics.close()

@@ -74,7 +74,7 @@ def unwritable(folder: Path) -> dict[str, str]:
             """
             from pathlib import Path
             from moldau.pipelines.arrow import machine_code
-            machine_code.__file__ = "/nowhere/at/all.py"
+            machine_code.__file__ = "/proc/nowhere/all.py"
             """
         )
     )

@@ -1,0 +1,119 @@
+"""The statements of docs/SQL.md, run one after the other, and what becomes of changes after them."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING
+
+from moldau.client import Consumer, Producer, TopicPartition
+from tests.docs.markdown import ROOT, blocks
+from tests.harness.waiting import eventually
+from tests.pipelines.sql.conftest import NewEngine, rows, run
+
+if TYPE_CHECKING:
+    from moldau.pipelines.sql.engine import SqlEngine
+    from moldau.testing import Cluster
+
+TOPICS = ("orders", "customers", "regions", "unreadable")
+SINKS = ("big", "spent", "minutes", "located", "managed", "per_region")
+
+
+def holds(engine: SqlEngine, query: str, expected: list[list[object]]) -> None:
+    """Wait until a pull query gives these rows."""
+    engine.catch_up()
+    last: list[list[object]] = []
+
+    def same() -> bool:
+        last[:] = rows(engine, query)
+        return sorted(last, key=str) == sorted(expected, key=str)
+
+    eventually(same, timeout=60, what=f"{query}: {expected}; last {last}")
+
+
+def test_the_page_runs_and_its_tables_follow_changes(new_engine: NewEngine, broker: Cluster) -> None:
+    unique = uuid.uuid4().hex[:8]
+    engine = new_engine()
+    page = [block.text for block in blocks((ROOT / "docs" / "SQL.md").read_text(), "sql")]
+    assert len(page) == 4
+    for topic in TOPICS:
+        page = [text.replace(f"topic='{topic}'", f"topic='{topic}_{unique}'") for text in page]
+        page = [text.replace(f"PRINT {topic}", f"PRINT {topic}_{unique}") for text in page]
+    for sink in SINKS:
+        named = f" {sink} WITH (topic='{sink}_{unique}') AS SELECT"
+        page = [text.replace(f" {sink} AS SELECT", named) for text in page]
+    run(engine, page[0])
+
+    pulled, pushed, one = run(engine, page[1])
+    assert pulled == [[1, "ANN", "Prague", 10.5], [3, "ANN", None, 7.0]]
+    assert sorted(pushed) == [[1, "ann"], [2, "bob"], [3, "ann"]]
+    assert one == [["ann", "EU"]]
+
+    run(engine, page[2])
+    with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+        producer.send(f"orders_{unique}", b"not JSON", b"\0\0\0\1").result(10)
+        producer.send(f"orders_{unique}", b'{"customer":"x","total":9,"at":1000}', b"no number").result(10)
+    holds(engine, "SELECT id, total FROM big", [[1, 10.5], [3, 7.0]])
+    holds(engine, "SELECT * FROM spent", [["ann", 2, 17.5, 3], ["bob", 1, 3.0, 2]])
+    windows = [["ann", 0, 60_000, 1], ["ann", 60_000, 120_000, 1], ["bob", 0, 60_000, 1]]
+    holds(engine, "SELECT * FROM minutes", windows)
+    assert rows(engine, "SELECT n FROM minutes WHERE customer = 'ann' AND WINDOWSTART >= 60000") == [[1]]
+    holds(engine, "SELECT id, region FROM located", [[1, "EU"], [2, "US"], [3, "EU"]])
+    holds(engine, "SELECT * FROM managed", [["ann", "Zoe"], ["bob", "Max"], ["eve", "Zoe"]])
+    holds(engine, "SELECT * FROM per_region", [["EU", 2], ["US", 1]])
+
+    shown = run(engine, page[3])
+    assert [row[0] for row in shown[0]] == ["big", "located", "orders"]
+    assert {row[4] for row in shown[2] if row[2] in ("big", "spent")} == {2}, "records that could not be read"
+    assert len(shown[4]) == 2
+    assert "Spark SQL" in str(shown[5])
+    assert _letters(broker, f"unreadable_{unique}") >= {"value: not JSON of this schema"}
+
+    run(engine, "INSERT INTO customers VALUES ('eve', 'US');")
+    with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+        producer.send(f"customers_{unique}", None, b"bob").result(10)
+    holds(engine, "SELECT * FROM managed", [["ann", "Zoe"], ["eve", "Max"]])
+    holds(engine, "SELECT * FROM per_region", [["EU", 1], ["US", 1]])
+    engine.close()
+
+    later = new_engine()
+    run(later, "INSERT INTO orders (id, customer, total, at) VALUES (4, 'ann', 1, 62000);")
+    holds(later, "SELECT * FROM spent", [["ann", 3, 18.5, 4], ["bob", 1, 3.0, 2]])
+    run(later, "TERMINATE ALL; DROP TABLE spent DELETE TOPIC;")
+    assert rows(later, "SHOW QUERIES") == []
+
+
+def _letters(broker: Cluster, topic: str) -> set[str]:
+    """What is said about the records in a dead-letter topic."""
+    found: set[str] = set()
+
+    def read() -> bool:
+        for record in consumer.poll(0.5):
+            found.add((dict(record.headers)["__connect.errors.exception.message"] or b"").decode())
+        return len(found) > 1
+
+    with Consumer(
+        {"bootstrap.servers": broker.bootstrap_servers, "auto.offset.reset": "earliest"}
+    ) as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        eventually(read, timeout=60)
+    return found
+
+
+def test_what_is_kept_is_readable(new_engine: NewEngine, broker: Cluster) -> None:
+    """The topics of the page hold what any consumer can read."""
+    topic = f"plain_{uuid.uuid4().hex[:8]}"
+    engine = new_engine()
+    run(
+        engine,
+        f"CREATE STREAM s (id BIGINT KEY, d DATE, m MAP<VARCHAR, INT>) WITH (topic='{topic}', partitions=1);"
+        "INSERT INTO s (id, d, m, ROWTIME) VALUES (7, '1970-01-03', MAP('a' := 1), 5);",
+    )
+    with Consumer(
+        {"bootstrap.servers": broker.bootstrap_servers, "auto.offset.reset": "earliest"}
+    ) as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+        (record,) = consumer.poll(30)
+    assert record.key == (7).to_bytes(8, "big")
+    assert json.loads(record.value) == {"d": 2, "m": {"a": 1}}
+    assert record.timestamp == 5

@@ -36,8 +36,11 @@ from moldau.pipelines.streams.errors import StreamsException
 from moldau.pipelines.streams.physical.stage_frames import StageBuilder, StageFrame
 from moldau.pipelines.streams.preparation import Prepared, client_settings, prepare
 from moldau.pipelines.streams.purging import done_with
+from moldau.pipelines.streams.readonly_stores import ReadOnlyStore, open_readonly
 from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.stages import Stage, levels
+from moldau.pipelines.streams.starting import wait_for_room
+from moldau.pipelines.streams.store_access import store_location
 from moldau.pipelines.streams.topology import Topology
 
 _FAILURE = re.compile(r"(?:StreamsException|TopologyException|SerializationError): (.*)")
@@ -92,7 +95,7 @@ class KafkaStreams:
         trigger = {"processingTime": f"{self.settings.commit_interval_ms} milliseconds"}
         try:
             for stage in prepared.stages:
-                self._queries.append(self._start(stage, prepared, trigger))
+                self._start(stage, prepared, trigger)
         except Exception:
             self._stop_queries()
             self._state = State.ERROR
@@ -109,7 +112,9 @@ class KafkaStreams:
         prepared = self._prepared()
         self._state = State.RUNNING
         for level in levels(prepared.stages):
-            self._queries = [self._start(stage, prepared, {"availableNow": True}) for stage in level]
+            self._queries = []
+            for stage in level:
+                self._start(stage, prepared, {"availableNow": True})
             for query in self._queries:
                 try:
                     query.awaitTermination()
@@ -140,6 +145,13 @@ class KafkaStreams:
             self._spark = None
         if self._state is not State.ERROR:
             self._state = State.NOT_RUNNING
+
+    def store(self, name: str) -> ReadOnlyStore:
+        """A store to be asked, by the name that the program gave it, whether the application runs or not.
+        What it shows is committed. Close it when it is not needed any more."""
+        return open_readonly(
+            client_settings(self.settings), store_location(self.topology, self.settings, name)
+        )
 
     def clean_up(self) -> None:
         """Forget state and positions; the topics stay."""
@@ -181,7 +193,7 @@ class KafkaStreams:
         builder = StageBuilder(self._session(), prepared.planner, prepared.stores, bounded)
         return builder.build(stage)
 
-    def _start(self, stage: Stage, prepared: Prepared, trigger: Mapping[str, Any]) -> StreamingQuery:
+    def _start(self, stage: Stage, prepared: Prepared, trigger: Mapping[str, Any]) -> None:
         made = self._frame(stage, prepared, bounded="availableNow" in trigger)
         settings = self.settings
         spec = QuerySpec(
@@ -193,7 +205,8 @@ class KafkaStreams:
             exactly_once=settings.exactly_once,
             options={f"kafka.{key}": value for key, value in settings.client.items()},
         )
-        return start_query(made.frame, spec)
+        wait_for_room(self._queries)
+        self._queries.append(start_query(made.frame, spec))
 
     def _watch(self, repartitions: set[str]) -> None:
         purged = time.monotonic()

@@ -2,8 +2,8 @@
 
 Windows and sessions of a key lie together in one piece of state, so that reading a key's windows is one
 look-up. What changed in a batch is told once per key by `changes`, in the keys of the changelog topic: the
-key alone, the key and its window's start (and Kafka's number of records of the same time, always zero), or the
-key and its session's end and start.
+key alone, the key and its window's start (and Kafka's number of records of the same time, always zero), or
+the key and its session's end and start.
 """
 
 from __future__ import annotations

@@ -12,12 +12,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from common import create_topics, parser, place, send
+from common import create_topics, parser, place, send, some_hours_ago
 
 from moldau import pipelines
 
 MINUTE = 60_000
-_START = 1_700_000_000_000
+_START = some_hours_ago()
 #: User, minute, page.
 CLICKS = (
     ("ann", 0, "/"),

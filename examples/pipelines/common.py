@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -77,5 +76,6 @@ def wait_for(what: str, look: Callable[[], Any], seconds: float = 90.0) -> Any:
     return seen
 
 
-def shown(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
+def some_hours_ago(hours: int = 6) -> int:
+    """The full hour that many hours ago, in milliseconds: records much older are deleted by retention."""
+    return (int(time.time()) // 3600 - hours) * 3_600_000

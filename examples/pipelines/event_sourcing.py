@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from common import Place, create_topics, parser, place, send, wait_for
+from common import Place, create_topics, parser, place, send, some_hours_ago, wait_for
 
 from moldau import pipelines
 from moldau.pipelines.streams import (
@@ -26,7 +26,7 @@ from moldau.pipelines.streams import (
 )
 
 Event = dict[str, Any]
-_START = 1_700_000_000_000
+_START = some_hours_ago()
 #: Account, what happened, how much; one a second.
 EVENTS = (
     ("alice", "deposited", 100),

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import create_topics, parser, place, send, wait_for
+from common import create_topics, parser, place, send, some_hours_ago, wait_for
 from rich.console import Console
 from rich.table import Table
 
@@ -22,7 +22,7 @@ from moldau import pipelines
 from moldau.pipelines.sql import SqlEngine
 
 SHOPS = ("Prague", "Dresden", "Hamburg")
-_START = 1_700_000_040_000
+_START = some_hours_ago()
 SALES = [
     (SHOPS[number % 3], {"shop": SHOPS[number % 3], "amount": 5.0 + number % 7}, _START + 2000 * number)
     for number in range(60)
@@ -39,7 +39,8 @@ def main() -> int:
         send(where.bootstrap_servers, "sales", SALES)
         spark = pipelines.session("kpi-board")
         with SqlEngine(spark, where.bootstrap_servers, state_dir=where.folder / "sql") as engine:
-            engine.execute(Path(__file__).with_suffix(".sql").read_text())
+            for result in engine.execute(Path(__file__).with_suffix(".sql").read_text()):
+                print(result.text)
             wait_for("all sales on the board", lambda: sum(row[2] for row in board(engine)) == len(SALES))
             draw(board(engine))
             while chosen.follow:

@@ -3,7 +3,7 @@
     python examples/pipelines/log_aggregation.py
 
 `log_aggregation.yaml` is the pipeline; this file sends some lines, has `moldau pipeline run` do the work, and
-looks at what lies in the lake then. Lines that cannot be read, or that have no known level, are in `logs-dead`.
+looks at what lies in the lake then. Lines that cannot be read or have no known level are in `logs-dead`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pathlib import Path
 import pyarrow.dataset
 from common import create_topics, parser, place, send
 
-from moldau.client import AdminClient, OffsetSpec, Producer, TopicPartition
+from moldau.client import AdminClient, Producer, TopicPartition
+from moldau.client.offsets import OffsetSpec
 
 SERVICES = ("web", "billing", "mail")
 LEVELS = ("INFO", "INFO", "WARN", "ERROR")

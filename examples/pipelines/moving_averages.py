@@ -12,13 +12,13 @@ import json
 import math
 import sys
 
-from common import create_topics, parser, place, send
+from common import create_topics, parser, place, send, some_hours_ago
 from pyspark.sql import functions as f
 
 from moldau import pipelines
 
 MINUTE = 60_000
-_START = 1_699_999_980_000
+_START = some_hours_ago()
 STOCKS = {"MOLD": 42.0, "ELBE": 17.5}
 
 

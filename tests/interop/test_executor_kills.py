@@ -18,6 +18,7 @@ pytest.importorskip("pyspark")
 from moldau.testing import Cluster
 from tests.pipelines.sink.copying import PLANS, Settings
 from tests.pipelines.sink.drivers import Driver
+from tests.pipelines.sink.records import wait_for_more
 from tests.pipelines.sink.standalone import StandaloneCluster
 from tests.pipelines.sink.test_exactly_once import KEYS, PARTITIONS, check_copies
 from tests.pipelines.source.topics import Topics
@@ -26,14 +27,14 @@ KILLS = int(os.environ.get("MOLDAU_KILLS", "4"))
 SEED = int(os.environ.get("MOLDAU_KILL_SEED", "5"))
 
 
+@pytest.mark.timeout(600)
 def test_nothing_is_lost_or_doubled_by_killed_executors(tmp_path: Path) -> None:
     chance = random.Random(SEED)
     records = 12_000
     with Cluster() as broker, StandaloneCluster(tmp_path) as spark:
         topics = Topics(broker.bootstrap_servers)
         source = topics.create(PARTITIONS)
-        for plan in PLANS:
-            topics.create(PARTITIONS, name=f"copied-{plan}")
+        targets = [topics.create(PARTITIONS, name=f"copied-{plan}") for plan in PLANS]
         topics.produce(
             source,
             [
@@ -50,10 +51,11 @@ def test_nothing_is_lost_or_doubled_by_killed_executors(tmp_path: Path) -> None:
         }
         with Driver(Settings(**settings, per_trigger=200), tmp_path) as driver:
             driver.wait_started(120)
-            killed = 0
-            while killed < KILLS:
-                time.sleep(chance.uniform(2, 8))
-                killed += spark.kill_executor(chance)
+            for _ in range(KILLS):
+                wait_for_more(topics, *targets)
+                time.sleep(chance.uniform(0, 1))
+                assert spark.kill_executor(chance)
+            wait_for_more(topics, *targets)
             driver.kill()
         last = Settings(**settings, shuffle_partitions=5, min_partitions=4, per_trigger=records, to_end=True)
         with Driver(last, tmp_path) as driver:

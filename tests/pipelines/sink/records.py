@@ -7,6 +7,10 @@ from typing import Any
 
 import confluent_kafka
 
+from moldau.base.ids import TopicPartition
+from moldau.client.admin import checked
+from moldau.client.offsets import OffsetSpec
+from tests.harness.waiting import eventually
 from tests.pipelines.source.topics import Topics
 
 
@@ -50,3 +54,22 @@ def committed(topics: Topics, *names: str) -> list[Any]:
 def numbers(topics: Topics, *names: str) -> list[int]:
     """The values of the topics' records, which are numbers."""
     return sorted(int(message.value()) for message in committed(topics, *names))
+
+
+def written(topics: Topics, *names: str) -> int:
+    """How far committed readers can get, all partitions together."""
+    known = topics.admin.describe_topics(names)
+    wanted = {
+        TopicPartition(name, each.partition): OffsetSpec.LATEST
+        for name, found in checked(known).items()
+        for each in found.partitions
+    }
+    return sum(
+        each.offset for each in checked(topics.admin.list_offsets(wanted, read_committed=True)).values()
+    )
+
+
+def wait_for_more(topics: Topics, *names: str, timeout: float = 90) -> None:
+    """Until something is committed that was not there before."""
+    before = written(topics, *names)
+    eventually(lambda: written(topics, *names) > before, timeout=timeout, every=0.1, what=f"more in {names}")

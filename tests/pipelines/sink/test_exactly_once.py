@@ -17,9 +17,11 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.pipelines.sink.copying import PLANS, Settings
 from tests.pipelines.sink.drivers import Driver
-from tests.pipelines.sink.records import committed
+from tests.pipelines.sink.records import committed, wait_for_more
 from tests.pipelines.source.topics import Topics
 
 KILLS = int(os.environ.get("MOLDAU_KILLS", "2"))
@@ -27,13 +29,13 @@ SEED = int(os.environ.get("MOLDAU_KILL_SEED", "11"))
 PARTITIONS, KEYS = 3, 17
 
 
+@pytest.mark.timeout(600)
 def test_nothing_is_lost_or_doubled_by_kills(topics: Topics, tmp_path: Path) -> None:
     chance = random.Random(SEED)
     records = 6_000 * (KILLS + 1)
     source = topics.create(PARTITIONS)
     target = f"copied-{source}"
-    for plan in PLANS:
-        topics.create(PARTITIONS, name=f"{target}-{plan}")
+    targets = [topics.create(PARTITIONS, name=f"{target}-{plan}") for plan in PLANS]
     topics.produce(
         source,
         [
@@ -57,9 +59,11 @@ def test_nothing_is_lost_or_doubled_by_kills(topics: Topics, tmp_path: Path) -> 
     for _ in range(KILLS):
         with Driver(settings(), tmp_path) as driver:
             driver.wait_started()
-            time.sleep(chance.uniform(0.5, 4))
+            wait_for_more(topics, *targets)
+            time.sleep(chance.uniform(0, 1))
             if driver.kill_worker(chance):
-                time.sleep(chance.uniform(0.2, 3))
+                wait_for_more(topics, *targets)
+            time.sleep(chance.uniform(0, 1))
             driver.kill()
     with Driver(settings(to_end=True, per_trigger=records), tmp_path) as driver:
         driver.wait_ended()

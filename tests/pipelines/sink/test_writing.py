@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -121,4 +123,34 @@ def test_a_broker_that_goes_away_while_a_stream_writes(spark: SparkSession, tmp_
         assert query.awaitTermination(90)
         outage.join()
         assert numbers(topics, target) == list(range(300))
+        topics.close()
+
+
+def test_a_transaction_that_takes_too_long(spark: SparkSession, tmp_path: Path) -> None:
+    quickly = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
+    with Cluster(config=quickly) as cluster:
+        topics = Topics(cluster.bootstrap_servers)
+        source, target = topics.create(), topics.create()
+        topics.fill(source, 0, 1)
+
+        def slow(batches: Iterator[Any]) -> Iterator[Any]:
+            import time
+
+            import pyarrow as pa
+
+            for _ in batches:
+                for _ in range(2):
+                    # Enough to be sent at once, so that the transaction begins.
+                    yield pa.RecordBatch.from_pydict({"value": [b"x" * 900_000] * 12})
+                    time.sleep(1.5)
+
+        frame = stream(spark, topics, subscribe=source).select("value").mapInArrow(slow, "value binary")
+        sink = options(topics.bootstrap_servers, {"topic": target, "kafka.transaction.timeout.ms": 1000})
+        writer = (
+            frame.writeStream.format("moldau").option("checkpointLocation", str(tmp_path)).options(**sink)
+        )
+        query = writer.trigger(availableNow=True).start()
+        with pytest.raises(PySparkException, match=r"Raise the option 'kafka.transaction.timeout.ms'"):
+            query.awaitTermination(90)
+        assert committed(topics, target) == []
         topics.close()

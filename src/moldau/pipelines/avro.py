@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import (
     ArrayType,
@@ -103,7 +103,7 @@ def _reader(avro: Any, schema: StructType):  # type: ignore[no-untyped-def]
         return pa.array([_read_one(decoder, one) for one in data.to_pylist()], arrow)
 
     read.__annotations__ = {"data": pa.Array, "return": pa.Array}
-    return arrow_udf(read, result, ArrowUDFType.SCALAR)
+    return arrow_udf(read, result)  # type: ignore[call-overload]
 
 
 def _read_one(decoder: AvroDeserializer, data: bytes | None) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _writer(avro: Any):  # type: ignore[no-untyped-def]
         )
 
     write.__annotations__ = {"rows": pa.Array, "return": pa.Array}
-    return arrow_udf(write, "binary", ArrowUDFType.SCALAR)
+    return arrow_udf(write, "binary")  # type: ignore[call-overload]
 
 
 def avro_schema(schema: StructType, name: str = "KsqlDataSourceSchema") -> dict[str, Any]:

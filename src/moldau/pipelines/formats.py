@@ -21,7 +21,7 @@ from typing import Protocol
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -189,7 +189,8 @@ def _from_bytes(data: Column, kind: DataType) -> tuple[Column, Column]:
         return F.conv(extended, 16, -10).try_cast("int"), F.length(data) == 4
     if isinstance(kind, LongType):
         return F.conv(digits, 16, -10).try_cast("bigint"), F.length(data) == 8
-    return arrow_udf(_unpack_doubles, "double", ArrowUDFType.SCALAR)(data), F.length(data) == 8
+    read = arrow_udf(_unpack_doubles, "double")  # type: ignore[call-overload]
+    return read(data), F.length(data) == 8
 
 
 def _to_bytes(value: Column, kind: DataType) -> Column:
@@ -198,7 +199,8 @@ def _to_bytes(value: Column, kind: DataType) -> Column:
     if isinstance(kind, StringType):
         return value.cast("binary")
     if isinstance(kind, DoubleType):
-        return arrow_udf(_pack_doubles, "binary", ArrowUDFType.SCALAR)(value)
+        written: Column = arrow_udf(_pack_doubles, "binary")(value)  # type: ignore[call-overload]
+        return written
     digits = F.lpad(F.hex(value.cast("bigint")), 16, "0")
     return F.unhex(F.substr(digits, F.lit(9)) if isinstance(kind, IntegerType) else digits)
 

@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -73,6 +74,7 @@ class SqlEngine:
         """`settings` are what SET changes; `config` holds further settings of the client, such as those for
         security; with `follow=False` nothing is looked after between statements."""
         client = {"bootstrap.servers": bootstrap_servers, **(config or {})}
+        self._given = spark
         own = _own_session(spark)
         admin = AdminClient(ClientSettings.from_properties(client))
         self._lock = threading.RLock()
@@ -112,7 +114,7 @@ class SqlEngine:
             if isinstance(statement, RunScript):
                 yield from self._run_script(statement)
                 continue
-            with self._lock:
+            with self._working():
                 self._context.store.refresh()
                 result = self._execute(statement, text[tokens[0].start : tokens[-1].end + 1])
             yield result
@@ -160,9 +162,19 @@ class SqlEngine:
 
     def refresh(self) -> None:
         """See what others have defined, and make the persistent queries run that should."""
-        with self._lock:
+        with self._working():
             self._context.store.refresh()
             self._context.queries.reconcile(self.catalog)
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """One thread at a time, and the engine's session active: Spark looks for formats there."""
+        with self._lock:
+            _activate(self._context.spark)
+            try:
+                yield
+            finally:
+                _activate(self._given)
 
     def catch_up(self) -> None:
         """Wait until persistent queries have processed what is there."""
@@ -189,6 +201,11 @@ class SqlEngine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _activate(spark: SparkSession) -> None:
+    if isinstance(spark, ClassicSession):
+        ClassicSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
 def _own_session(spark: SparkSession) -> SparkSession:

@@ -71,6 +71,8 @@ class Frames:
     ) -> None:
         self.spark = spark
         self._bootstrap_servers = bootstrap_servers
+        #: Settings of the client beside the address, as Spark's connector names them: `kafka.…`.
+        self.client_options = {name: value for name, value in options.items() if name.startswith("kafka.")}
         self._options = dict(options)
         # Views have the same names in every plan: one plan at a time.
         self._lock = lock or threading.Lock()
@@ -86,6 +88,11 @@ class Frames:
             del options["includeHeaders"]
         read = stream_topic if stream else read_topic
         return read(self.spark, self._bootstrap_servers, source.topic, options)
+
+    def changes(self, plan: Plan) -> DataFrame:
+        """All records of the topics that a plan reads: when there are some, something has changed."""
+        topics = sorted({given.source.topic for given in plan.inputs})
+        return stream_topic(self.spark, self._bootstrap_servers, topics, self._options)
 
     def view(self, given: Input, starting: str = "earliest") -> None:
         """Make the view of an input of a plan."""

@@ -32,7 +32,8 @@ def insert_values(context: Context, statement: InsertValues) -> Result:
     records = frames[0]
     for frame in frames[1:]:
         records = records.unionByName(frame)
-    options = {"kafka.bootstrap.servers": context.bootstrap_servers, "topic": sink.topic}
+    options = {"kafka.bootstrap.servers": context.bootstrap_servers, **context.frames.client_options}
+    options["topic"] = sink.topic
     # One task: the records of one statement come one after the other.
     records.coalesce(1).write.format(source_format(context.spark)).mode("append").options(**options).save()
     count = len(statement.rows)

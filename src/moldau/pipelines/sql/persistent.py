@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from moldau.base.errors import KafkaError
-from moldau.pipelines.queries import QuerySpec, start, stream_topic
+from moldau.pipelines.queries import QuerySpec, start
 from moldau.pipelines.sql.catalog import Catalog, PersistentQuery, Source
 from moldau.pipelines.sql.compiler import compile_select
 from moldau.pipelines.sql.errors import SqlError
@@ -104,7 +104,7 @@ class PersistentQueries:
     def _try_to_start(self, query: PersistentQuery, running: Running, catalog: Catalog) -> None:
         try:
             running.query = self._start(query, catalog)
-        except KafkaError as error:
+        except (KafkaError, PySparkException) as error:
             self._failed(running, str(error))
 
     @staticmethod
@@ -141,10 +141,10 @@ class PersistentQueries:
             output_mode="append" if plan.running == "append" else "update",
             trigger={"processingTime": query.properties.get("trigger", "1 second")},
             exactly_once=query.properties.get("exactly.once", "true") == "true",
+            options=self._frames.client_options,
         )
         if plan.running == "recompute":
-            topics = sorted({given.source.topic for given in plan.inputs})
-            changes = stream_topic(self._frames.spark, self._bootstrap_servers, topics)
+            changes = self._frames.changes(plan)
             return start(changes, spec, each_batch=self._recomputed(plan, sink, names))
         starting = query.properties.get("auto.offset.reset", "latest")
         records = as_records(self._frames.result(plan, starting), sink, names)

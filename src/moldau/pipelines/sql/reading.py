@@ -12,7 +12,6 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from moldau.pipelines.queries import stream_topic
 from moldau.pipelines.sql.compiler import compile_select
 from moldau.pipelines.sql.context import Context, spark_errors
 from moldau.pipelines.sql.cutting import needs_cut
@@ -71,8 +70,7 @@ class _Push:
     def _start(self, starting: str) -> StreamingQuery:
         frames, plan = self._context.frames.limited(_RECORDS_AT_ONCE), self._plan
         if plan.running == "recompute":
-            topics = sorted({given.source.topic for given in plan.inputs})
-            frame = stream_topic(self._context.spark, self._context.bootstrap_servers, topics)
+            frame = frames.changes(plan)
             give = self._differences(lambda: frames.result(plan))
         else:
             frame, give = frames.result(plan, starting), self._all

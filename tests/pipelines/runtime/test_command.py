@@ -1,0 +1,123 @@
+"""`moldau pipeline` as a user runs it: several pipelines in one driver, seen and stopped from elsewhere, and
+the driver killed while it works."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from moldau.testing import Cluster
+from tests.harness.waiting import eventually
+from tests.pipelines.runtime.topics import COMMAND, committed, create, ids, orders, produce, wait_for
+
+ORDERS = """\
+name: orders
+source: {topic: command-in, format: json, schema: "id LONG, amount DOUBLE",
+         options: {maxOffsetsPerTrigger: 300}}
+checks:
+  - {name: positive, expect: amount >= 0, on_fail: dead_letter}
+  - {name: known, expect: id < 5000, on_fail: drop}
+steps:
+  - python: own.py:twice
+  - sql: SELECT id, twice, record FROM input WHERE twice >= 0
+sinks:
+  - {topic: command-out, format: json}
+  - {format: parquet, path: files}
+dead_letter: command-dead
+trigger: 200 ms
+---
+name: broken
+source: {topic: command-in}
+steps:
+  - filter: no_such_column = 1
+sink: {topic: command-out}
+"""
+OWN = """\
+from moldau.pipelines import stream_topic
+from moldau.pipelines.runtime import pipeline
+
+
+def twice(frame):
+    return frame.withColumn("twice", frame.amount * 2)
+
+
+@pipeline("copy", topic="command-copy")
+def copy(spark, context):
+    return stream_topic(spark, context.bootstrap_servers, "command-in").select("key", "value")
+"""
+COUNT = 2000
+
+
+def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *words], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def status_of(folder: Path, name: str) -> dict[str, Any]:
+    answer = call(folder, "status", name, "--json").stdout
+    found: dict[str, Any] = json.loads(answer) if answer else {}
+    return found
+
+
+def test_pipelines_from_files_survive_their_driver(broker: Cluster, tmp_path: Path) -> None:
+    servers = broker.bootstrap_servers
+    create(servers, 2, "command-in", "command-out", "command-dead", "command-copy")
+    (tmp_path / "orders.yaml").write_text(ORDERS)
+    (tmp_path / "own.py").write_text(OWN)
+    bad = [b"nonsense", b'{"id": 1, "amount": -1}', b'{"id": 9999, "amount": 1}']
+    produce(servers, "command-in", [*orders(0, COUNT), *bad])
+    command = [*COMMAND, "run", "orders.yaml", "own.py", "--bootstrap-server", servers, "--quick-start"]
+    run = subprocess.Popen([*command, "--metrics-port=0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    try:
+        metrics = run.stdout.readline().split()[-1]
+        wait_for(servers, "command-out", 300)
+        before = status_of(tmp_path, "orders")
+        with urllib.request.urlopen(metrics, timeout=10) as answer:
+            text = answer.read().decode()
+        assert 'moldau_pipeline_state{pipeline="broken",state="failed"} 1.0' in text
+        assert 'moldau_pipeline_lag_records{partition="0",pipeline="orders",query="orders"' in text
+        os.kill(before["driver"], signal.SIGKILL)
+        values = wait_for(servers, "command-out", COUNT)
+        eventually(lambda: len(committed(servers, "command-copy")) >= COUNT + 3, timeout=60, every=0.5)
+        eventually(lambda: status_of(tmp_path, "copy")["state"] == "running", timeout=30)
+        assert status_of(tmp_path, "orders")["driver"] != before["driver"]
+        stopped = call(tmp_path, "stop", "copy")
+        assert stopped.stdout == "copy is stopped\n"
+        listed = [line.split()[:2] for line in call(tmp_path, "list").stdout.splitlines()[1:]]
+        assert listed == [["broken", "failed"], ["copy", "stopped"], ["orders", "running"]]
+        assert "no_such_column" in call(tmp_path, "status", "broken").stdout
+        again = call(tmp_path, "run", "own.py", "--bootstrap-server", servers)
+        assert (again.returncode, "copy is run by process" in again.stdout) == (1, True)
+    finally:
+        run.send_signal(signal.SIGINT)
+        said = run.communicate(timeout=60)[0]
+    assert "The driver was killed by SIGKILL and is started again" in said
+    assert run.returncode == 1  # one of them has failed
+    assert ids(values) == list(range(COUNT))
+    assert len(committed(servers, "command-copy")) == COUNT + 3
+    dead = {value: headers for _, value, headers in committed(servers, "command-dead")}
+    assert set(dead) == set(bad[:2])
+    assert dead[bad[0]]["__connect.errors.stage"] == b"VALUE_CONVERTER"
+    assert dead[bad[1]]["__connect.errors.exception.message"] == b"expected amount >= 0"
+    assert status_of(tmp_path, "orders")["state"] == "stopped"
+
+
+def test_a_mistake_is_told_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("name: a\nsource: {topic: in}\nsnk: {topic: out}\n")
+    checked = call(tmp_path, "check", "p.yaml")
+    message = "p.yaml:3: pipeline has no key 'snk'; did you mean 'sink'?"
+    assert (checked.returncode, message in checked.stderr) == (1, True)
+    ran = call(tmp_path, "run", "p.yaml")
+    assert (ran.returncode, message in ran.stdout) == (1, True)
+    nothing = call(tmp_path, "status", "nobody")
+    assert (nothing.returncode, nothing.stderr) == (
+        1,
+        "There is no pipeline nobody in data/pipelines; there are: none\n",
+    )

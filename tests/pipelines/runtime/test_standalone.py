@@ -1,0 +1,41 @@
+"""A pipeline on a standalone cluster of two workers, one of which dies with its executor while it runs."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from moldau.testing import Cluster
+from moldau.testing.spark_cluster import SparkCluster
+from tests.pipelines.runtime.topics import COMMAND, committed, create, ids, orders, produce, wait_for
+
+PIPELINE = """\
+name: on-a-cluster
+source: {topic: standalone-in, format: json, schema: "id LONG, amount DOUBLE",
+         options: {maxOffsetsPerTrigger: 200}}
+steps:
+  - select: [id, amount * 2 AS twice]
+sink: {topic: standalone-out, format: json, key: id}
+trigger: 100 ms
+"""
+COUNT = 3000
+
+
+def test_a_worker_dies_and_nothing_is_lost_or_doubled(broker: Cluster, tmp_path: Path) -> None:
+    servers = broker.bootstrap_servers
+    create(servers, 2, "standalone-in", "standalone-out")
+    (tmp_path / "p.yaml").write_text(PIPELINE)
+    produce(servers, "standalone-in", orders(0, COUNT))
+    with SparkCluster(workers=2) as cluster:
+        options = [f"--conf={name}={value}" for name, value in cluster.session_config.items()]
+        command = [*COMMAND, "run", "p.yaml", "--bootstrap-server", servers, "--master", cluster.url]
+        run = subprocess.Popen([*command, *options, "--quick-start"], cwd=tmp_path)
+        try:
+            wait_for(servers, "standalone-out", 200)
+            cluster.kill_worker(0)
+            assert len(committed(servers, "standalone-out")) < COUNT
+            values = wait_for(servers, "standalone-out", COUNT)
+        finally:
+            run.terminate()
+            assert run.wait(60) == 0
+    assert ids(values) == list(range(COUNT))

@@ -21,7 +21,7 @@ def values(frame: DataFrame) -> list[int]:
 
 
 def test_every_column_in_every_compression(spark: SparkSession, topics: Topics) -> None:
-    topic = topics.create(2)
+    topic = topics.create(2, retention_ms="-1")
     expected = []
     for number, compression in enumerate(COMPRESSIONS):
         records: list[dict[str, Any]] = [
@@ -63,7 +63,7 @@ def test_every_column_in_every_compression(spark: SparkSession, topics: Topics) 
 
 
 def test_from_where_to_where(spark: SparkSession, topics: Topics) -> None:
-    topic = topics.create(2)
+    topic = topics.create(2, retention_ms="-1")
     for partition in (0, 1):
         topics.produce(
             topic,

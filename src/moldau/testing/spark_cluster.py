@@ -15,6 +15,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
@@ -115,7 +116,7 @@ class SparkCluster:
             time.sleep(0.1)
 
 
-def spark_class(arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+def spark_class(arguments: Sequence[str], log: Path, *, memory: str = "256m") -> subprocess.Popen[bytes]:
     """A process of Spark's own, from the installed PySpark, that starts quickly."""
     from moldau.pipelines.java import find_java
     from moldau.pipelines.launching import cache_folder, quiet_java, spark_home
@@ -127,7 +128,8 @@ def spark_class(arguments: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
         "SPARK_HOME": str(home),
         "JAVA_HOME": str(java),
         "SPARK_LOCAL_IP": _HOST,
-        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_MEMORY": memory,
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable,
         "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     with log.open("wb") as output:

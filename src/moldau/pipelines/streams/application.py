@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Mapping
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -39,7 +40,7 @@ from moldau.pipelines.streams.purging import done_with
 from moldau.pipelines.streams.readonly_stores import ReadOnlyStore, open_readonly
 from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.stages import Stage, levels
-from moldau.pipelines.streams.starting import wait_for_room
+from moldau.pipelines.streams.starting import Runs, error_of
 from moldau.pipelines.streams.store_access import store_location
 from moldau.pipelines.streams.topology import Topology
 
@@ -65,7 +66,7 @@ class KafkaStreams:
         self.settings = StreamsSettings.of(config)
         self._spark = spark
         self._owns_session = False
-        self._queries: list[StreamingQuery] = []
+        self._runs = Runs()
         self._state = State.CREATED
         self._failure: StreamsException | None = None
         self._watcher: threading.Thread | None = None
@@ -78,7 +79,7 @@ class KafkaStreams:
     @property
     def queries(self) -> list[StreamingQuery]:
         """Spark's queries, for those who want to know more."""
-        return list(self._queries)
+        return list(self._runs.queries)
 
     @property
     def exception(self) -> StreamsException | None:
@@ -112,17 +113,23 @@ class KafkaStreams:
         prepared = self._prepared()
         self._state = State.RUNNING
         for level in levels(prepared.stages):
-            self._queries = []
+            self._runs.clear()
             for stage in level:
                 self._start(stage, prepared, {"availableNow": True})
-            for query in self._queries:
-                try:
-                    query.awaitTermination()
-                except StreamingQueryException as error:
-                    self._stop_queries()
-                    self._state = State.ERROR
-                    raise _failure(query.name or "a stage", error) from error
+            for query in self.queries:
+                self._await_end(query)
         self._state = State.NOT_RUNNING
+
+    def _await_end(self, query: StreamingQuery) -> None:
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            again = self._runs.revive(query)
+            if again is not None:
+                return self._await_end(again)
+            self._stop_queries()
+            self._state = State.ERROR
+            raise _failure(query.name or "a stage", error) from error
 
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait until the application has ended; raises what it failed with."""
@@ -205,15 +212,14 @@ class KafkaStreams:
             exactly_once=settings.exactly_once,
             options={f"kafka.{key}": value for key, value in settings.client.items()},
         )
-        wait_for_room(self._queries)
-        self._queries.append(start_query(made.frame, spec))
+        self._runs.start(spec.name, partial(start_query, made.frame, spec))
 
     def _watch(self, repartitions: set[str]) -> None:
         purged = time.monotonic()
         while not self._stopping.wait(_WATCH_S):
-            failed = next((query for query in self._queries if _error(query) is not None), None)
-            if failed is not None:
-                self._failure = _failure(failed.name or "a stage", _error(failed))
+            failed = next((query for query in self.queries if error_of(query) is not None), None)
+            if failed is not None and self._runs.revive(failed) is None:
+                self._failure = _failure(failed.name or "a stage", error_of(failed))
                 self._state = State.ERROR
                 self._stop_queries()
                 return
@@ -223,22 +229,18 @@ class KafkaStreams:
 
     def _purge(self, repartitions: set[str]) -> None:
         """Records that stay until the next time, because a broker is away, do no harm."""
-        places = done_with((query.lastProgress or {} for query in self._queries), repartitions)
+        places = done_with((query.lastProgress or {} for query in self.queries), repartitions)
         if places:
             with contextlib.suppress(KafkaError), AdminClient(client_settings(self.settings)) as admin:
                 admin.delete_records(places)
 
     def _stop_queries(self) -> None:
-        for query in self._queries:
+        for query in self.queries:
             if query.isActive:
                 query.stop()
         deadline = time.monotonic() + 30
-        while any(query.isActive for query in self._queries) and time.monotonic() < deadline:
+        while any(query.isActive for query in self.queries) and time.monotonic() < deadline:
             time.sleep(0.05)
-
-
-def _error(query: StreamingQuery) -> Exception | None:
-    return None if query.isActive else query.exception()
 
 
 def _failure(name: str, error: Exception | None) -> StreamsException:

@@ -5,7 +5,7 @@ CREATE STREAM sales (shop VARCHAR KEY, amount DOUBLE)
 
 CREATE TABLE kpis AS
   SELECT shop,
-         FORMAT_TIMESTAMP(WINDOWSTART, 'HH:mm') AS minute,
+         FORMAT_TIMESTAMP(FROM_UNIXTIME(WINDOWSTART), 'HH:mm') AS minute,
          COUNT(*) AS sales,
          SUM(amount) AS revenue,
          MAX(amount) AS best

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.session import SparkSession as ClassicSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -25,6 +26,12 @@ OutputMode = Literal["append", "update", "complete"]
 
 #: Which connector a session uses: ours, or Spark's own (`kafka`), which needs its jars.
 CONNECTOR = "spark.moldau.connector"
+
+
+def activate(spark: SparkSession) -> None:
+    """Have Spark find the session's formats from this thread too: it looks for them in the active session."""
+    if isinstance(spark, ClassicSession):
+        ClassicSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
 def source_format(spark: SparkSession) -> str:
@@ -85,6 +92,7 @@ def start(
     frame: DataFrame, spec: QuerySpec, each_batch: Callable[[DataFrame], DataFrame] | None = None
 ) -> StreamingQuery:
     """Start the query. With `each_batch`, what that gives for a batch is written in the batch's place."""
+    activate(frame.sparkSession)
     writer = (
         frame.writeStream.queryName(spec.name)
         .outputMode(spec.output_mode)

@@ -20,6 +20,7 @@ from pyspark.sql.session import SparkSession as ClassicSession
 from moldau.base.errors import KafkaError
 from moldau.client import AdminClient
 from moldau.client.settings import ClientSettings
+from moldau.pipelines.queries import activate
 from moldau.pipelines.spark_session import register
 from moldau.pipelines.sql import definitions, inserting, printing, reading, reports
 from moldau.pipelines.sql.catalog import Catalog
@@ -170,11 +171,11 @@ class SqlEngine:
     def _working(self) -> Iterator[None]:
         """One thread at a time, and the engine's session active: Spark looks for formats there."""
         with self._lock:
-            _activate(self._context.spark)
+            activate(self._context.spark)
             try:
                 yield
             finally:
-                _activate(self._given)
+                activate(self._given)
 
     def catch_up(self) -> None:
         """Wait until persistent queries have processed what is there."""
@@ -201,11 +202,6 @@ class SqlEngine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _activate(spark: SparkSession) -> None:
-    if isinstance(spark, ClassicSession):
-        ClassicSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
 def _own_session(spark: SparkSession) -> SparkSession:

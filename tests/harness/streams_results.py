@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-from tests.harness.streams_inputs import TABLE_SCENES, inputs
+from tests.harness.streams_inputs import TABLE_SCENES
 
 RECORDED = Path(__file__).parent / "streams_results.tsv"
 
@@ -50,15 +50,6 @@ def as_lines(results: dict[str, list[Written]]) -> str:
         for scene, found in results.items()
         for each in found
     )
-
-
-def send(bootstrap_servers: str, scenes: Iterable[str]) -> None:
-    """The inputs of scenes into their topics, which are there."""
-    producer = Producer({"bootstrap.servers": bootstrap_servers})
-    for scene in scenes:
-        for record in inputs(scene):
-            producer.produce(record.topic, record.value, record.key, timestamp=record.timestamp)
-    assert producer.flush(30) == 0
 
 
 def read(bootstrap_servers: str, topics: Iterable[str]) -> list[Written]:

@@ -46,12 +46,16 @@ JOINED = Joined.with_(TEXT, TEXT, TEXT)
 Scene = Callable[[StreamsBuilder], None]
 
 
+#: What the scenes write is years old; of windows the broker would soon delete it.
+FOR_EVER = {"retention.ms": "-1"}
+
+
 def kept(name: str) -> Materialized:
-    return Materialized.with_(TEXT, TEXT, name=name)
+    return Materialized.with_(TEXT, TEXT, name=name, topic_config=FOR_EVER)
 
 
 def counted(name: str) -> Materialized:
-    return Materialized.with_(TEXT, LONG, name=name)
+    return Materialized.with_(TEXT, LONG, name=name, topic_config=FOR_EVER)
 
 
 def windowed(values: Serde, size_ms: int) -> Produced:

@@ -74,8 +74,10 @@ def test_a_store_of_keys_shows_what_is_committed(changelog: Changelog) -> None:
 
 @pytest.mark.parametrize("changelog", ["window"], indirect=True)
 def test_a_store_of_windows(changelog: Changelog) -> None:
-    changelog.write([(key + _number(start), start) for key in (b"a", b"b") for start in (0, 10, 20)])
-    changelog.write([(b"b" + _number(10), None)])
+    changelog.write(
+        [(key + _number(start) + bytes(4), start) for key in (b"a", b"b") for start in (0, 10, 20)]
+    )
+    changelog.write([(b"b" + _number(10) + bytes(4), None)])
     with open_readonly(changelog.settings, changelog.location) as store:
         assert isinstance(store, ReadOnlyWindowStore)
         assert (store.fetch("a", 10), store.fetch("b", 10)) == (10, None)

@@ -130,6 +130,7 @@ class Hosted:
             except PySparkException as error:
                 _LOG.warning("A query of %s did not stop: %s", self.status.name, brief(error))
         self._queries = []
+        self.runnable.close()
 
     def _end(self, state: str) -> None:
         self.status.state = state

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -20,6 +20,9 @@ from moldau.pipelines.runtime.outputs import start_definition
 from moldau.pipelines.runtime.python_pipeline import Context, Pipeline, Runnable
 from moldau.pipelines.runtime.steps import load_file
 from moldau.pipelines.runtime.yaml_file import read_definitions
+
+if TYPE_CHECKING:
+    from moldau.pipelines.sql.engine import SqlEngine
 
 KINDS = (".yaml", ".yml", ".py", ".sql")
 
@@ -38,41 +41,66 @@ class Defined:
         servers = self.definition.bootstrap_servers or context.bootstrap_servers
         return start_definition(spark, self.definition, servers, context.checkpoints)
 
+    def close(self) -> None:
+        """Nothing but queries was started."""
 
-@dataclass(frozen=True, slots=True)
+
 class Application:
     """An application of streams in a Python file; it starts once only, so the file makes it each time."""
 
-    name: str
-    file: Path
-    variable: str
+    def __init__(self, name: str, file: Path, variable: str) -> None:
+        self.name = name
+        self._file = file
+        self._variable = variable
+        self._running: Any = None
 
     def start(self, spark: SparkSession, context: Context) -> list[StreamingQuery]:
-        application = getattr(load_file(self.file), self.variable)
-        application.start()
-        queries: list[StreamingQuery] = application.queries
+        self._running = getattr(load_file(self._file), self._variable)
+        self._running.start()
+        queries: list[StreamingQuery] = self._running.queries
         return queries
 
+    def close(self) -> None:
+        if self._running is not None:
+            self._running.close()
+            self._running = None
 
-@dataclass(frozen=True, slots=True)
+
 class Script:
-    """A file of SQL statements, whose persistent queries run as long as the pipeline."""
+    """A file of SQL statements, whose persistent queries run as long as the pipeline.
 
-    name: str
-    file: Path
+    Its definitions are kept in a catalog of its own, so a script that has been run only has its queries
+    started again. One that was changed is run again: `CREATE OR REPLACE` is what it needs then.
+    """
+
+    def __init__(self, name: str, file: Path) -> None:
+        self.name = name
+        self._file = file
+        self._engine: SqlEngine | None = None
 
     def start(self, spark: SparkSession, context: Context) -> list[StreamingQuery]:
         from moldau.pipelines.sql import SqlEngine, SqlError
 
-        folder = Path(context.checkpoints)
-        engine = SqlEngine(spark, context.bootstrap_servers, state_dir=folder)
+        text = self._file.read_text()
+        done = Path(context.checkpoints) / "script.sql"
+        catalog = f"_moldau_sql_{self.name}"
+        self._engine = SqlEngine(
+            spark, context.bootstrap_servers, state_dir=done.parent, catalog_topic=catalog, follow=False
+        )
         try:
-            for _ in engine.execute(self.file.read_text()):
-                pass
+            if not done.exists() or done.read_text() != text:
+                for _ in self._engine.execute(text):
+                    pass
+                done.parent.mkdir(parents=True, exist_ok=True)
+                done.write_text(text)
         except SqlError as wrong:
-            engine.close()
-            raise BadDefinition(f"{self.file}: {wrong}") from wrong
-        return list(engine.spark.streams.active)
+            raise BadDefinition(f"{self._file}: {wrong}") from wrong
+        return list(self._engine.spark.streams.active)
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
 
 
 @dataclass(frozen=True, slots=True)

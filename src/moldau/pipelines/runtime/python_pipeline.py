@@ -43,6 +43,9 @@ class Runnable(Protocol):
 
     def start(self, spark: SparkSession, context: Context) -> list[StreamingQuery]: ...
 
+    def close(self) -> None:
+        """End what looks after the queries; they themselves are stopped by the host."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
@@ -55,6 +58,8 @@ class Pipeline:
     trigger: Mapping[str, Any] = field(default_factory=lambda: {"processingTime": "1 second"})
     exactly_once: bool = True
     options: Mapping[str, str] = field(default_factory=dict)
+    #: Applications of streams that were started, which restart nothing but watch their queries.
+    _applications: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __call__(self, *arguments: Any) -> Any:
         """The function, as if it were not decorated."""
@@ -63,6 +68,10 @@ class Pipeline:
     def start(self, spark: SparkSession, context: Context) -> list[StreamingQuery]:
         wanted = len(inspect.signature(self.function).parameters)
         return self._started(self.function(*(spark, context)[:wanted]), context)
+
+    def close(self) -> None:
+        while self._applications:
+            self._applications.pop().close()
 
     def _started(self, result: Any, context: Context) -> list[StreamingQuery]:
         if isinstance(result, DataFrame):
@@ -74,6 +83,7 @@ class Pipeline:
             return [result]
         if hasattr(result, "queries") and hasattr(result, "start"):
             result.start()
+            self._applications.append(result)
             return list(result.queries)
         if isinstance(result, Iterable):
             return [query for part in result for query in self._started(part, context)]

@@ -68,11 +68,16 @@ class Transaction:
         self.marker = None if goes_on else self._take_over()
 
     def _take_over(self) -> Marker | None:
-        try:
-            self.producer.init_transactions()
-        except KafkaError as error:
-            raise _explained(error, self._options, 0.0) from error
-        return find_marker(self.producer.committed(self._group), self._identity)
+        with contextlib.ExitStack() as unless_taken:
+            unless_taken.callback(self.producer.close)
+            try:
+                self.producer.init_transactions()
+                committed = self.producer.committed(self._group)
+            except KafkaError as error:
+                raise _explained(error, self._options, 0.0) from error
+            marker = find_marker(committed, self._identity)
+            unless_taken.pop_all()
+        return marker
 
     def begin(self) -> None:
         self._begun = time.monotonic()

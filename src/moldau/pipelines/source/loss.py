@@ -83,8 +83,13 @@ def report(losses: list[Loss], *, fail: bool) -> None:
     total = f" Together {known} records." if len(losses) > 1 and known else ""
     text = f"Records are not there any more: {'; '.join(map(str, losses))}.{total}"
     if fail:
-        raise DataLoss(f"{text} {_WHAT_TO_DO}")
+        raise stopping(text)
     _log.warning("%s Reading goes on, as failOnDataLoss is false.", text)
+
+
+def stopping(text: str) -> DataLoss:
+    """What is lost, and what can be done about it."""
+    return DataLoss(f"{text} {_WHAT_TO_DO}")
 
 
 def _whole(wanted: Iterable[Range]) -> Iterable[Range]:

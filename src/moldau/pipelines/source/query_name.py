@@ -36,17 +36,22 @@ class NameBox:
 
 def tell(folder: str) -> None:
     """The task's side: say which query this is, once."""
-    home = Path(folder)
     context = TaskContext.get()
-    if context is None or not home.is_dir() or (home / _FILE).exists():
+    if context is None:
         return
+    home = Path(folder)
+    try:
+        if home.is_dir() and not (home / _FILE).exists():
+            unfinished = home / f"{_FILE}-{context.taskAttemptId()}"
+            unfinished.write_text(_name(context))
+            unfinished.rename(home / _FILE)
+    except OSError:
+        return  # The query has ended meanwhile, or another user's tasks may not write there.
+
+
+def _name(context: TaskContext) -> str:
     # The description of a streaming job begins with a line for the query's name, which may be empty.
     description = context.getLocalProperty("spark.job.description") or ""
     query_id = context.getLocalProperty("sql.streaming.queryId") or ""
     name = description.split("\n", 1)[0].strip() if f"id = {query_id}" in description else ""
-    unfinished = home / f"{_FILE}-{context.taskAttemptId()}"
-    try:
-        unfinished.write_text(name or query_id)
-        unfinished.rename(home / _FILE)
-    except FileNotFoundError:
-        return  # The query has ended meanwhile.
+    return name or query_id

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql.datasource import InputPartition
 
+from moldau.pipelines.source import loss
 from moldau.pipelines.source.options import SourceOptions
 from moldau.pipelines.source.planning import Range
 from moldau.pipelines.source.query_name import tell
@@ -29,14 +30,21 @@ def read_task(options: SourceOptions, task: InputPartition) -> Iterator[Any]:
         tell(task.name_box)
     if task.wanted.size == 0:
         return iter(())
-    # Only tasks need the decoder, and it is slow to import.
-    from moldau.pipelines.arrow.reading import RangeRequest, read_range
+    return _read(options, task.wanted)
 
-    (topic, partition), start, end = task.wanted
-    return read_range(
-        options.patient_settings,
-        RangeRequest(topic, partition, start, end),
-        include_headers=options.include_headers,
-        read_committed=options.read_committed,
-        fail_on_data_loss=options.fail_on_data_loss,
-    )
+
+def _read(options: SourceOptions, wanted: Range) -> Iterator[Any]:
+    # Only tasks need the decoder, and it is slow to import.
+    from moldau.pipelines.arrow.reading import RangeRequest, RecordsGone, read_range
+
+    (topic, partition), start, end = wanted
+    try:
+        yield from read_range(
+            options.patient_settings,
+            RangeRequest(topic, partition, start, end),
+            include_headers=options.include_headers,
+            read_committed=options.read_committed,
+            fail_on_data_loss=options.fail_on_data_loss,
+        )
+    except RecordsGone as gone:
+        raise loss.stopping(f"{gone.message}.") from gone

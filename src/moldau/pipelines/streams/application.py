@@ -6,7 +6,7 @@ application.
 
 Starting creates the internal topics that are missing and checks what is there. A watcher looks after the
 queries: if one fails, all are stopped and the application is in the state ERROR, with the exception that
-`await_termination` and `close` raise. State and positions are in checkpoints below `state.dir`, so an
+`await_termination` raises. State and positions are in checkpoints below `state.dir`, so an
 application that is started again goes on where it was; without its `state.dir` it begins anew.
 """
 
@@ -35,7 +35,7 @@ from moldau.pipelines.queries import start as start_query
 from moldau.pipelines.shipping import ship_modules_beside_the_script
 from moldau.pipelines.streams.errors import StreamsException
 from moldau.pipelines.streams.physical.stage_frames import StageBuilder, StageFrame
-from moldau.pipelines.streams.preparation import Prepared, client_settings, prepare
+from moldau.pipelines.streams.preparation import Prepared, client_settings, prepare, repartition_readers
 from moldau.pipelines.streams.purging import done_with
 from moldau.pipelines.streams.readonly_stores import ReadOnlyStore, open_readonly
 from moldau.pipelines.streams.settings import StreamsSettings
@@ -101,9 +101,8 @@ class KafkaStreams:
             self._stop_queries()
             self._state = State.ERROR
             raise
-        repartitions = {topic.name for topic in prepared.topics if topic.is_repartition}
         self._watcher = threading.Thread(
-            target=self._watch, args=(repartitions,), name="streams-watcher", daemon=True
+            target=self._watch, args=(repartition_readers(prepared),), name="streams-watcher", daemon=True
         )
         self._watcher.start()
 
@@ -214,7 +213,7 @@ class KafkaStreams:
         )
         self._runs.start(spec.name, partial(start_query, made.frame, spec))
 
-    def _watch(self, repartitions: set[str]) -> None:
+    def _watch(self, repartitions: Mapping[str, int]) -> None:
         purged = time.monotonic()
         while not self._stopping.wait(_WATCH_S):
             failed = next((query for query in self.queries if error_of(query) is not None), None)
@@ -227,7 +226,7 @@ class KafkaStreams:
                 self._purge(repartitions)
                 purged = time.monotonic()
 
-    def _purge(self, repartitions: set[str]) -> None:
+    def _purge(self, repartitions: Mapping[str, int]) -> None:
         """Records that stay until the next time, because a broker is away, do no harm."""
         places = done_with((query.lastProgress or {} for query in self.queries), repartitions)
         if places:

@@ -46,6 +46,13 @@ def prepare(topology: Topology, settings: StreamsSettings, *, create: bool) -> P
     return Prepared(cut, planner, tuple(topics), stores)
 
 
+def repartition_readers(prepared: Prepared) -> dict[str, int]:
+    """How many queries read each repartition topic."""
+    names = {topic.name for topic in prepared.topics if topic.is_repartition}
+    read = [prepared.planner.topic_of(origin) for stage in prepared.stages for origin in stage.origins]
+    return {name: read.count(name) for name in names}
+
+
 def client_settings(settings: StreamsSettings) -> ClientSettings:
     return ClientSettings.from_properties(
         {**settings.client, "bootstrap.servers": settings.bootstrap_servers}

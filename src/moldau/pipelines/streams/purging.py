@@ -5,24 +5,29 @@ batch on."""
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from moldau.base.ids import TopicPartition
 
 
-def done_with(progress: Iterable[Mapping[str, Any]], topics: Collection[str]) -> dict[TopicPartition, int]:
-    """Up to where the records of these topics are of no use, by the last progress of every query."""
+def done_with(progress: Iterable[Mapping[str, Any]], readers: Mapping[str, int]) -> dict[TopicPartition, int]:
+    """Up to where the records of topics are of no use, by the last progress of every query; `readers` says
+    how many queries read each topic. As long as one of them is at its first batch, all is needed."""
     found: dict[TopicPartition, int] = {}
+    told: Counter[str] = Counter()
     for each in progress:
-        for source in each.get("sources", ()):
-            for topic, partitions in _offsets(source.get("startOffset")).items():
-                if topic not in topics:
-                    continue
-                for partition, offset in partitions.items():
-                    place = TopicPartition(topic, int(partition))
-                    found[place] = min(int(offset), found.get(place, int(offset)))
-    return {place: offset for place, offset in found.items() if offset > 0}
+        starts = [_offsets(source.get("startOffset")) for source in each.get("sources", ())]
+        if not all(starts):
+            continue
+        told.update({topic for start in starts for topic in start})
+        for topic, partitions in (pair for start in starts for pair in start.items()):
+            for partition, offset in partitions.items():
+                place = TopicPartition(topic, int(partition))
+                found[place] = min(int(offset), found.get(place, int(offset)))
+    read = {topic for topic, number in readers.items() if told[topic] >= number}
+    return {place: offset for place, offset in found.items() if place.topic in read and offset > 0}
 
 
 def _offsets(given: Any) -> Mapping[str, Mapping[str, Any]]:

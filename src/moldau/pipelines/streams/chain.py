@@ -153,9 +153,8 @@ class Runner:
             except SerializationError as error:
                 self._undecodable(error)
                 continue
-            if program.timestamp_extractor is not None:
-                self._extract(decoded_key, decoded)
-            first(decoded_key, decoded)
+            if program.timestamp_extractor is None or self._extract(decoded_key, decoded):
+                first(decoded_key, decoded)
         return current.rows
 
     def failed(self, name: str, error: Exception) -> None:
@@ -179,7 +178,8 @@ class Runner:
                 "errors.dead.letter.queue.topic.name keep them"
             ) from error
 
-    def _extract(self, key: Any, value: Any) -> None:
+    def _extract(self, key: Any, value: Any) -> bool:
+        """Whether the record has a time; one with a negative one is left out, as Kafka Streams does."""
         current = self.current
         record = ConsumerRecord(
             current.topic or "",
@@ -194,10 +194,9 @@ class Runner:
         extractor = self.program.timestamp_extractor
         if extractor is not None:
             current.timestamp = extractor(record, self._highest.get(current.partition, -1))
-        if current.timestamp < 0:
-            raise StreamsException(f"The record {current.where()} has the timestamp {current.timestamp}")
         highest = self._highest.get(current.partition, -1)
         self._highest[current.partition] = max(highest, current.timestamp)
+        return current.timestamp >= 0
 
     def dead_letter(self, error: BaseException) -> None:
         current = self.current

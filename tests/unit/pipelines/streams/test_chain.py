@@ -148,10 +148,15 @@ def test_timestamps_are_extracted_with_the_highest_so_far() -> None:
     run = runner(lambda stream: stream.to("out", OUT), Consumed("string", "string", extract))
     left = run.run([row(b"a", b"30"), row(b"a", b"20"), row(b"a", b"x")])
     assert [each.timestamp for each in left] == [30, 20, 30]
-    with pytest.raises(StreamsException, match="has the timestamp -1"):
-        runner(lambda stream: stream.to("out", OUT), Consumed("string", "string", extract)).run(
-            [row(b"a", b"x")]
-        )
+
+
+def test_a_record_with_a_negative_timestamp_is_left_out() -> None:
+    def extract(record: Any, highest: int) -> int:
+        return int(record.value)
+
+    run = runner(lambda stream: stream.to("out", OUT), Consumed("string", "string", extract))
+    left = run.run([row(b"a", b"-1"), row(b"b", b"0"), row(b"c", b"-7")])
+    assert [(each.key, each.timestamp) for each in left] == [(b"b", 0)]
 
 
 def test_the_topic_and_the_partition_can_be_chosen() -> None:

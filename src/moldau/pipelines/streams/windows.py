@@ -141,3 +141,8 @@ class JoinWindows:
 
 
 AggregationWindows = TimeWindows | SlidingWindows | SessionWindows
+
+
+def takes_null_values(windows: AggregationWindows | None) -> bool:
+    """Whether records without a value count: Kafka Streams leaves them out by key and in sliding windows."""
+    return isinstance(windows, TimeWindows | SessionWindows)

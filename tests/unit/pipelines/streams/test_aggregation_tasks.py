@@ -4,6 +4,7 @@ batches."""
 from __future__ import annotations
 
 from random import Random
+from time import process_time
 
 import pytest
 from hypothesis import given as for_all
@@ -117,3 +118,47 @@ def test_sliding_windows_are_those_of_their_definition(times: list[int], size_ms
     starts = {max(0, time - size_ms) for time in times}
     starts |= {time + 1 for time in times if any(time < each <= time + 1 + size_ms for each in times)}
     assert found == {start: sum(start <= each <= start + size_ms for each in times) for start in starts}
+
+
+def counting(windows: TimeWindows | SessionWindows | SlidingWindows | None) -> Operator:
+    operation = Aggregate("count", TableStore("counts", queryable=False, materialized=True), windows)
+    functions = Functions(operation, TEXT, TEXT, Serdes.long())
+    match windows:
+        case TimeWindows():
+            return TimeWindowAggregation(functions, windows, final=False)
+        case SessionWindows():
+            return SessionAggregation(functions, windows, final=False)
+        case SlidingWindows():
+            return SlidingAggregation(functions, windows, final=False)
+    return Aggregation(functions)
+
+
+@pytest.mark.parametrize(
+    ("windows", "counted"),
+    [
+        (TimeWindows.of_size_with_no_grace(10), 2),
+        (SessionWindows.of_inactivity_gap_with_no_grace(10), 2),
+        (SlidingWindows.of_time_difference_with_no_grace(10), 1),
+        (None, 1),
+    ],
+)
+def test_records_without_a_value_count_in_time_windows_and_sessions_only(
+    windows: TimeWindows | SessionWindows | SlidingWindows | None, counted: int
+) -> None:
+    given = TaskRun(counting(windows)).batch((0, "a", None, 100), (0, "a", "x", 100), (0, None, "x", 100))
+    assert [each.value for each in given if each.value is not None] == [counted.to_bytes(8)]
+
+
+LATE = b"late" + (20).to_bytes(8)
+
+
+def test_a_window_of_many_keys_takes_no_longer_for_each() -> None:
+    records = [(0, f"key-{number}", "x", 5) for number in range(20_000)]
+    run = TaskRun(counting(TimeWindows.of_size_with_no_grace(10)))
+    began = process_time()
+    assert len(run.batch(*records)) == len(records)
+    # A set of all keys that is read for each of them takes half a minute.
+    assert process_time() - began < 10
+    assert not [each for each in run.batch((0, "late", "x", 20), (0, "key-1", "x", 5)) if each.key != LATE]
+    assert list(run.maps["due"]) == [(30).to_bytes(8)]
+    assert list(run.maps["rows"]) == [LATE]

@@ -24,7 +24,7 @@ from moldau.pipelines.streams.tasks.aggregation import Aggregation, Functions, T
 from moldau.pipelines.streams.tasks.sessions import SessionAggregation
 from moldau.pipelines.streams.tasks.sliding import SlidingAggregation
 from moldau.pipelines.streams.tasks.task import Operator
-from moldau.pipelines.streams.windows import SessionWindows, SlidingWindows, TimeWindows
+from moldau.pipelines.streams.windows import SessionWindows, SlidingWindows, TimeWindows, takes_null_values
 
 _NATIVE_RESULTS = ("long", "int", "string")
 
@@ -63,7 +63,10 @@ def _task(operation: Aggregate, port: Port, context: OperatorContext) -> Operato
 
 
 def _native(name: str, operation: Aggregate, port: Port, context: OperatorContext) -> Result:
-    rows = port.frame.filter(F.col("key").isNotNull() & F.col("value").isNotNull())
+    there = F.col("key").isNotNull()
+    if not takes_null_values(operation.windows):
+        there = there & F.col("value").isNotNull()
+    rows = port.frame.filter(there)
     measure: Column = F.count(F.lit(1))
     if operation.kind == "native":
         rows = native.with_decoded(NativeRows(rows, port.key_serde, port.value_serde), name)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from struct import Struct
 from typing import Any
 
@@ -18,7 +19,7 @@ from moldau.pipelines.streams.operations import Aggregate
 from moldau.pipelines.streams.serdes import Serde
 from moldau.pipelines.streams.tasks.task import Operator, Out, Row, Task
 from moldau.pipelines.streams.tasks.values import TimestampedMap
-from moldau.pipelines.streams.windows import TimeWindows
+from moldau.pipelines.streams.windows import TimeWindows, takes_null_values
 
 LONG = Struct(">q")
 _STREAM_TIME, _ENDS = b"stream-time", b"ends"
@@ -126,10 +127,15 @@ class Closing(Aggregation):
         stored = task.maps["task"].get(_STREAM_TIME)
         self.stream_time = -1 if stored is None else int(LONG.unpack(stored)[0])
         ends = task.maps["task"].get(_ENDS)
-        self.ends: set[int] = set() if ends is None else pickle.loads(ends)
+        self._ends: list[int] = [] if ends is None else list(pickle.loads(ends))
+        heapify(self._ends)
+        # What closes when, as far as this batch has looked at it, and how many they were before.
+        self._due: dict[int, set[bytes]] = {}
+        self._stored: dict[int, int] = {}
 
     def process(self, row: Row) -> None:
-        if row.key is None or row.value is None:
+        without = row.value is None and not takes_null_values(self.functions.operation.windows)
+        if row.key is None or without:
             return
         self.stream_time = max(self.stream_time, row.timestamp)
         self.windowed(row.key, row)
@@ -140,23 +146,28 @@ class Closing(Aggregation):
 
     def watch(self, end: int, place: bytes) -> None:
         """Remember when a window closes."""
-        known = self.state["due"].get(LONG.pack(end))
-        places: set[bytes] = set() if known is None else pickle.loads(known)
-        if place not in places:
-            places.add(place)
-            self.state["due"].put(LONG.pack(end), pickle.dumps(places))
-            self.ends.add(end)
+        places = self._places(end)
+        if not places:
+            heappush(self._ends, end)
+        places.add(place)
+
+    def _places(self, end: int) -> set[bytes]:
+        if end not in self._due:
+            stored = self.state["due"].get(LONG.pack(end))
+            self._due[end] = set() if stored is None else pickle.loads(stored)
+            self._stored[end] = len(self._due[end])
+        return self._due[end]
 
     def is_closed(self, end: int) -> bool:
         return end <= self.stream_time - self.grace_ms
 
     def close_windows(self) -> None:
-        for end in sorted(end for end in self.ends if self.is_closed(end)):
-            places = pickle.loads(self.state["due"].get(LONG.pack(end)) or pickle.dumps(set()))
-            for place in sorted(places):
+        while self._ends and self.is_closed(self._ends[0]):
+            end = heappop(self._ends)
+            places = sorted(self._places(end))
+            self._places(end).clear()
+            for place in places:
                 self.closed(place, end)
-            self.state["due"].delete(LONG.pack(end))
-            self.ends.discard(end)
 
     def closed(self, place: bytes, end: int) -> None:
         """A window's time is up."""
@@ -171,7 +182,12 @@ class Closing(Aggregation):
 
     def close(self) -> None:
         self.state["task"].put(_STREAM_TIME, LONG.pack(self.stream_time))
-        self.state["task"].put(_ENDS, pickle.dumps(self.ends))
+        self.state["task"].put(_ENDS, pickle.dumps(set(self._ends)))
+        for end, places in self._due.items():
+            if not places:
+                self.state["due"].delete(LONG.pack(end))
+            elif len(places) != self._stored[end]:
+                self.state["due"].put(LONG.pack(end), pickle.dumps(places))
 
 
 class TimeWindowAggregation(Closing):

@@ -45,7 +45,9 @@ class SessionAggregation(Closing):
             self.update(Out(_place(key, each), None, each.end, row.headers))
         value = functions.result(functions.add(object_key, functions.value(row.value), so_far))
         session = _Session(start, end, value)
-        self._keep(key, [*(each for each in sessions if each not in near), session])
+        # An aggregate that is nothing deletes its session.
+        kept = [] if value is None else [session]
+        self._keep(key, [*(each for each in sessions if each not in near), *kept])
         self.watch(end, key)
         self.update(Out(_place(key, session), value, end, row.headers))
 

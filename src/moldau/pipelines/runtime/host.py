@@ -16,11 +16,11 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from moldau.base.errors import KafkaError
 from moldau.pipelines.runtime.checks import STOPPED, UNREADABLE
 from moldau.pipelines.runtime.definition import BadDefinition
 from moldau.pipelines.runtime.progress import Summary
@@ -29,18 +29,6 @@ from moldau.pipelines.runtime.restarts import Policy, Restarts
 from moldau.pipelines.runtime.state import ENDED, StateFolder, Status
 
 _LOG = logging.getLogger(__name__)
-
-#: What the user's code and Spark may raise when a pipeline is started. A dead JVM raises other things.
-_START_ERRORS = (
-    PySparkException,
-    KafkaError,
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    OSError,
-    RuntimeError,
-)
 
 #: Raised by Spark about a query or its options. (Parse errors are a kind of the first.)
 _NOT_UNDERSTOOD = (AnalysisException, IllegalArgumentException)
@@ -99,7 +87,10 @@ class Hosted:
         try:
             _share_cores_fairly(spark, self.status.name)
             self._queries = self.runnable.start(spark, self._context)
-        except _START_ERRORS as error:
+        except Py4JNetworkError:
+            # Without its JVM this process is of no use to any pipeline: the supervisor starts another.
+            raise
+        except Exception as error:  # noqa: BLE001 - the user's code may raise anything, to its own harm only
             self._failed(error, now)
             return
         for query in self._queries:

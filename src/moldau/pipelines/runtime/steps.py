@@ -8,6 +8,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from traceback import extract_tb
 from types import ModuleType
 
 from pyspark.errors import PySparkException
@@ -19,6 +20,19 @@ from moldau.pipelines.shipping import ship_modules_beside_the_script
 
 #: The name of what came before, in an SQL step.
 INPUT = "input"
+
+#: What a file raises that would raise it again.
+_MISTAKES = (
+    SyntaxError,
+    ImportError,
+    NameError,
+    AttributeError,
+    TypeError,
+    ValueError,
+    LookupError,
+    ArithmeticError,
+    AssertionError,
+)
 
 FrameFunction = Callable[..., DataFrame]
 
@@ -85,9 +99,18 @@ def load_file(file: Path) -> ModuleType:
     folder = str(file.parent.resolve())
     if folder not in sys.path:
         sys.path.insert(1, folder)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except _MISTAKES as mistake:
+        raise BadDefinition(f"{_place(file, mistake)}: {type(mistake).__name__}: {mistake}") from mistake
     ship_modules_beside_the_script([file.parent])
     return module
+
+
+def _place(file: Path, mistake: BaseException) -> str:
+    """The line of the user's file that a mistake came from, if it has got that far."""
+    own = [frame.lineno for frame in extract_tb(mistake.__traceback__) if frame.filename == str(file)]
+    return f"{file}:{own[-1]}" if own else str(file)
 
 
 def _import(name: str, folder: Path, place: str) -> ModuleType:

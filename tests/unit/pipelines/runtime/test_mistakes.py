@@ -1,0 +1,54 @@
+"""Mistakes in the user's files: told with their place, and nobody else's trouble."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+
+from moldau.pipelines.runtime.definition import BadDefinition
+from moldau.pipelines.runtime.host import Hosted
+from moldau.pipelines.runtime.loading import load
+from moldau.pipelines.runtime.python_pipeline import Context, Pipeline
+from moldau.pipelines.runtime.restarts import Policy
+from moldau.pipelines.runtime.state import Status
+
+
+def hosted(error: Exception) -> Hosted:
+    def function() -> Any:
+        raise error
+
+    return Hosted(Pipeline("mine", function), Status("mine"), Context("", ""), Policy(tries=2))
+
+
+@pytest.mark.parametrize(
+    "error", [ModuleNotFoundError("no pandas"), ZeroDivisionError(), NameError("x"), AssertionError("y")]
+)
+def test_a_pipeline_whose_function_fails_is_tried_again_and_given_up(error: Exception) -> None:
+    pipeline = hosted(error)
+    pipeline.tick(object(), 1.0)  # type: ignore[arg-type]
+    assert pipeline.status.state == "waiting"
+    pipeline.tick(object(), 100.0)  # type: ignore[arg-type]
+    assert pipeline.status.state == "failed"
+
+
+def test_a_driver_without_its_jvm_is_of_no_use() -> None:
+    with pytest.raises(Py4JNetworkError):
+        hosted(Py4JNetworkError("gone")).tick(object(), 1.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x = 1\nif x\n", r"mistaken.py: SyntaxError: .*line 2"),
+        ("import os\nimport no_such_module\n", r"mistaken.py:2: ModuleNotFoundError: .*no_such_module"),
+        ("\n\nprint(unknown)\n", r"mistaken.py:3: NameError: .*unknown"),
+    ],
+)
+def test_a_file_with_a_mistake_says_where(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "mistaken.py"
+    file.write_text(text)
+    with pytest.raises(BadDefinition, match=told):
+        load([file])

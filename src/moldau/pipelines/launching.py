@@ -6,7 +6,8 @@ algebra use it. The script leaves the request out.
 
 **Python.** Spark lets its workers import PySpark from a zip file, which Python compiles again in every
 process: half a second of CPU for each. The script takes the zip files of this installation from the path, so
-that workers import the installed PySpark, compiled once.
+that workers import the installed PySpark, compiled once. The process that asks a stateful operator for its
+state, once per query, tells of every step on the terminal; its errors come another way, and its steps do not.
 
 Spark finds Java as `$JAVA_HOME/bin/java`, so its script lies in a folder with links to the rest of the home.
 """
@@ -49,8 +50,12 @@ for entry in $PYTHONPATH; do
   esac
 done
 unset IFS
+case "$*" in
+  *{talkative}*) exec >/dev/null ;;
+esac
 PYTHONPATH=$path exec {python} "$@"
 """
+_TALKATIVE = "pyspark.sql.streaming.transform_with_state_driver_worker"
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
@@ -86,7 +91,9 @@ def quiet_java(java: Java, cache: Path) -> Path:
 def quick_python(pyspark: Path, cache: Path) -> Path:
     """This Python, importing the PySpark that is installed rather than its zip file."""
     text = _PYTHON.format(
-        zips=shlex.quote(str(pyspark / "python" / "lib")), python=shlex.quote(sys.executable)
+        zips=shlex.quote(str(pyspark / "python" / "lib")),
+        python=shlex.quote(sys.executable),
+        talkative=_TALKATIVE,
     )
     script = cache / f"python-{_digest(text)}" / "python"
     if not script.exists():

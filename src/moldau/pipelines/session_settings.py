@@ -58,6 +58,7 @@ def local_settings(cores: int, memory_bytes: int) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores),
         "spark.default.parallelism": str(cores),
         "spark.sql.streaming.checkpointFileManagerClass": _LOCAL_CHECKPOINTS,
+        "spark.python.daemon.module": "moldau.pipelines.worker_daemon",
     }
 
 

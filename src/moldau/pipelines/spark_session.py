@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -104,7 +104,23 @@ def _start(
     for key, value in merged(settings, java_options(quick_start, archive), wanted).items():
         builder = builder.config(key, value)
     with _environment("JAVA_HOME", str(quiet_java(java, cache))):
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+    _let_accumulators_end(spark)
+    return spark
+
+
+def _let_accumulators_end(spark: SparkSession) -> None:
+    """When a session ends, Spark closes the connection over which it adds up: no reason for a traceback."""
+    server = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is None:
+        return
+    complain = server.handle_error
+
+    def handle_error(request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), EOFError | ConnectionError):
+            complain(request, client_address)
+
+    server.handle_error = handle_error
 
 
 def _connect(name: str, url: str, settings: Mapping[str, str]) -> SparkSession:

@@ -109,3 +109,14 @@ def test_workers_import_the_installed_package_and_not_its_zip_file(tmp_path: Pat
         check=True,
     ).stdout
     assert said.strip() == "/one two:/other/python/lib/x.zip"
+
+
+def test_the_steps_of_an_operator_s_helper_are_not_told_but_its_errors_are(tmp_path: Path) -> None:
+    script = quick_python(tmp_path / "pyspark", tmp_path / "cache")
+    says = "import sys; print('a step'); print('an error', file=sys.stderr)"
+    for argument, told in (
+        ("pyspark.sql.streaming.transform_with_state_driver_worker", ""),
+        ("pyspark.worker", "a step"),
+    ):
+        done = subprocess.run([script, "-c", says, argument], capture_output=True, text=True, check=True)
+        assert (done.stdout.strip(), done.stderr.strip()) == (told, "an error")

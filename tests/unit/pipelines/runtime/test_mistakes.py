@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 
 from moldau.pipelines.runtime.definition import BadDefinition
 from moldau.pipelines.runtime.host import Hosted

@@ -1,0 +1,29 @@
+"""A worker ends without a traceback when Spark hangs up, and with one when something is wrong."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from moldau.pipelines.worker_daemon import without_complaint
+
+
+def test_a_worker_nobody_listens_to_ends() -> None:
+    def worker(connection: socket.socket) -> int:
+        connection.sendall(b"an answer")
+        return 0
+
+    mine, other = socket.socketpair()
+    with mine, other:
+        assert without_complaint(worker)(mine) == 0
+        other.close()
+        assert without_complaint(worker)(mine) == 1
+
+
+def test_what_is_wrong_is_told() -> None:
+    def worker() -> int:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        without_complaint(worker)()

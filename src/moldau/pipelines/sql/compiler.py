@@ -282,7 +282,11 @@ def _watermarks(work: _Compilation, running: Running) -> int | None:
     if not streams:
         return None
     default = DEFAULT_GRACE_MS if all(join.kind == "INNER" for join in streams) else 0
-    return max(default if join.grace_ms is None else join.grace_ms for join in streams)
+    # A record that is as late as WITHIN allows still finds its partner.
+    return max(
+        max(join.before_ms or 0, join.after_ms or 0) + (default if join.grace_ms is None else join.grace_ms)
+        for join in streams
+    )
 
 
 def _sql(work: _Compilation, selected: list[_Selected], running: Running) -> str:

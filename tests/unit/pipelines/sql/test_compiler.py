@@ -103,12 +103,12 @@ def test_join_of_streams() -> None:
     assert "`p`.`__time` >= `o`.`__time` - INTERVAL '90.000' SECOND" in plan.sql
     assert [column.name for column in plan.columns] == ["o_id", "p_id", "amount"]
     assert plan.key_columns == ["o_id"]
-    assert [given.watermark_ms for given in plan.inputs] == [DEFAULT_GRACE_MS] * 2
+    assert [given.watermark_ms for given in plan.inputs] == [90_000 + DEFAULT_GRACE_MS] * 2
     outer = compiled(
-        "SELECT o.id, amount FROM orders o LEFT JOIN payments p WITHIN 1 DAY GRACE PERIOD 1 HOUR "
+        "SELECT o.id, amount FROM orders o LEFT JOIN payments p WITHIN (1 MINUTE, 1 DAY) GRACE PERIOD 1 HOUR "
         "ON o.id = p.order_id"
     )
-    assert [given.watermark_ms for given in outer.inputs] == [3_600_000] * 2
+    assert [given.watermark_ms for given in outer.inputs] == [25 * 3_600_000] * 2
 
 
 def test_join_of_a_stream_and_a_table() -> None:

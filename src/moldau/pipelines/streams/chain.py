@@ -51,6 +51,8 @@ class Exit:
     key_suffix: bytes = b""
     #: Only whether there is a value counts.
     presence_only: bool = False
+    #: Nobody reads the values, so they may stay as they are.
+    any_form: bool = False
     #: Rows without a key stay behind.
     needs_key: bool = False
 

@@ -6,6 +6,7 @@ import contextlib
 import io
 from collections.abc import Sequence
 
+from moldau.pipelines.streams.late import late_topics
 from moldau.pipelines.streams.physical.stage_frames import StageFrame
 from moldau.pipelines.streams.preparation import Prepared
 from moldau.pipelines.streams.stages import Stage
@@ -51,6 +52,7 @@ def _written(stage: Stage, prepared: Prepared) -> list[str]:
         leaving = prepared.planner.leaf_exit(leaf, 0)
         if leaving is not None:
             names.append(leaving.topic or f"topics chosen by {leaf.name}")
+    names += late_topics(stage, prepared.planner.settings)
     return list(dict.fromkeys(names))
 
 

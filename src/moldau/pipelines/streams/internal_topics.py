@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.graph import Node, TableStore
+from moldau.pipelines.streams.late import LATE_CONFIG, late_topics
 from moldau.pipelines.streams.operations import (
     GlobalTableJoin,
     Repartition,
@@ -125,6 +126,8 @@ def internal_topics(
             if name is not None and name not in found:
                 found[name] = _topic(name, leaf, partitions)
         if stage.operator is not None:
+            for name in late_topics(stage, planner.settings):
+                found[name] = InternalTopic(name, partitions.of(stage.operator), LATE_CONFIG)
             for topic in _process_stores(stage.operator, planner.settings, partitions, stores):
                 found[topic.name] = topic
     return list(found.values())

@@ -126,10 +126,13 @@ class Planner:
             dead_letter_topic=settings.dead_letter_topic,
         )
 
-    def port_exit(self, port: Node, operator: Node, number: int) -> Exit:
+    def port_exit(self, port: Node, operator: Node, number: int, *, whole: bool) -> Exit:
+        """What only is counted needs its values, `whole`, where late records are told."""
         serdes = self.port_serdes(port)
         counts = isinstance(operator.operation, Aggregate) and operator.operation.kind == "count"
-        return Exit(number, port.name, serdes.key, serdes.value, presence_only=counts)
+        return Exit(
+            number, port.name, serdes.key, serdes.value, presence_only=counts and not whole, any_form=counts
+        )
 
     def leaf_exit(self, leaf: Node, number: int) -> Exit | None:
         """Where a leaf's rows go; None where nothing leaves."""

@@ -73,7 +73,7 @@ def stages(nodes: Sequence[Node]) -> tuple[Stage, ...]:
             continue
         if isinstance(node.operation, Suppress) and node.operation.limit_ms is None:
             made.append(_window_end(node))
-        elif not _only_suppressed(node):
+        elif not only_suppressed_by(node):
             made.append(_stateful(node))
     return tuple(stage for level in levels(made) for stage in level)
 
@@ -228,11 +228,10 @@ def _window_end(suppress: Node) -> Stage:
     return Stage(suppress.name, aggregate, _ports(aggregate), (), after, final=True)
 
 
-def _only_suppressed(node: Node) -> bool:
-    """Whether nobody sees an aggregate's updates before its windows close."""
+def only_suppressed_by(node: Node) -> list[Node]:
+    """Those that wait for an aggregate's windows to close, if nobody sees its updates before that."""
     if not isinstance(node.operation, Aggregate) or (node.store is not None and node.store.queryable):
-        return False
+        return []
     ends = [*_consumers(node), *_leaves_below(node)]
-    return bool(ends) and all(
-        isinstance(end.operation, Suppress) and end.operation.limit_ms is None for end in ends
-    )
+    waiting = all(isinstance(end.operation, Suppress) and end.operation.limit_ms is None for end in ends)
+    return ends if waiting else []

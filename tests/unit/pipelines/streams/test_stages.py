@@ -101,6 +101,10 @@ def test_internal_topics_have_kafka_streams_settings() -> None:
             "cleanup.policy": "compact,delete",
             "retention.ms": str(MINUTE + 1000 + day),
         },
+        **{
+            f"app-{name}-late": {**time, "cleanup.policy": "delete", "retention.ms": "-1"}
+            for name in ("tumbling", "sliding", "session")
+        },
         "app-sliding-changelog": {
             **time,
             "cleanup.policy": "compact,delete",
@@ -129,6 +133,8 @@ def test_operators_in_a_row_are_cut() -> None:
     assert [stage.name for stage in made] == ["KSTREAM-MERGE-0000000006", "KSTREAM-AGGREGATE-0000000007"]
     assert topics(write, left=2, right=2).keys() == {
         "app-KSTREAM-MERGE-0000000006-repartition",
+        "app-KSTREAM-JOINTHIS-0000000004-store-late",
+        "app-KSTREAM-JOINOTHER-0000000005-store-late",
         "app-counts-changelog",
     }
 

@@ -20,7 +20,7 @@ from moldau.pipelines.streams.physical import native
 from moldau.pipelines.streams.physical.native import NativeRows
 from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
 from moldau.pipelines.streams.physical.tasks import run_tasks
-from moldau.pipelines.streams.tasks.aggregation import Aggregation, Functions, TimeWindowAggregation
+from moldau.pipelines.streams.tasks.aggregation import Aggregation, Closing, Functions, TimeWindowAggregation
 from moldau.pipelines.streams.tasks.sessions import SessionAggregation
 from moldau.pipelines.streams.tasks.sliding import SlidingAggregation
 from moldau.pipelines.streams.tasks.task import Operator
@@ -37,7 +37,7 @@ def aggregate(node: Node, ports: Sequence[Port], context: OperatorContext) -> Re
     if is_native_aggregate(operation, context.value_serde.format, context.final):
         return _native(node.name, operation, port, context)
     given = run_tasks([port.frame], _task(operation, port, context))
-    return Result(given.drop("target"), "append")
+    return Result(given, "append", side_outputs=operation.windows is not None)
 
 
 def is_native_aggregate(operation: Aggregate, result_format: str | None, final: bool) -> bool:
@@ -52,14 +52,18 @@ def is_native_aggregate(operation: Aggregate, result_format: str | None, final: 
 
 def _task(operation: Aggregate, port: Port, context: OperatorContext) -> Operator:
     functions = Functions(operation, port.key_serde, port.value_serde, context.value_serde)
+    made: Closing
     match operation.windows:
         case TimeWindows() as windows:
-            return TimeWindowAggregation(functions, windows, context.final)
+            made = TimeWindowAggregation(functions, windows, context.final)
         case SessionWindows() as windows:
-            return SessionAggregation(functions, windows, context.final)
+            made = SessionAggregation(functions, windows, context.final)
         case SlidingWindows() as windows:
-            return SlidingAggregation(functions, windows, context.final)
-    return Aggregation(functions)
+            made = SlidingAggregation(functions, windows, context.final)
+        case _:
+            return Aggregation(functions)
+    (made.late_topic,) = context.late_topics
+    return made
 
 
 def _native(name: str, operation: Aggregate, port: Port, context: OperatorContext) -> Result:

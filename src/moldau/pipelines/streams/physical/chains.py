@@ -236,6 +236,8 @@ def _columns(rows: NativeRows, leaving: Exit) -> list[Column]:
         key = F.concat(key, F.lit(leaving.key_suffix))
     if leaving.presence_only:
         value = F.when(F.col("value").isNotNull(), F.lit(b""))
+    elif leaving.any_form:
+        value = F.col("value")
     else:
         value = _form(F.col("value"), rows.value_serde, leaving.value_serde, leaving.name, "values")
     place = F.col("partition") if leaving.keeps_partition else F.lit(None).cast("int")

@@ -51,3 +51,5 @@ class OperatorContext:
     #: The query ends with the data that is there.
     bounded: bool = False
     stores: Mapping[str, StoreBuilder] = field(default_factory=dict)
+    #: Where records go that come too late, for each input; empty if none ever does.
+    late_topics: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from moldau.pipelines.queries import source_format
 from moldau.pipelines.streams.chain import DEAD_LETTER, Exit
 from moldau.pipelines.streams.graph import Node
+from moldau.pipelines.streams.late import is_windowed, late_topics
 from moldau.pipelines.streams.operations import Source, TableSource, is_native
 from moldau.pipelines.streams.physical import native
 from moldau.pipelines.streams.physical.chains import Lowered, lower
@@ -77,8 +78,10 @@ class StageBuilder:
         if stage.operator is None:
             raise ValueError(f"{stage.name} has no operator")
         serdes = self.planner.result_serdes(stage.operator)
+        settings = self.planner.settings
+        late = late_topics(stage, settings)
         return OperatorContext(
-            self.planner.settings, serdes.key, serdes.value, stage.final, self.bounded, self.stores
+            settings, serdes.key, serdes.value, stage.final, self.bounded, self.stores, late
         )
 
     def _leg(self, leg: Leg, exits: Mapping[Node, Exit], frame: DataFrame) -> Lowered:
@@ -105,7 +108,7 @@ class StageBuilder:
             if leg.origin is port and not self._validates() and not _extracts(port):
                 frames.append(frame.select(*COLUMNS))
                 continue
-            leaving = self.planner.port_exit(port, operator, 0)
+            leaving = self.planner.port_exit(port, operator, 0, whole=is_windowed(operator))
             left = self._leg(leg, {port: leaving}, frame).frame
             frames.append(left.filter(F.col("exit") == 0).select(*COLUMNS))
             if self.planner.settings.dead_letter_topic is not None:

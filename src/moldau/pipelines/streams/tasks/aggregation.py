@@ -3,7 +3,7 @@ sessions.
 
 An update goes on once per batch and row, as with Kafka's cache; with `final` a window says one thing, when it
 closes. Windows close as the task's stream time passes their end and the grace period, and their state goes.
-What is behind that is late and counts for nothing.
+What comes for a closed window is late: it is not in that window, and goes to the topic of late records.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from heapq import heapify, heappop, heappush
 from struct import Struct
 from typing import Any
 
+from moldau.pipelines.streams.late import late_headers
 from moldau.pipelines.streams.operations import Aggregate
 from moldau.pipelines.streams.serdes import Serde
 from moldau.pipelines.streams.tasks.task import Operator, Out, Row, Task
@@ -117,6 +118,10 @@ class Closing(Aggregation):
 
     maps = ("rows", "task", "due")
     grace_ms: int = 0
+    #: Where late records go.
+    late_topic: str | None = None
+    #: Whether the row at hand is late.
+    is_late = False
 
     def __init__(self, functions: Functions, final: bool) -> None:
         super().__init__(functions)
@@ -138,10 +143,15 @@ class Closing(Aggregation):
         if row.key is None or without:
             return
         self.stream_time = max(self.stream_time, row.timestamp)
+        self.is_late = False
         self.windowed(row.key, row)
+        if self.is_late and self.late_topic is not None:
+            headers = late_headers(row.headers, row.topic, row.partition, row.offset)
+            self.emit(Out(row.key, row.value, row.timestamp, headers, self.late_topic))
         self.close_windows()
 
     def windowed(self, key: bytes, row: Row) -> None:
+        """Add a row to its windows, and set `is_late` if one of them is closed."""
         raise NotImplementedError
 
     def watch(self, end: int, place: bytes) -> None:
@@ -201,7 +211,9 @@ class TimeWindowAggregation(Closing):
     def windowed(self, key: bytes, row: Row) -> None:
         for start in self.windows.starts(row.timestamp):
             end = start + self.windows.size_ms
-            if not self.is_closed(end):
+            if self.is_closed(end):
+                self.is_late = True
+            else:
                 place = key + LONG.pack(start)
                 self.watch(end, place)
                 self.add(place, key, row)

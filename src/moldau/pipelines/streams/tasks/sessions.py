@@ -38,6 +38,7 @@ class SessionAggregation(Closing):
         start = min([row.timestamp, *(each.start for each in near)])
         end = max([row.timestamp, *(each.end for each in near)])
         if self.is_closed(end):
+            self.is_late = True
             return
         so_far: Any = functions.first()
         for each in near:

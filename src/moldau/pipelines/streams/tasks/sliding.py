@@ -33,6 +33,7 @@ class SlidingAggregation(Closing):
 
     def windowed(self, key: bytes, row: Row) -> None:
         if self.is_closed(row.timestamp + self._size_ms):
+            self.is_late = True
             return
         stored = self.state["rows"].get(key)
         windows: _Windows = {} if stored is None else pickle.loads(stored)
@@ -105,6 +106,7 @@ class SlidingAggregation(Closing):
 
     def _add(self, key: bytes, windows: _Windows, start: int, row: Row) -> None:
         if self.is_closed(start + self._size_ms):
+            self.is_late = True
             return
         functions = self.functions
         value, newest = windows.get(start, (None, row.timestamp))

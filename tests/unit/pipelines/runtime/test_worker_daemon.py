@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 
 import pytest
 
-from moldau.pipelines.worker_daemon import without_complaint
+from moldau.pipelines.worker_daemon import with_frozen_modules, without_complaint
 
 
 def test_a_worker_nobody_listens_to_ends() -> None:
@@ -27,3 +28,15 @@ def test_what_is_wrong_is_told() -> None:
 
     with pytest.raises(ZeroDivisionError):
         without_complaint(worker)()
+
+
+def test_what_modules_brought_is_not_looked_at_again() -> None:
+    try:
+        run = with_frozen_modules(lambda code: code)
+        assert run(0) == 0
+        kept = gc.get_freeze_count()
+        assert kept > 1000
+        assert run(3) == 3
+        assert gc.get_freeze_count() == kept, "nothing was imported since"
+    finally:
+        gc.unfreeze()

@@ -84,16 +84,19 @@ def _open(options: SqlOptions) -> SqlEngine:
     # What Spark finds wrong with a statement is told by the statement's error.
     logging.getLogger("SQLQueryContextLogger").disabled = True
     spark = pipelines.session("moldau sql", master=options.master or LOCAL_MASTER, quick_start=True)
-    spark.sparkContext.setLogLevel("OFF")
+    if hasattr(spark, "_jsparkSession"):
+        spark.sparkContext.setLogLevel("OFF")
     return SqlEngine(spark, options.bootstrap_server, state_dir=options.state_dir, config=config)
 
 
 def _opened(opening: Future[SqlEngine]) -> SqlEngine:
+    from moldau.pipelines.java import JavaMissing
+
     try:
         return opening.result()
     except KafkaError as error:
         raise ToolError(explain(error)) from error
-    except ModuleNotFoundError as error:
+    except (JavaMissing, ModuleNotFoundError) as error:
         raise ToolError(str(error)) from error
 
 

@@ -53,9 +53,15 @@ def copy(spark, context):
 COUNT = 2000
 
 
-def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def call(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, *words], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+        [*COMMAND, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **variables},
     )
 
 
@@ -121,3 +127,11 @@ def test_a_mistake_is_told_before_anything_starts(tmp_path: Path) -> None:
         1,
         "There is no pipeline nobody in data/pipelines; there are: none\n",
     )
+
+
+def test_without_java_it_says_what_to_install_and_does_not_try_again(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("name: a\nsource: {topic: in}\nsink: {topic: out}\n")
+    ran = call(tmp_path, "run", "p.yaml", JAVA_HOME="/nowhere")
+    assert ran.returncode == 1
+    assert ran.stdout.startswith("JAVA_HOME is /nowhere, and there is no Java.")
+    assert "started again" not in ran.stdout

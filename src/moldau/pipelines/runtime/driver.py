@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moldau.pipelines.java import JavaMissing
+from moldau.pipelines.official import ConnectorMissing
 from moldau.pipelines.runtime.definition import BadDefinition
 from moldau.pipelines.runtime.progress_line import ProgressLine
 from moldau.pipelines.runtime.restarts import TRIES, Policy
@@ -70,7 +72,7 @@ def main(argv: list[str]) -> int:
         loaded = _load(settings)
         with folder.running(loaded.pipelines):
             return _run(settings, loaded, folder, stopping)
-    except (BadDefinition, AlreadyRunning) as wrong:
+    except (BadDefinition, AlreadyRunning, JavaMissing, ConnectorMissing, ModuleNotFoundError) as wrong:
         print(wrong, flush=True)
         return BAD_DEFINITION
 

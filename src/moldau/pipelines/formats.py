@@ -13,6 +13,7 @@ As in ksqlDB, JSON and DELIMITED hold times as milliseconds and dates as days si
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -94,8 +95,7 @@ class JsonFormat:
         text = data.cast("string")
         wire = _wire_schema(schema)
         if not self._wrapped:
-            name = schema.fields[0].name.replace('"', '\\"')
-            text = F.concat(F.lit(f'{{"{name}":'), text, F.lit("}"))
+            text = F.concat(F.lit(f"{{{_in_json(schema.fields[0].name)}:"), text, F.lit("}"))
         parsed = F.from_json(text, wire, {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"})
         corrupt = parsed[_CORRUPT].isNotNull() | (parsed.isNull() & data.isNotNull())
         columns = [from_wire(parsed[field.name], field.dataType).alias(field.name) for field in schema.fields]
@@ -106,9 +106,14 @@ class JsonFormat:
         text = F.to_json(F.struct(*fields), {"ignoreNullFields": "false"})
         if not self._wrapped:
             # {"name":VALUE} without what is around the value.
-            around = len(schema.fields[0].name.encode()) + 4
-            text = F.substr(text, F.lit(around + 1), F.length(text) - F.lit(around + 1))
+            before = len(_in_json(schema.fields[0].name)) + 2
+            text = F.substr(text, F.lit(before + 1), F.length(text) - F.lit(before + 1))
         return F.when(row.isNotNull(), text.cast("binary"))
+
+
+def _in_json(name: str) -> str:
+    """A name as Spark writes it into JSON."""
+    return json.dumps(name, ensure_ascii=False)
 
 
 class DelimitedFormat:

@@ -88,6 +88,20 @@ def test_numbers_as_java_writes_them_and_bytes_that_are_something_else(spark: Sp
     assert read("JSON", "a STRING", [b'"x"', b"{"], {"wrap_single_value": "false"}) == [("x",), bad]
 
 
+def test_a_single_value_of_json_whatever_its_column_is_called(spark: SparkSession) -> None:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    json_format = format_named("JSON", {"wrap_single_value": "false"})
+    for name in ("a", "größe", 'a"\\b'):
+        schema = StructType([StructField(name, StringType())])
+        frame = spark.createDataFrame([(("x",),)], StructType([StructField("row", schema)]))
+        written = frame.select(json_format.encode(F.col("row"), schema).alias("data"))
+        read = json_format.decode(F.col("data"), schema)
+        (row,) = written.select("data", read.struct.alias("row"), read.error.alias("error")).collect()
+        assert (bytes(row.data), tuple(row.row), row.error) == (b'"x"', ("x",), None)
+
+
 def test_avro_behind_the_frame_of_a_registry(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType

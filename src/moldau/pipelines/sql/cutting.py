@@ -68,7 +68,7 @@ def _joined(statement: CreateAs, scope: Scope, name: str) -> str:
     start = select.source.source.place.start
     end = max(join.place.end for join in select.joins)
     where = f" WHERE {_written(select.where)}" if select.where is not None else ""
-    properties = f"topic='{INTERNAL}{name}', value_format='JSON'"
+    properties = f"topic={_text(INTERNAL + name)}, value_format='JSON'"
     return (
         f"CREATE OR REPLACE STREAM {quoted(name)} WITH ({properties}) AS SELECT {left} AS `join_key`, "
         f"{', '.join(columns)} FROM {text[start:end]}{where}"
@@ -83,12 +83,17 @@ def _grouped(statement: CreateAs, scope: Scope, name: str) -> str:
     )
     groups = ", ".join(_renamed(node, scope) for node in select.group_by)
     having = f" HAVING {_renamed(select.having, scope)}" if select.having is not None else ""
-    properties = ", ".join(f"{key}='{value}'" for key, value in statement.properties.items())
+    properties = ", ".join(f"{key}={_text(value)}" for key, value in statement.properties.items())
     given = f" WITH ({properties})" if properties else ""
     return (
         f"CREATE TABLE {quoted(statement.name.name)}{given} AS SELECT {items} FROM {quoted(name)}"
         f"{_window(select)} GROUP BY {groups}{having}"
     )
+
+
+def _text(value: str) -> str:
+    """A text as it is written in SQL."""
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _window(select: Select) -> str:

@@ -148,6 +148,14 @@ def test_a_join_of_streams_with_an_aggregate_is_cut_in_two() -> None:
     assert parts.first.name.name == "t_join"
     assert "WITHIN 1 HOUR ON o.id = p.order_id WHERE" in parts.first_text
     assert "SUM(`p_amount`) AS `s` FROM `t_join` GROUP BY `o_addr`.`city`" in parts.second_text
+    (quoting,) = parse(
+        "CREATE TABLE t WITH (value_format='DELIMITED', value_delimiter='''') AS SELECT o.id, COUNT(*) AS n "
+        "FROM orders o JOIN payments p WITHIN 1 HOUR ON o.id = p.order_id GROUP BY o.id"
+    )
+    assert isinstance(quoting, CreateAs)
+    parts = cut(quoting, catalog())
+    assert parts is not None
+    assert parts.second.properties == quoting.properties
     (alone,) = parse("CREATE TABLE t AS SELECT id, COUNT(*) AS n FROM orders GROUP BY id")
     assert isinstance(alone, CreateAs)
     assert cut(alone, catalog()) is None

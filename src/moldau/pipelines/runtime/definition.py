@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +14,19 @@ STEPS = ("filter", "select", "sql", "python", "watermark", "check")
 ON_FAIL = ("drop", "dead_letter", "fail", "warn")
 OUTPUT_MODES = ("append", "update", "complete")
 
+#: Names become folders, groups and transactional ids.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
 OnFail = Literal["drop", "dead_letter", "fail", "warn"]
 
 
 class BadDefinition(ValueError):
     """A file does not define a pipeline; the message names the place and what would be right."""
+
+
+def no_name(name: str) -> str:
+    """What to say of a name that is none."""
+    return f"'{name}' is no name: letters, digits, '.', '_' and '-'"
 
 
 @dataclass(frozen=True, slots=True)

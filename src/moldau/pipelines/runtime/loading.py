@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from moldau.pipelines.runtime.definition import BadDefinition, Definition
+from moldau.pipelines.runtime.definition import NAME, BadDefinition, Definition, no_name
 from moldau.pipelines.runtime.outputs import start_definition
 from moldau.pipelines.runtime.python_pipeline import Context, Pipeline, Runnable
 from moldau.pipelines.runtime.steps import load_file
@@ -119,6 +119,8 @@ def load(files: Sequence[Path], *, trigger: Mapping[str, Any] | None = None) -> 
     config: dict[str, str] = {}
     for file in files:
         for each in _of(file, trigger):
+            if not NAME.fullmatch(each.name):
+                raise BadDefinition(f"{file}: {no_name(each.name)}")
             if each.name in pipelines:
                 raise BadDefinition(f"{file}: there is a pipeline {each.name} in {places[each.name]} already")
             pipelines[each.name] = each
@@ -137,8 +139,15 @@ def _of(file: Path, trigger: Mapping[str, Any] | None) -> list[Runnable]:
     if file.suffix == ".py":
         return _of_module(file, trigger)
     if file.suffix == ".sql":
+        _refuse_to_end(file, trigger, "the queries of SQL")
         return [Script(file.stem, file)]
     raise BadDefinition(f"{file}: pipelines are in files that end with {', '.join(KINDS)}")
+
+
+def _refuse_to_end(file: Path, trigger: Mapping[str, Any] | None, what: str) -> None:
+    """Rather than run for ever where somebody waits for the end."""
+    if trigger is not None and trigger.get("availableNow"):
+        raise BadDefinition(f"{file}: {what} run until they are stopped: leave --available-now out")
 
 
 def _of_module(file: Path, trigger: Mapping[str, Any] | None) -> list[Runnable]:
@@ -150,6 +159,7 @@ def _of_module(file: Path, trigger: Mapping[str, Any] | None) -> list[Runnable]:
         elif variable == "pipeline" and inspect.isfunction(value) and value.__module__ == module.__name__:
             found.append(Pipeline(file.stem, value))
         elif type(value).__name__ == "KafkaStreams":
+            _refuse_to_end(file, trigger, "applications of streams")
             found.append(Application(value.settings.application_id, file, variable))
     if not found:
         raise BadDefinition(

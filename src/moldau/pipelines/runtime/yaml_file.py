@@ -21,6 +21,7 @@ import yaml
 
 from moldau.pipelines.runtime.definition import (
     FORMATS,
+    NAME,
     ON_FAIL,
     OUTPUT_MODES,
     STEPS,
@@ -31,6 +32,7 @@ from moldau.pipelines.runtime.definition import (
     Sink,
     Source,
     Step,
+    no_name,
 )
 from moldau.pipelines.runtime.yaml_sections import Section, compose
 
@@ -63,8 +65,6 @@ _SOURCE = (
 _SINK = ("topic", "format", "key", "key_format", "path", "output_mode", "partition_by", "options")
 _CHECK = ("name", "expect", "on_fail")
 
-#: Names become folders, groups and transactional ids.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _INTERVAL = re.compile(r"(\d+)\s*(ms|milliseconds?|s|seconds?|min|minutes?|h|hours?|days?)")
 _UNITS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours"}
 #: Formats whose one column needs no name.
@@ -96,8 +96,8 @@ def trigger_of(text: str) -> Mapping[str, Any] | None:
 def _definition(file: Path, node: yaml.Node) -> Definition:
     section = Section(file, node, "pipeline", _PIPELINE)
     name = section.needed("name")
-    if not _NAME.fullmatch(name):
-        section.fail(f"'{name}' is no name: letters, digits, '.', '_' and '-'", section.node("name"))
+    if not NAME.fullmatch(name):
+        section.fail(no_name(name), section.node("name"))
     if not section.has("source"):
         section.fail("pipeline needs the key 'source'")
     source = _source(section.section("source", _SOURCE))

@@ -52,3 +52,28 @@ def test_a_file_with_a_mistake_says_where(tmp_path: Path, text: str, told: str) 
     file.write_text(text)
     with pytest.raises(BadDefinition, match=told):
         load([file])
+
+
+def test_what_never_ends_is_not_run_where_somebody_waits_for_the_end(tmp_path: Path) -> None:
+    (tmp_path / "words.sql").write_text("SHOW STREAMS;")
+    (tmp_path / "words.py").write_text(
+        "from moldau.pipelines.streams import KafkaStreams, StreamsBuilder\n"
+        "builder = StreamsBuilder()\n"
+        "builder.stream('in').to('out')\n"
+        "streams = KafkaStreams(builder.build(), {'application.id': 'a', 'bootstrap.servers': 'a:1'})\n"
+    )
+    for file in ("words.sql", "words.py"):
+        assert len(load([tmp_path / file]).pipelines) == 1
+        with pytest.raises(BadDefinition, match=rf"{file}: .* leave --available-now out"):
+            load([tmp_path / file], trigger={"availableNow": True})
+
+
+@pytest.mark.parametrize("name", ["a/b", "../up", ""])
+def test_a_name_is_one_folder(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "named.py"
+    file.write_text(
+        "from moldau.pipelines.runtime.python_pipeline import Pipeline\n"
+        f"mine = Pipeline({name!r}, lambda spark: None)\n"
+    )
+    with pytest.raises(BadDefinition, match="is no name"):
+        load([file])

@@ -23,8 +23,8 @@ _WRITING_SECONDS = 60.0
 _PAUSE_SECONDS = 86_400.0
 
 
-def archive_options(java: Java, cache: Path, pyspark: Path) -> list[str]:
-    """What to give a JVM so that it uses the archive, or records one if there is none yet."""
+def archive_options(java: Java, cache: Path, pyspark: Path, *, record: bool) -> list[str]:
+    """What to give a JVM so that it uses the archive, or records one if there is none yet and it may."""
     if not java.has_shared_classes:
         return []
     # Why an archive does not fit is told in many words by some releases of Java.
@@ -32,7 +32,7 @@ def archive_options(java: Java, cache: Path, pyspark: Path) -> list[str]:
     archive = cache / f"spark-{_fingerprint(java, pyspark)}.jsa"
     if archive.exists() or _adopt(java, pyspark, archive):
         return [f"-XX:SharedArchiveFile={archive}", *quiet]
-    if _recordings(archive) or _age_seconds(_failed(archive)) < _PAUSE_SECONDS:
+    if not record or _recordings(archive) or _age_seconds(_failed(archive)) < _PAUSE_SECONDS:
         return []
     cache.mkdir(parents=True, exist_ok=True)
     return [f"-XX:ArchiveClassesAtExit={archive.with_suffix(f'.{os.getpid()}')}", *quiet]

@@ -63,11 +63,11 @@ def local_settings(cores: int, memory_bytes: int) -> dict[str, str]:
 
 
 def java_options(quick_start: bool, archive: Sequence[str]) -> list[str]:
-    """For the driver's JVM: our logging; for a quick start only the first compiler, and the class archive."""
+    """For the driver's JVM: our logging, the class archive, and for a quick start only the first compiler."""
     options = [f"-Dlog4j2.configurationFile={resources.files(__package__) / 'log4j2.properties'}"]
     if quick_start:
-        options += ["-XX:TieredStopAtLevel=1", *archive]
-    return options
+        options.append("-XX:TieredStopAtLevel=1")
+    return [*options, *archive]
 
 
 def merged(settings: Mapping[str, str], options: Sequence[str], config: Mapping[str, str]) -> dict[str, str]:

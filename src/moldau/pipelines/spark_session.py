@@ -94,7 +94,7 @@ def _start(
     installed = spark_home()
     cache = cache_folder(os.environ)
     java = find_java(os.environ)
-    archive = archive_options(java, cache, installed) if quick_start else []
+    archive = archive_options(java, cache, installed, record=quick_start)
     if is_local(master):
         settings |= local_settings(local_cores(master), memory_bytes())
         os.environ.setdefault("PYSPARK_PYTHON", str(quick_python(installed, cache)))

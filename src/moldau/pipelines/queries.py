@@ -89,9 +89,13 @@ class QuerySpec:
 
 
 def start(
-    frame: DataFrame, spec: QuerySpec, each_batch: Callable[[DataFrame], DataFrame] | None = None
+    frame: DataFrame,
+    spec: QuerySpec,
+    each_batch: Callable[[DataFrame], DataFrame] | None = None,
+    beside: Callable[[SparkSession], DataFrame | None] | None = None,
 ) -> StreamingQuery:
-    """Start the query. With `each_batch`, what that gives for a batch is written in the batch's place."""
+    """Start the query. With `each_batch`, what that gives for a batch is written in the batch's place. What
+    `beside` gives is written behind every batch, before the batch is complete."""
     activate(frame.sparkSession)
     writer = (
         frame.writeStream.queryName(spec.name)
@@ -103,9 +107,10 @@ def start(
     if format_name == "moldau":
         keep_tasks(frame.sparkSession)
     # Spark's own sink takes updates, and knows no other delivery than at least once.
-    if each_batch is None and (spec.output_mode == "append" or format_name != "moldau"):
+    direct = each_batch is None and beside is None
+    if direct and (spec.output_mode == "append" or format_name != "moldau"):
         return writer.format(format_name).options(**spec.sink_options()).start()
-    return _start_batches(writer, spec, format_name, each_batch)
+    return _start_batches(writer, spec, format_name, each_batch, beside)
 
 
 def _start_batches(
@@ -113,12 +118,17 @@ def _start_batches(
     spec: QuerySpec,
     format_name: str,
     each_batch: Callable[[DataFrame], DataFrame] | None,
+    beside: Callable[[SparkSession], DataFrame | None] | None,
 ) -> StreamingQuery:
-    options = {"sinkId": "updates", **spec.sink_options()}
+    def save(frame: DataFrame, sink: str) -> None:
+        options = {"sinkId": sink, **spec.sink_options()}
+        frame.write.format(format_name).mode("append").options(**options).save()
 
     def write(batch: DataFrame, _: int) -> None:
-        written = batch if each_batch is None else each_batch(batch)
-        written.write.format(format_name).mode("append").options(**options).save()
+        save(batch if each_batch is None else each_batch(batch), "updates")
+        more = None if beside is None else beside(batch.sparkSession)
+        if more is not None:
+            save(more, "beside")
 
     with kept_tasks(spec.name):
         return writer.foreachBatch(write).start()

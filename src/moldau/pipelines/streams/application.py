@@ -34,6 +34,7 @@ from moldau.pipelines.queries import QuerySpec
 from moldau.pipelines.queries import start as start_query
 from moldau.pipelines.shipping import ship_modules_beside_the_script
 from moldau.pipelines.streams.errors import StreamsException
+from moldau.pipelines.streams.physical.late_rows import LateRows
 from moldau.pipelines.streams.physical.stage_frames import StageBuilder, StageFrame
 from moldau.pipelines.streams.preparation import Prepared, client_settings, prepare, repartition_readers
 from moldau.pipelines.streams.purging import done_with
@@ -211,7 +212,11 @@ class KafkaStreams:
             exactly_once=settings.exactly_once,
             options={f"kafka.{key}": value for key, value in settings.client.items()},
         )
-        self._runs.start(spec.name, partial(start_query, made.frame, spec))
+        beside = None
+        if made.late is not None:
+            builder = StageBuilder(self._session(), prepared.planner, prepared.stores)
+            beside = LateRows(builder, stage, made.late)
+        self._runs.start(spec.name, partial(start_query, made.frame, spec, beside=beside))
 
     def _watch(self, repartitions: Mapping[str, int]) -> None:
         purged = time.monotonic()

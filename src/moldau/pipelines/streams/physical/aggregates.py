@@ -10,6 +10,7 @@ end with the record, and are apart when more than the gap has passed: hence the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -67,10 +68,7 @@ def _task(operation: Aggregate, port: Port, context: OperatorContext) -> Operato
 
 
 def _native(name: str, operation: Aggregate, port: Port, context: OperatorContext) -> Result:
-    there = F.col("key").isNotNull()
-    if not takes_null_values(operation.windows):
-        there = there & F.col("value").isNotNull()
-    rows = port.frame.filter(there)
+    rows = _counting(port.frame, operation)
     measure: Column = F.count(F.lit(1))
     if operation.kind == "native":
         rows = native.with_decoded(NativeRows(rows, port.key_serde, port.value_serde), name)
@@ -84,7 +82,32 @@ def _native(name: str, operation: Aggregate, port: Port, context: OperatorContex
         measure.alias("result"), F.max("timestamp").alias("newest"), F.max("partition").alias("partition")
     )
     standard = _standard(name, grouped, operation, context)
-    return Result(standard, "append" if context.final and windows is not None else "update")
+    if windows is None:
+        return Result(standard, "update")
+    return Result(standard, "append" if context.final else "update", late=partial(_late, operation))
+
+
+def _counting(rows: DataFrame, operation: Aggregate) -> DataFrame:
+    """Without those that no aggregate takes."""
+    there = F.col("key").isNotNull()
+    if not takes_null_values(operation.windows):
+        there = there & F.col("value").isNotNull()
+    return rows.filter(there)
+
+
+def _late(operation: Aggregate, rows: DataFrame, watermark_ms: int) -> DataFrame:
+    """Spark drops a row from a window that ends at the watermark or before. The first window of a row is the
+    first to do so; a session is that of the row alone."""
+    windows = operation.windows
+    if isinstance(windows, SessionWindows):
+        closed = F.col("timestamp") <= F.timestamp_millis(F.lit(watermark_ms - windows.gap_ms - 1))
+    elif isinstance(windows, TimeWindows):
+        lowest = F.unix_millis("timestamp") - F.lit(windows.size_ms - windows.advance_ms)
+        first = F.greatest(lowest, F.lit(0))
+        closed = first - first % windows.advance_ms + windows.size_ms <= watermark_ms
+    else:
+        raise TypeError(f"Spark has no {type(windows).__name__}")
+    return _counting(rows, operation).filter(closed)
 
 
 def _window(windows: object) -> Column:

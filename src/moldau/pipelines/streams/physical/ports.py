@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,6 +19,10 @@ SCHEMA = (
     "key binary, value binary, timestamp timestamp, headers array<struct<key: string, value: binary>>, "
     "topic string, partition int, offset bigint, seq int"
 )
+
+
+#: Which rows of an input an operator drops at a watermark, in milliseconds.
+LateRule = Callable[[DataFrame, int], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ class Result:
     frame: DataFrame
     output_mode: Literal["append", "update"]
     side_outputs: bool = False
+    #: Of an operator that Spark runs, which drops what is late.
+    late: LateRule | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@ together."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -15,16 +16,26 @@ from moldau.pipelines.queries import source_format
 from moldau.pipelines.streams.chain import DEAD_LETTER, Exit
 from moldau.pipelines.streams.graph import Node
 from moldau.pipelines.streams.late import is_windowed, late_topics
-from moldau.pipelines.streams.operations import Source, TableSource, is_native
+from moldau.pipelines.streams.operations import Aggregate, Source, TableSource, is_native
 from moldau.pipelines.streams.physical import native
+from moldau.pipelines.streams.physical.aggregates import is_native_aggregate
 from moldau.pipelines.streams.physical.chains import Lowered, lower
 from moldau.pipelines.streams.physical.native import NativeRows
 from moldau.pipelines.streams.physical.operators import OPERATORS
-from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
+from moldau.pipelines.streams.physical.ports import (
+    COLUMNS,
+    SCHEMA,
+    LateRule,
+    OperatorContext,
+    Port,
+    Result,
+)
 from moldau.pipelines.streams.programs import Planner, store_suffix
 from moldau.pipelines.streams.stages import Leg, Stage
 from moldau.pipelines.streams.stores import StoreBuilder
 
+#: Tells the sources of a query apart: which leg of the stage reads it.
+LEG_OPTION = "streams.leg"
 _HEADERS = "array<struct<key: string, value: binary>>"
 
 
@@ -36,6 +47,23 @@ class StageFrame:
     output_mode: Literal["append", "update"]
     #: Which of its parts are Python: legs by their origins, and the operator.
     python: tuple[str, ...]
+    #: What Spark drops of the operator's inputs.
+    late: LateRule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """A part of topics: where it begins and ends, by topic and partition."""
+
+    start: Mapping[str, Mapping[str, int]]
+    end: Mapping[str, Mapping[str, int]]
+
+    def options(self) -> dict[str, str]:
+        return {
+            "assign": json.dumps({topic: [int(each) for each in ends] for topic, ends in self.end.items()}),
+            "startingOffsets": json.dumps(self.start),
+            "endingOffsets": json.dumps(self.end),
+        }
 
 
 @dataclass(slots=True)
@@ -44,27 +72,42 @@ class StageBuilder:
     planner: Planner
     stores: Mapping[str, StoreBuilder]
     bounded: bool = False
+    #: Instead of streams, what these parts of the topics hold, by the legs that read them.
+    ranges: Mapping[str, OffsetRange] | None = None
 
     def build(self, stage: Stage) -> StageFrame:
         outputs: list[DataFrame] = []
         python: list[str] = []
         mode: Literal["append", "update"] = "append"
+        late = None
         for leg in stage.before:
-            lowered = self._leg(leg, self._exits(stage), self._read(leg.origin))
+            lowered = self._leg(leg, self._exits(stage), self._read(leg.origin, ""))
             outputs.append(_written(lowered.frame))
             python += [leg.origin.name] if lowered.python else []
         if stage.operator is not None and stage.after is not None:
-            ports = [self._port(legs, node, stage.operator, outputs) for legs, node in self._inputs(stage)]
+            ports = self.ports(stage, stage.operator, outputs)
             result = OPERATORS[type(stage.operator.operation)](stage.operator, ports, self._context(stage))
-            mode = result.output_mode
+            mode, late = result.output_mode, result.late
             lowered = self._after(stage, result)
             outputs.append(_written(lowered.frame))
             python += [stage.operator.name] if lowered.python else []
-        return StageFrame(reduce(DataFrame.union, outputs), mode, tuple(python))
+        return StageFrame(reduce(DataFrame.union, outputs), mode, tuple(python), late)
 
-    def _inputs(self, stage: Stage) -> list[tuple[tuple[Leg, ...], Node]]:
-        nodes = () if stage.operator is None else stage.operator.ports
-        return list(zip(stage.ports, nodes, strict=True))
+    def ports(self, stage: Stage, operator: Node, outputs: list[DataFrame]) -> list[Port]:
+        """The operator's inputs; what leaves on the way to it goes to the outputs."""
+        whole = self._needs_values(stage, operator)
+        return [
+            self._port(number, legs, self.planner.port_exit(port, operator, 0, whole=whole), port, outputs)
+            for number, (legs, port) in enumerate(zip(stage.ports, operator.ports, strict=True))
+        ]
+
+    def _needs_values(self, stage: Stage, operator: Node) -> bool:
+        """Whether what is only counted may leave for the topic of late records from here."""
+        operation = operator.operation
+        if self.ranges is not None or not isinstance(operation, Aggregate) or not is_windowed(operator):
+            return self.ranges is not None
+        result = self.planner.result_serdes(operator).value
+        return not is_native_aggregate(operation, result.format, stage.final)
 
     def _exits(self, stage: Stage) -> dict[Node, Exit]:
         exits = {}
@@ -98,17 +141,18 @@ class StageBuilder:
         settings = self.planner.settings
         return settings.on_deserialization_error != "fail" or settings.dead_letter_topic is not None
 
-    def _port(self, legs: Sequence[Leg], port: Node, operator: Node, outputs: list[DataFrame]) -> Port:
+    def _port(
+        self, number: int, legs: Sequence[Leg], leaving: Exit, port: Node, outputs: list[DataFrame]
+    ) -> Port:
         if _is_global(port):
             serdes = self.planner.origin_serdes(port)
-            return Port(self._read(port), serdes.key, serdes.value)
+            return Port(self._read(port, ""), serdes.key, serdes.value)
         frames = []
-        for leg in legs:
-            frame = self._read(leg.origin)
+        for place, leg in enumerate(legs):
+            frame = self._read(leg.origin, f"{number}.{place}")
             if leg.origin is port and not self._validates() and not _extracts(port):
                 frames.append(frame.select(*COLUMNS))
                 continue
-            leaving = self.planner.port_exit(port, operator, 0, whole=is_windowed(operator))
             left = self._leg(leg, {port: leaving}, frame).frame
             frames.append(left.filter(F.col("exit") == 0).select(*COLUMNS))
             if self.planner.settings.dead_letter_topic is not None:
@@ -126,7 +170,7 @@ class StageBuilder:
         program = self.planner.program(stage.after, self._exits(stage), serdes)
         return lower(rows, replace(program, timestamp_extractor=None), validate=False)
 
-    def _read(self, origin: Node) -> DataFrame:
+    def _read(self, origin: Node, leg: str) -> DataFrame:
         operation = origin.operation
         settings = self.planner.settings
         options = {
@@ -134,6 +178,10 @@ class StageBuilder:
             "includeHeaders": "true",
             **{f"kafka.{key}": value for key, value in settings.client.items()},
         }
+        own = not isinstance(operation, Source | TableSource)
+        suffix = store_suffix(origin.store) if own else b""
+        if self.ranges is not None:
+            return self._again(self.ranges.get(leg), options, suffix)
         if isinstance(operation, Source) and operation.pattern is not None:
             options["subscribePattern"] = operation.pattern
         elif isinstance(operation, Source):
@@ -143,11 +191,17 @@ class StageBuilder:
         if _is_global(origin):
             return _standard(self.spark.read.format(source_format(self.spark)).options(**options).load(), b"")
         options["startingOffsets"] = _starting(operation)
+        options[LEG_OPTION] = leg
         if settings.max_offsets_per_trigger is not None:
             options["maxOffsetsPerTrigger"] = str(settings.max_offsets_per_trigger)
         stream = self.spark.readStream.format(source_format(self.spark)).options(**options).load()
-        own = not isinstance(operation, Source | TableSource)
-        return _standard(stream, store_suffix(origin.store) if own else b"")
+        return _standard(stream, suffix)
+
+    def _again(self, part: OffsetRange | None, options: Mapping[str, str], suffix: bytes) -> DataFrame:
+        if part is None or not part.end:
+            return self.spark.createDataFrame([], SCHEMA)
+        reader = self.spark.read.format(source_format(self.spark)).options(**options, **part.options())
+        return _standard(reader.load(), suffix)
 
 
 def _starting(operation: object) -> str:

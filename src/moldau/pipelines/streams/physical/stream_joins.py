@@ -47,7 +47,7 @@ def stream_join(node: Node, ports: Sequence[Port], context: OperatorContext) -> 
     pairs = left.join(right, condition, _HOW[operation.kind]).select(*_pair_columns())
     joiner = keyed(operation.joiner, with_key=operation.with_key, name=node.name)
     serdes = JoinSerdes(ports[0].key_serde, ports[0].value_serde, ports[1].value_serde, context.value_serde)
-    return Result(join_values(pairs, joiner, serdes), "append")
+    return Result(join_values(pairs, joiner, serdes), "append", late=_late)
 
 
 def keyed(joiner: object, *, with_key: bool, name: str) -> Joiner:
@@ -89,9 +89,18 @@ def pairs_schema() -> str:
     return _PAIR.replace("left_value binary, right_value binary", "value binary")
 
 
-def _side(frame: DataFrame, name: str, delay_ms: int) -> DataFrame:
+def _joining(frame: DataFrame) -> DataFrame:
     """Records without a value join nothing."""
-    there = frame.where(F.col("value").isNotNull()).withWatermark("timestamp", f"{delay_ms} milliseconds")
+    return frame.where(F.col("value").isNotNull())
+
+
+def _late(frame: DataFrame, watermark_ms: int) -> DataFrame:
+    """Spark drops what is not younger than the watermark."""
+    return _joining(frame).where(F.col("timestamp") <= F.timestamp_millis(F.lit(watermark_ms)))
+
+
+def _side(frame: DataFrame, name: str, delay_ms: int) -> DataFrame:
+    there = _joining(frame).withWatermark("timestamp", f"{delay_ms} milliseconds")
     return there.select(*[F.col(column).alias(f"{name}_{column}") for column in COLUMNS])
 
 

@@ -131,7 +131,8 @@ class Runner:
         self._step_function = step_function
         self._made: dict[int, Next] = {}
         self._first = self._all(program.first, program.first_exits)
-        self._highest: dict[int | None, int] = {}
+        #: By topic and partition.
+        self._highest: dict[tuple[str | None, int | None], int] = {}
 
     def run(self, rows: Iterable[Sequence[Any]]) -> list[Left]:
         """Rows are key, value, timestamp, headers, topic, partition, offset and target: with a target they
@@ -193,11 +194,12 @@ class Runner:
             "CreateTime",
             list(current.headers),
         )
+        place = (current.topic, current.partition)
+        highest = self._highest.get(place, -1)
         extractor = self.program.timestamp_extractor
         if extractor is not None:
-            current.timestamp = extractor(record, self._highest.get(current.partition, -1))
-        highest = self._highest.get(current.partition, -1)
-        self._highest[current.partition] = max(highest, current.timestamp)
+            current.timestamp = extractor(record, highest)
+        self._highest[place] = max(highest, current.timestamp)
         return current.timestamp >= 0
 
     def dead_letter(self, error: BaseException) -> None:

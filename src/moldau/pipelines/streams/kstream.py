@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from moldau.pipelines.streams import stream_joins
+from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.graph import Graph, Node
 from moldau.pipelines.streams.grouped import KGroupedStream
 from moldau.pipelines.streams.ktable import KTable
@@ -159,6 +160,10 @@ class KStream:
     def to(self, topic: str | Callable[[Any, Any, Any], str], produced: Produced | None = None) -> None:
         """Into a topic, or into the one that a function of key, value and record context names."""
         given = produced or Produced()
+        if given.partitioner is not None and not isinstance(topic, str):
+            raise TopologyException(
+                "A partitioner needs to know its topic: name the topic in to(), or leave the partitioner out"
+            )
         sink = Sink(
             topic if isinstance(topic, str) else None,
             None if isinstance(topic, str) else topic,

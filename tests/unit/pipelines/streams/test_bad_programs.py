@@ -13,6 +13,7 @@ from moldau.pipelines.streams import (
     Joined,
     JoinWindows,
     Materialized,
+    Produced,
     SessionWindows,
     SlidingWindows,
     Stores,
@@ -23,6 +24,11 @@ from moldau.pipelines.streams import (
     TopologyException,
 )
 from moldau.pipelines.streams.settings import StreamsSettings
+
+
+def partitioner_without_topic(builder: StreamsBuilder) -> None:
+    produced = Produced("string", "string", lambda topic, key, value, partitions: 0)
+    builder.stream("a").to(lambda key, value, record: "b", produced)
 
 
 def join_without_windows(builder: StreamsBuilder) -> None:
@@ -103,6 +109,7 @@ def illegal_name(builder: StreamsBuilder) -> None:
         (illegal_name, "'a b' cannot name an operator"),
         (lambda builder: builder.stream([]), "at least one topic"),
         (lambda builder: builder.table(""), "name of its topic"),
+        (partitioner_without_topic, "name the topic in to"),
     ],
 )
 def test_programs_that_make_no_sense(program: Callable[[StreamsBuilder], Any], says: str) -> None:

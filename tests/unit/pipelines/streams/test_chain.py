@@ -148,6 +148,9 @@ def test_timestamps_are_extracted_with_the_highest_so_far() -> None:
     run = runner(lambda stream: stream.to("out", OUT), Consumed("string", "string", extract))
     left = run.run([row(b"a", b"30"), row(b"a", b"20"), row(b"a", b"x")])
     assert [each.timestamp for each in left] == [30, 20, 30]
+    other = (b"a", b"7", 5, [], "other", 2, 0, None)
+    left = run.run([other, (b"a", b"x", *other[2:]), row(b"a", b"x")])
+    assert [each.timestamp for each in left] == [7, 7, 30]
 
 
 def test_a_record_with_a_negative_timestamp_is_left_out() -> None:

@@ -69,7 +69,7 @@ def session(
     wanted = dict(config or {})
     if connector == "official":
         wanted.update(connector_settings(wanted, os.environ, pyspark.__version__))
-    active = _active_session()
+    active = active_session()
     if active is not None:
         return _adapted(active, {CONNECTOR: connector, "spark.master": master, **wanted})
     settings = {**common_settings(), CONNECTOR: connector}
@@ -144,7 +144,8 @@ def _is_installed(module: str) -> bool:
         return False
 
 
-def _active_session() -> SparkSession | None:
+def active_session() -> SparkSession | None:
+    """The session of this process, which Spark itself does not know in every thread."""
     spark = SparkSession.getActiveSession()
     if spark is None and not os.environ.get("SPARK_CONNECT_MODE_ENABLED"):
         spark = SparkSession._instantiatedSession

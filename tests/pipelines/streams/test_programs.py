@@ -4,7 +4,10 @@ die."""
 from __future__ import annotations
 
 import json
+import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from moldau.pipelines.streams import (
     State,
     StreamsBuilder,
     StreamsException,
+    TimeWindows,
 )
 from tests.harness.reading import messages
 from tests.harness.waiting import eventually
@@ -70,8 +74,10 @@ def test_expressions_are_computed_by_spark(spark: SparkSession, topics: Topics, 
     assert explained.count("Python  nothing: all of it is native") == 2
     assert "named_struct" in explained or "cents" in explained
     rows = [("x", "tea", 3), ("y", "tea", 20), ("x", "cup", 7), ("y", None, 50)]
+    # Old records could be gone by retention before they are looked at.
+    now = int(time.time() * 1000)
     values = [
-        {"key": key, "value": json.dumps({"item": item, "amount": amount, "at": 1_700_000_000_000 + place})}
+        {"key": key, "value": json.dumps({"item": item, "amount": amount, "at": now + place})}
         for place, (key, item, amount) in enumerate(rows)
     ]
     topics.produce(source, values)
@@ -85,7 +91,7 @@ def test_expressions_are_computed_by_spark(spark: SparkSession, topics: Topics, 
     assert [key for key, _ in found(rest)] == [b"cup", b"tea"]
     assert found(sums) == [(b"cup", (7).to_bytes(8)), (b"tea", (23).to_bytes(8))]
     (one,) = messages(topics.bootstrap_servers, large, 2)
-    assert one.timestamp()[1] == 1_700_000_000_001
+    assert one.timestamp()[1] == now + 1
 
 
 def test_bad_records_go_to_a_topic_and_failing_functions_stop_the_application(
@@ -153,3 +159,35 @@ def test_state_survives_a_driver_that_is_killed(spark: SparkSession, topics: Top
     assert last_sums == {
         key.encode(): sum(each for each in numbers if each % 3 == place) for place, key in enumerate("abc")
     }
+
+
+def test_an_application_of_another_thread_leaves_the_session_to_its_owner(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    source, target = (topics.create(1) for _ in range(2))
+    builder = StreamsBuilder()
+    builder.stream(source, Consumed.with_("string", "string")).to(target, TEXT)
+
+    def run() -> None:
+        streams = KafkaStreams(builder.build(), config(topics, tmp_path))
+        streams.run_available()
+        streams.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(run).result(120)
+    assert spark.range(3).count() == 3
+
+
+def test_records_without_a_value_count_in_windows_of_spark(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    source, target = (topics.create(1) for _ in range(2))
+    topics.produce(source, [{"key": "a", "value": "x"}, {"key": "a"}, {"value": "without a key"}])
+    builder = StreamsBuilder()
+    grouped = builder.stream(source, Consumed.with_("string", "string")).group_by_key()
+    windows = TimeWindows.of_size_with_no_grace(timedelta(days=30_000))
+    counts = grouped.windowed_by(windows).count()
+    counts.to_stream().to(target, Produced(Serdes.time_windowed("string", windows.size_ms), "long"))
+    KafkaStreams(builder.build(), config(topics, tmp_path), spark).run_available()
+    (counted,) = messages(topics.bootstrap_servers, target, 1)
+    assert (counted.key(), int.from_bytes(counted.value())) == (b"a" + bytes(8), 2)

@@ -190,9 +190,9 @@ class KafkaStreams:
 
     def _session(self) -> SparkSession:
         if self._spark is None:
-            from moldau.pipelines import session
+            from moldau.pipelines.spark_session import active_session, session
 
-            self._owns_session = SparkSession.getActiveSession() is None
+            self._owns_session = active_session() is None
             self._spark = session(self.settings.application_id)
         return self._spark
 

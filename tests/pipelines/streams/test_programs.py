@@ -21,9 +21,12 @@ from moldau.pipelines.streams import (
     KafkaStreams,
     KStream,
     Materialized,
+    Processor,
     Produced,
+    Record,
     Serdes,
     State,
+    Stores,
     StreamsBuilder,
     StreamsException,
     TimeWindows,
@@ -191,3 +194,27 @@ def test_records_without_a_value_count_in_windows_of_spark(
     KafkaStreams(builder.build(), config(topics, tmp_path), spark).run_available()
     (counted,) = messages(topics.bootstrap_servers, target, 1)
     assert (counted.key(), int.from_bytes(counted.value())) == (b"a" + bytes(8), 2)
+
+
+class Remembering(Processor):
+    """Forwards nothing; all it does is in its store."""
+
+    def init(self, context: Any) -> None:
+        self.seen = context.get_state_store("seen")
+
+    def process(self, record: Record) -> None:
+        self.seen.put(record.key, (self.seen.get(record.key) or 0) + 1)
+
+
+def test_a_processor_that_nothing_follows_runs_all_the_same(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    source = topics.create(1)
+    topics.produce(source, [{"key": key, "value": "x"} for key in "aba"])
+    builder = StreamsBuilder()
+    builder.add_state_store(Stores.key_value_store("seen", Serdes.string(), Serdes.long()))
+    builder.stream(source, Consumed.with_("string", "string")).process(Remembering, "seen")
+    streams = KafkaStreams(builder.build(), config(topics, tmp_path), spark)
+    streams.run_available()
+    with streams.store("seen") as seen:
+        assert dict(seen.all()) == {"a": 2, "b": 1}

@@ -86,6 +86,9 @@ def lower(rows: NativeRows, program: Program, *, validate: bool) -> Lowered:
     if not python_first and _wholly_native(program):
         try:
             frames = _native(rows, program, program.first, program.first_exits)
+            if rows.side_outputs and not frames:
+                # Nothing follows the operator, and yet it has to run.
+                frames = [_leaving(rows, ())]
             return Lowered(_union(rows.frame, frames), python=False)
         except TopologyException:
             # Without expressions Python can do what Spark cannot.
@@ -212,7 +215,7 @@ def _leaving(rows: NativeRows, exits: Sequence[Exit]) -> DataFrame:
     if len(exits) == 1 and not exits[0].needs_key and not rows.side_outputs:
         return rows.frame.select(*_columns(rows, exits[0]))
     made = [_struct(rows, each) for each in exits]
-    structs = F.array_compact(F.array(*made))
+    structs = F.array_compact(F.array(*made)) if made else F.lit(None)
     if rows.side_outputs:
         sent = F.array(F.struct(*_side_columns()))
         structs = F.when(F.col("target").isNotNull(), sent).otherwise(structs)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from moldau.pipelines.streams import (
     Consumed,
@@ -24,7 +25,9 @@ from moldau.pipelines.streams import (
     TimeWindows,
     Topology,
 )
-from moldau.pipelines.streams.physical import late_rows
+from moldau.pipelines.streams.graph import TableStore
+from moldau.pipelines.streams.operations import Aggregate
+from moldau.pipelines.streams.physical import aggregates, late_rows
 from tests.harness.reading import messages
 from tests.pipelines.source.topics import Topics
 from tests.pipelines.streams.test_programs import config, names
@@ -149,3 +152,29 @@ def test_a_batch_is_read_again_from_where_it_began() -> None:
         "startingOffsets": '{"a": {"0": 5, "2": -2}, "b": {"0": -2}}',
         "endingOffsets": '{"a": {"0": 8, "2": 3}, "b": {"0": 9}}',
     }
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        TimeWindows.of_size_with_no_grace(60),
+        TimeWindows.of_size_with_no_grace(60).advance_by(20),
+        TimeWindows.of_size_with_no_grace(60).advance_by(25),
+        SessionWindows.of_inactivity_gap_with_no_grace(40),
+    ],
+)
+def test_late_is_what_has_a_window_that_spark_has_closed(
+    spark: SparkSession, windows: TimeWindows | SessionWindows
+) -> None:
+    """The rule, beside the windows that Spark itself gives every row, to the millisecond."""
+    watermark_ms = START + 500
+    store = TableStore("counts", queryable=True, materialized=True)
+    at = F.timestamp_millis(F.col("id"))
+    rows = spark.range(START + 300, START + 700).withColumn("timestamp", at)
+    rows = rows.withColumn("key", F.lit(b"k")).withColumn("value", F.lit(b"v"))
+    closed = F.unix_millis("window.end") <= watermark_ms
+    window = aggregates._window(windows).alias("window")
+    dropped = rows.groupBy("id", window).count().filter(closed).select("id").distinct().collect()
+    late_ones = aggregates._late(Aggregate("count", store, windows), rows, watermark_ms).select("id")
+    assert dropped
+    assert sorted(late_ones.collect()) == sorted(dropped)

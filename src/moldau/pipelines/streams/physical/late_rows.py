@@ -79,7 +79,8 @@ def _nodes(plan: Any) -> Iterator[Any]:
 
 
 def _ranges(plan: Any) -> dict[str, OffsetRange]:
-    """What the sources of the batch have read, by their legs. A source without new records is not there."""
+    """What the sources of the batch have read, by their legs. A source without new records is not there; of
+    a leg that is read for its dead letters too, the operator's own source comes last."""
     found = {}
     for node in _nodes(plan):
         if node.getClass().getSimpleName() == _SCAN:

@@ -23,5 +23,9 @@ class OtherRows(SinkError):
     """A batch that is run again is cut into tasks in another way than before."""
 
 
+class RowsMissing(SinkError):
+    """Spark broke off before the last row of a task."""
+
+
 class TransactionLost(SinkError):
     """Somebody else has the transactional id now, or the coordinator gave the transaction up."""

@@ -2,8 +2,8 @@
 
 Exactly once, a task is one transaction: take the transactional id over, look at the marker, and either
 write the rows with a new marker, or, if an earlier attempt did, only count them. Rows are read to their end
-in any case, because stateful operators in front of the sink store their state when the last row is taken. A
-task without rows does nothing at all.
+in any case, because stateful operators in front of the sink store their state when the last row is taken.
+Nothing is committed unless all of them came. A task without rows does nothing at all.
 
 Rows of one key keep their order: a task writes them in the order in which they come.
 """
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from moldau.pipelines.sink.columns import Columns
+from moldau.pipelines.sink.completeness import all_rows
 from moldau.pipelines.sink.errors import SinkError
 from moldau.pipelines.sink.identity import TaskIdentity, adaptive, task_identity
 from moldau.pipelines.sink.markers import check_rows
@@ -27,9 +28,8 @@ def write_rows(
     options: SinkOptions, columns: Columns, batches: Iterator[pa.RecordBatch], *, stream: bool
 ) -> int:
     """Write the rows of this task; returns how many there were."""
-    filled = (batch for batch in batches if batch.num_rows)
     if not options.exactly_once:
-        return _at_least_once(options, columns, filled)
+        return _at_least_once(options, columns, (batch for batch in batches if batch.num_rows))
     identity = task_identity()
     if identity is None:
         raise InvalidOption(
@@ -43,7 +43,7 @@ def write_rows(
             "that is "
             "run again after a crash must have the same tasks as before, and with it Spark chooses them anew."
         )
-    return _exactly_once(options, columns, identity, filled)
+    return _exactly_once(options, columns, identity, all_rows(batches))
 
 
 def _exactly_once(

@@ -1,0 +1,75 @@
+"""Tasks that break off in the middle of their rows: what came so far must not pass for everything."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.harness.waiting import eventually
+from tests.pipelines.sink.records import numbers
+from tests.pipelines.source.topics import Topics, stream
+
+PORTION = "spark.sql.execution.arrow.maxRecordsPerBatch"
+RECORDS = 4000
+#: So wide that many records are on their way to the sink when something happens to the others.
+WIDTH = 4000
+
+
+def breaking_off(folder: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Rows with an obstacle in their middle: the first time it takes long, the second time it fails."""
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        count = 0
+        for batch in batches:
+            for begin in range(0, batch.num_rows, 100):
+                yield batch.slice(begin, 100)
+                count += 1
+                if count == RECORDS // 200:
+                    obstacle(Path(folder))
+
+    def obstacle(place: Path) -> None:
+        if not (place / "slow").exists():
+            (place / "slow").touch()
+            time.sleep(60)
+        if not (place / "failed").exists():
+            (place / "failed").touch()
+            raise OSError("an obstacle")
+
+    return rows
+
+
+@pytest.mark.timeout(180)
+def test_a_query_stopped_and_a_task_failed_in_the_middle_of_a_batch(
+    spark: SparkSession, topics: Topics, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    source, target = topics.create(), topics.create()
+    topics.produce(source, [{"value": f"{number:0{WIDTH}}"} for number in range(RECORDS)])
+    frame = stream(spark, topics, subscribe=source).select("value")
+    slowly = frame.mapInArrow(breaking_off(str(tmp_path)), frame.schema)
+
+    def start() -> StreamingQuery:
+        writer = slowly.writeStream.format("moldau").option("topic", target)
+        where = {"kafka.bootstrap.servers": topics.bootstrap_servers}
+        checkpoint = str(tmp_path / "checkpoint")
+        return writer.options(**where).option("checkpointLocation", checkpoint).start()
+
+    # Rows come to the sink in small portions, so it has some already.
+    spark.conf.set(PORTION, "100")
+    request.addfinalizer(lambda: spark.conf.unset(PORTION))
+    query = start()
+    eventually((tmp_path / "slow").exists, timeout=60)
+    query.stop()
+    assert numbers(topics, target) == []
+    query = start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert (tmp_path / "failed").exists()
+    assert numbers(topics, target) == list(range(RECORDS))

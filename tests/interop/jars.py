@@ -1,7 +1,7 @@
 """Apache Kafka's jars: the versions we test with, and getting them with Maven into `.interop/`.
 
 `KAFKA_LIBS` (and `KAFKA_CLIENTS_OLD_LIBS` for the older client, `KAFKA_STREAMS_LIBS` for Kafka Streams,
-`KAFKA_STREAMS_TEST_LIBS` for Kafka Streams with its test driver, `SPARK_CONNECTOR_LIBS` for Spark's connector)
+`KAFKA_STREAMS_TEST_LIBS` for it with its test driver, `SPARK_CONNECTOR_LIBS` for Spark's connector)
 name folders that are there already; then nothing is downloaded. What Maven brought once stays in `.interop/`.
 """
 

@@ -6,8 +6,10 @@ says how many executors are killed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import signal
 import time
 from pathlib import Path
 
@@ -16,22 +18,38 @@ import pytest
 pytest.importorskip("pyspark")
 
 from moldau.testing import Cluster
+from moldau.testing.spark_cluster import SparkCluster
 from tests.pipelines.sink.copying import PLANS, Settings
-from tests.pipelines.sink.drivers import Driver
+from tests.pipelines.sink.drivers import Driver, descendants
 from tests.pipelines.sink.records import wait_for_more
-from tests.pipelines.sink.standalone import StandaloneCluster
 from tests.pipelines.sink.test_exactly_once import KEYS, PARTITIONS, check_copies
 from tests.pipelines.source.topics import Topics
 
 KILLS = int(os.environ.get("MOLDAU_KILLS", "4"))
 SEED = int(os.environ.get("MOLDAU_KILL_SEED", "5"))
+_EXECUTOR = b"CoarseGrainedExecutorBackend"
+
+
+def kill_executor(spark: SparkCluster, chance: random.Random) -> bool:
+    """Kill one of the processes that run tasks; workers start new ones for those that die."""
+    found = [pid for worker in spark.process_ids for pid in descendants(worker) if _is_executor(pid)]
+    with contextlib.suppress(ProcessLookupError, IndexError):
+        os.kill(chance.choice(found), signal.SIGKILL)
+        return True
+    return False
+
+
+def _is_executor(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return _EXECUTOR in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 @pytest.mark.timeout(600)
 def test_nothing_is_lost_or_doubled_by_killed_executors(tmp_path: Path) -> None:
     chance = random.Random(SEED)
     records = 12_000
-    with Cluster() as broker, StandaloneCluster(tmp_path) as spark:
+    with Cluster() as broker, SparkCluster(workers=2) as spark:
         topics = Topics(broker.bootstrap_servers)
         source = topics.create(PARTITIONS)
         targets = [topics.create(PARTITIONS, name=f"copied-{plan}") for plan in PLANS]
@@ -54,7 +72,7 @@ def test_nothing_is_lost_or_doubled_by_killed_executors(tmp_path: Path) -> None:
             for _ in range(KILLS):
                 wait_for_more(topics, *targets)
                 time.sleep(chance.uniform(0, 1))
-                assert spark.kill_executor(chance)
+                assert kill_executor(spark, chance)
             wait_for_more(topics, *targets)
             driver.kill()
         last = Settings(**settings, shuffle_partitions=5, min_partitions=4, per_trigger=records, to_end=True)

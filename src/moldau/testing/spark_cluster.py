@@ -46,6 +46,11 @@ class SparkCluster:
         return f"spark://{_HOST}:{self._port}"
 
     @property
+    def process_ids(self) -> list[int]:
+        """The master and the workers; executors are processes that workers have started."""
+        return [process.pid for process in self._processes]
+
+    @property
     def session_config(self) -> Mapping[str, str]:
         """What a session on this machine needs beside the url: small executors that start quickly."""
         return {

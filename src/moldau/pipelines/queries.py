@@ -67,7 +67,7 @@ def read_topic(
 
 @dataclass(frozen=True, slots=True)
 class QuerySpec:
-    """A streaming query that writes to topics. Its name also names its group and its transactions."""
+    """A streaming query that writes to topics. Its name also names its consumer group."""
 
     name: str
     bootstrap_servers: str

@@ -11,18 +11,17 @@ topic.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from moldau.client.settings import ClientSettings
+from moldau.pipelines.option_names import refuse_strange_names
 from moldau.pipelines.source.errors import InvalidOption
 
 Delivery = Literal["exactly-once", "at-least-once"]
 
 NAMES = ("topic", "includeHeaders", "delivery", "sinkId")
-_KNOWN = {name.lower(): name for name in NAMES}
 
 _BYTES = "keys and values are written as they are: encode them with Spark's functions"
 _REFUSED = {
@@ -64,7 +63,7 @@ class SinkOptions:
 def read_sink_options(given: Mapping[str, str], *, stream: bool) -> SinkOptions:
     """Check everything that can be checked without the cluster."""
     options = {name.lower(): value for name, value in given.items()}
-    _refuse_strange_names(options)
+    refuse_strange_names(options, NAMES)
     client = {name[len("kafka.") :]: value for name, value in options.items() if name.startswith("kafka.")}
     for name, instead in _REFUSED.items():
         if name in client:
@@ -83,16 +82,6 @@ def read_sink_options(given: Mapping[str, str], *, stream: bool) -> SinkOptions:
         delivery_timeout_ms=_number(client, "delivery.timeout.ms", 120_000),
         transaction_timeout_ms=_number(client, "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS),
     )
-
-
-def _refuse_strange_names(options: Mapping[str, str]) -> None:
-    for name in options:
-        if name in _KNOWN or name.startswith("kafka."):
-            continue
-        if alike := difflib.get_close_matches(name, _KNOWN, n=1, cutoff=0.8):
-            raise InvalidOption(f"There is no option {name!r}. Is {_KNOWN[alike[0]]!r} meant?")
-    if not options.get("kafka.bootstrap.servers", "").strip():
-        raise InvalidOption("The option 'kafka.bootstrap.servers' must say where the cluster is: host:port.")
 
 
 def _delivery(options: Mapping[str, str], default: Delivery) -> Delivery:

@@ -11,12 +11,12 @@ Ours are `groupId` (the consumer group that shows how far a query is) and the de
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from moldau.client.settings import ClientSettings
+from moldau.pipelines.option_names import refuse_strange_names
 from moldau.pipelines.source.errors import InvalidOption
 from moldau.pipelines.source.positions import Position, check_batch, read_position
 from moldau.pipelines.source.subscription import Subscription, read_subscription
@@ -45,7 +45,6 @@ NAMES = (
     "fetchOffset.retryIntervalMs",
     "kafkaConsumer.pollTimeoutMs",
 )
-_KNOWN = {name.lower(): name for name in NAMES}
 
 _DECODED = "keys and values come as they are, as binary columns: decode them with Spark's functions"
 _REFUSED = {
@@ -94,7 +93,7 @@ class SourceOptions:
 def read_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
     """Check everything that can be checked without the cluster."""
     options = {name.lower(): value for name, value in given.items()}
-    _refuse_strange_names(options)
+    refuse_strange_names(options, NAMES)
     if stream:
         _refuse_ends(options)
     client = {name[len("kafka.") :]: value for name, value in options.items() if name.startswith("kafka.")}
@@ -144,16 +143,6 @@ def _with_limits(read: SourceOptions, options: Mapping[str, str]) -> SourceOptio
         attempts=_count(options, "fetchOffset.numRetries") or read.attempts,
         attempt_interval_ms=_count(options, "fetchOffset.retryIntervalMs") or read.attempt_interval_ms,
     )
-
-
-def _refuse_strange_names(options: Mapping[str, str]) -> None:
-    for name in options:
-        if name in _KNOWN or name.startswith("kafka."):
-            continue
-        if alike := difflib.get_close_matches(name, _KNOWN, n=1, cutoff=0.85):
-            raise InvalidOption(f"There is no option {name!r}. Is {_KNOWN[alike[0]]!r} meant?")
-    if not options.get("kafka.bootstrap.servers", "").strip():
-        raise InvalidOption("The option 'kafka.bootstrap.servers' must say where the cluster is: host:port.")
 
 
 def _refuse_ends(options: Mapping[str, str]) -> None:

@@ -1,24 +1,28 @@
 """Where streams, tables and queries are kept: in a compacted topic of the cluster, `_moldau_sql`.
 
 Everybody who opens the same cluster sees the same. A record's key is the kind and name of a thing, its value
-the thing as JSON, or nothing if it was dropped. The topic has one partition, so there is one order.
+the thing as JSON, or nothing if it was dropped. The topic has one partition, so there is one order. What
+somebody else has written there is left out and told.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import asdict
 from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client import AdminClient, Consumer, NewTopic, Producer, TopicPartition
 from moldau.pipelines.sql.catalog import Catalog, PersistentQuery, Source
+from moldau.pipelines.sql.errors import SqlError
 from moldau.pipelines.sql.parser import parse_type
 from moldau.pipelines.sql.statements import ColumnDefinition, Window
 
 TOPIC = "_moldau_sql"
 _VERSION = 1
 _TIMEOUT_S = 30
+_log = logging.getLogger(__name__)
 
 
 class CatalogTopic:
@@ -44,7 +48,10 @@ class CatalogTopic:
         end = self._consumer.end_offsets([self._partition])[self._partition]
         while (self._consumer.position(self._partition) or 0) < end:
             for record in self._consumer.poll(1.0):
-                self._replay(record.key, record.value)
+                try:
+                    self._replay(record.key, record.value)
+                except (ValueError, KeyError, TypeError, SqlError) as error:
+                    _log.warning("A record of %s was not written by Moldau: %s", self._partition, error)
 
     def _replay(self, key: bytes | None, value: bytes | None) -> None:
         kind, _, name = (key or b"").decode().partition(":")

@@ -25,6 +25,8 @@ from tests.pipelines.sink.records import wait_for_more
 from tests.pipelines.sink.test_exactly_once import KEYS, PARTITIONS, check_copies
 from tests.pipelines.source.topics import Topics
 
+pytestmark = pytest.mark.interop
+
 KILLS = int(os.environ.get("MOLDAU_KILLS", "4"))
 SEED = int(os.environ.get("MOLDAU_KILL_SEED", "5"))
 _EXECUTOR = b"CoarseGrainedExecutorBackend"

@@ -57,7 +57,7 @@ def main() -> int:
         }
         with KafkaStreams(topology(), config) as streams:
             store = streams.store("word-counts")
-            wait_for("all words", lambda: sum(count for _, count in store.all()) >= 18)
+            wait_for("all words", lambda: sum(count for _, count in store.all()) >= 19)
             show(dict(store.all()))
             while chosen.follow:
                 time.sleep(5)

@@ -174,9 +174,18 @@ def _exit_with(work: Callable[[], int]) -> NoReturn:
     except KeyboardInterrupt:
         code = INTERRUPTED
     except (ToolError, UsageError) as error:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(str(error), style="red", markup=False)
+        _complain(str(error))
+        code = 1
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.partition(".")[0] == "moldau":
+            raise
+        _complain(f'This needs {missing.name}, which is not installed: pip install "moldau[spark]"')
         code = 1
     raise typer.Exit(code)
+
+
+def _complain(sentence: str) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(sentence, style="red", markup=False)
 
 
 def _examine(bootstrap: str, timeout_ms: int, protocol: str) -> int:

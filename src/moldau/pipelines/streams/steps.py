@@ -51,7 +51,7 @@ def _guarded(runner: Runner, step: Step, function: Any) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001 - the user's function may raise anything
             runner.failed(name, error)
             return _FAILED
 

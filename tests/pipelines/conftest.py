@@ -57,8 +57,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+#: Records with made-up times of long ago would be deleted by retention in the middle of a test.
+KEEPS_EVERYTHING = {"log.retention.ms": -1}
+
+
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Cluster | ApacheCluster]:
     apache_instead = os.environ.get("MOLDAU_TEST_BROKER") == "apache"
-    with ApacheCluster() if apache_instead else Cluster() as cluster:
+    with (ApacheCluster if apache_instead else Cluster)(config=KEEPS_EVERYTHING) as cluster:
         yield cluster

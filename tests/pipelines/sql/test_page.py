@@ -6,6 +6,8 @@ import json
 import uuid
 from typing import TYPE_CHECKING
 
+import pytest
+
 from moldau.client import Consumer, Producer, TopicPartition
 from tests.docs.markdown import ROOT, blocks
 from tests.harness.waiting import eventually

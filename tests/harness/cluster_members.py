@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import kafka
 from confluent_kafka import Consumer, KafkaException, TopicPartition
+from kafka.consumer.fetcher import ConsumerRecord
 from kafka.structs import OffsetAndMetadata
 
 from moldau import client as moldau
@@ -65,6 +66,16 @@ class ConfluentMember:
         self._consumer.close()
 
 
+def poll_kafka_python(consumer: kafka.KafkaConsumer) -> list[ConsumerRecord]:
+    """One poll of a member of a group.
+
+    kafka-python 3.0 joins again when it learns of its topics' partitions; an assignment that arrives
+    between two polls is then never taken up. So the first poll is long enough to see all of that.
+    """
+    found = consumer.poll(timeout_ms=100 if consumer.assignment() else 3000)
+    return [record for records in found.values() for record in records]
+
+
 class KafkaPythonMember:
     def __init__(self, cluster: Cluster, topic: str, group: str) -> None:
         self._consumer = kafka.KafkaConsumer(
@@ -80,9 +91,8 @@ class KafkaPythonMember:
         self._topic = topic
 
     def poll(self, progress: Progress) -> None:
-        for records in self._consumer.poll(100, 100).values():
-            for record in records:
-                progress.read(record.partition, record.offset, record.value)
+        for record in poll_kafka_python(self._consumer):
+            progress.read(record.partition, record.offset, record.value)
 
     def commit(self, positions: dict[int, int]) -> bool:
         places = {kafka.TopicPartition(self._topic, each): each for each in positions}

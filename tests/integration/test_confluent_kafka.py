@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from confluent_kafka import (
     OFFSET_BEGINNING,
-    OFFSET_END,
     TIMESTAMP_CREATE_TIME,
     TIMESTAMP_LOG_APPEND_TIME,
     Consumer,
@@ -281,7 +280,7 @@ def test_a_waiting_consumer_gets_a_new_record_at_once(
     consumer = new_consumer(bootstrap, fetch_wait_max_ms=2000)
     producer = new_producer(bootstrap, **{"linger.ms": 0})
     produce(producer, topic, [{"value": b"first"}])
-    consumer.assign([TopicPartition(topic, 0, OFFSET_END)])
+    consumer.assign([TopicPartition(topic, 0, 1)])
     assert consumer.poll(1.0) is None
     sent = time.monotonic()
     produce(producer, topic, [{"value": b"second"}])

@@ -20,6 +20,7 @@ from kafka import KafkaConsumer
 from moldau.base.errors import ErrorCode
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.list_groups import ListGroupsRequest
+from tests.harness.cluster_members import poll_kafka_python
 from tests.harness.waiting import eventually
 from tests.harness.wire import Wire
 from tests.integration.conftest import Node, StartNode
@@ -249,8 +250,7 @@ def test_kafka_python(bootstrap: str, topic: str) -> None:
     seen: set[int] = set()
 
     def read(consumer: KafkaConsumer) -> None:
-        for records in consumer.poll(timeout_ms=100).values():
-            seen.update(int(record.value) for record in records)
+        seen.update(int(record.value) for record in poll_kafka_python(consumer))
 
     def both_have_two() -> bool:
         read(first)

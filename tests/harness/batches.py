@@ -86,7 +86,8 @@ def old_message(magic: int, value: bytes = b"old") -> bytes:
 
 def _compress(codec: int, payload: bytes) -> bytes:
     if codec == GZIP:
-        return gzip.compress(payload, 6)
+        # The same bytes whenever it is done.
+        return gzip.compress(payload, 6, mtime=0)
     if codec == SNAPPY:
         return bytes(cramjam.snappy.compress_raw(payload))
     if codec == LZ4:

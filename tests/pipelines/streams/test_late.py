@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from moldau.pipelines import late_records
 from moldau.pipelines.streams import (
     Consumed,
     Grouped,
@@ -117,7 +118,7 @@ def test_late_records_are_in_their_topics_once(
     topics.produce(left, [record("z", "late", 5), record("z", "later", 61)])
     topics.produce(right, [record("z", "right", 5)])
     with monkeypatch.context() as patched:
-        patched.setattr(late_rows, "_told", _fails)
+        patched.setattr(late_rows, "told", _fails)
         with pytest.raises(StreamsException, match="no late records today"):
             run()
     run()
@@ -147,7 +148,7 @@ def test_a_batch_is_read_again_from_where_it_began() -> None:
     beginning."""
     start = '{"a": {"0": 5, "1": 7}, "b": {"0": 9}, "$moldau": {"first": {"a": {"0": 1}}}}'
     end = '{"a": {"0": 8, "1": 7, "2": 3}, "b": {"0": 9}, "$moldau": {"recreated": ["b"]}}'
-    assert late_rows.offset_range(start, end).options() == {
+    assert late_records.offset_range(start, end).options() == {
         "assign": '{"a": [0, 2], "b": [0]}',
         "startingOffsets": '{"a": {"0": 5, "2": -2}, "b": {"0": -2}}',
         "endingOffsets": '{"a": {"0": 8, "2": 3}, "b": {"0": 9}}',

@@ -7,22 +7,14 @@ once however many they are. It is as the operator got it, with headers that say 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from moldau.client.records import Headers
+from moldau.pipelines.late_records import LATE_CONFIG, LATE_HEADER
 from moldau.pipelines.streams.graph import Node
 from moldau.pipelines.streams.operations import Aggregate, StreamStreamJoin
 from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.stages import Stage, only_suppressed_by
 
-#: In front of `topic`, `partition` and `offset`.
-LATE_HEADER = "__streams.late."
-#: Late records are old by nature: retention by their time would delete them at once.
-LATE_CONFIG: Mapping[str, str] = {
-    "message.timestamp.type": "CreateTime",
-    "cleanup.policy": "delete",
-    "retention.ms": "-1",
-}
+__all__ = ["LATE_CONFIG", "LATE_HEADER", "is_windowed", "late_headers", "late_topics"]
 
 
 def late_topics(stage: Stage, settings: StreamsSettings) -> tuple[str, ...]:

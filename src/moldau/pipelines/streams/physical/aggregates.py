@@ -15,6 +15,7 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from moldau.pipelines.late_records import closed_session, closed_window
 from moldau.pipelines.streams.graph import Node
 from moldau.pipelines.streams.operations import Aggregate
 from moldau.pipelines.streams.physical import native
@@ -96,15 +97,11 @@ def _counting(rows: DataFrame, operation: Aggregate) -> DataFrame:
 
 
 def _late(operation: Aggregate, rows: DataFrame, watermark_ms: int) -> DataFrame:
-    """Spark drops a row from a window that ends at the watermark or before. The first window of a row is the
-    first to do so; a session is that of the row alone."""
-    windows = operation.windows
+    windows, time = operation.windows, F.col("timestamp")
     if isinstance(windows, SessionWindows):
-        closed = F.col("timestamp") <= F.timestamp_millis(F.lit(watermark_ms - windows.gap_ms - 1))
+        closed = closed_session(time, windows.gap_ms, watermark_ms)
     elif isinstance(windows, TimeWindows):
-        lowest = F.unix_millis("timestamp") - F.lit(windows.size_ms - windows.advance_ms)
-        first = F.greatest(lowest, F.lit(0))
-        closed = first - first % windows.advance_ms + windows.size_ms <= watermark_ms
+        closed = closed_window(time, windows.size_ms, windows.advance_ms, watermark_ms)
     else:
         raise TypeError(f"Spark has no {type(windows).__name__}")
     return _counting(rows, operation).filter(closed)

@@ -3,7 +3,6 @@ together."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -12,6 +11,7 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from moldau.pipelines.late_records import LEG_OPTION, OffsetRange
 from moldau.pipelines.queries import source_format
 from moldau.pipelines.streams.chain import DEAD_LETTER, Exit
 from moldau.pipelines.streams.graph import Node
@@ -34,8 +34,6 @@ from moldau.pipelines.streams.programs import Planner, store_suffix
 from moldau.pipelines.streams.stages import Leg, Stage
 from moldau.pipelines.streams.stores import StoreBuilder
 
-#: Tells the sources of a query apart: which leg of the stage reads it.
-LEG_OPTION = "streams.leg"
 _HEADERS = "array<struct<key: string, value: binary>>"
 
 
@@ -49,21 +47,6 @@ class StageFrame:
     python: tuple[str, ...]
     #: What Spark drops of the operator's inputs.
     late: LateRule | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetRange:
-    """A part of topics: where it begins and ends, by topic and partition."""
-
-    start: Mapping[str, Mapping[str, int]]
-    end: Mapping[str, Mapping[str, int]]
-
-    def options(self) -> dict[str, str]:
-        return {
-            "assign": json.dumps({topic: [int(each) for each in ends] for topic, ends in self.end.items()}),
-            "startingOffsets": json.dumps(self.start),
-            "endingOffsets": json.dumps(self.end),
-        }
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from moldau.pipelines.late_records import behind
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.graph import Node
 from moldau.pipelines.streams.operations import StreamStreamJoin, is_native
@@ -95,8 +96,7 @@ def _joining(frame: DataFrame) -> DataFrame:
 
 
 def _late(frame: DataFrame, watermark_ms: int) -> DataFrame:
-    """Spark drops what is not younger than the watermark."""
-    return _joining(frame).where(F.col("timestamp") <= F.timestamp_millis(F.lit(watermark_ms)))
+    return _joining(frame).where(behind(F.col("timestamp"), watermark_ms))
 
 
 def _side(frame: DataFrame, name: str, delay_ms: int) -> DataFrame:

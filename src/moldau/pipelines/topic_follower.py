@@ -1,0 +1,77 @@
+"""A topic that is read on and on, when somebody asks: the ground of tables that are kept in this process.
+
+Nothing is read in the background. `catch_up` reads what is new since the last time, up to the end that the
+topic has at that moment, so whoever asks afterwards sees everything that was committed before the question.
+A topic that was deleted and made anew is another one: what was taken is forgotten, and it is read from its
+beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from moldau.base.errors import KafkaError
+from moldau.base.ids import TopicPartition, Uuid
+from moldau.client.admin import AdminClient, checked
+from moldau.client.offsets import OffsetSpec
+from moldau.client.settings import ClientSettings
+from moldau.client.topic_types import TopicDescription
+from moldau.pipelines.arrow.reading import RangeRequest, read_range
+
+
+class TopicFollower:
+    """`take` gets the records of a partition in their order, as `pyarrow.RecordBatch`es."""
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        topic: str,
+        take: Callable[[Any], None],
+        forget: Callable[[], None],
+    ) -> None:
+        self.topic = topic
+        self._settings = settings
+        self._take, self._forget = take, forget
+        self._admin = AdminClient(settings)
+        self._id: Uuid | None = None
+        self._positions: dict[TopicPartition, int] = {}
+
+    def catch_up(self) -> None:
+        described = self._described()
+        if self._id is not None and self._id != described.id:
+            self._positions.clear()
+            self._forget()
+        self._id = described.id
+        partitions = [TopicPartition(self.topic, each.partition) for each in described.partitions]
+        ends = self._offsets(partitions, OffsetSpec.LATEST)
+        new = [partition for partition in partitions if partition not in self._positions]
+        if new:
+            self._positions |= self._offsets(new, OffsetSpec.EARLIEST)
+        for partition, end in ends.items():
+            self._read(partition, end)
+
+    def close(self) -> None:
+        self._admin.close()
+
+    def _described(self) -> TopicDescription:
+        described = self._admin.describe_topics([self.topic])[self.topic]
+        if isinstance(described, KafkaError):
+            raise KafkaError(described.code, f"{self.topic}: {described}") from described
+        return described
+
+    def _offsets(self, partitions: list[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
+        listed = self._admin.list_offsets(dict.fromkeys(partitions, spec), read_committed=True)
+        return {partition: found.offset for partition, found in checked(listed).items()}
+
+    def _read(self, partition: TopicPartition, end: int) -> None:
+        start = self._positions[partition]
+        if start >= end:
+            return
+        request = RangeRequest(*partition, start, end)
+        # Compaction and retention leave gaps; what they removed is not needed.
+        for batch in read_range(
+            self._settings, request, include_headers=False, read_committed=True, fail_on_data_loss=False
+        ):
+            self._take(batch)
+        self._positions[partition] = end

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -17,6 +16,8 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from moldau.testing.ports import ReservedPorts
 
 _LOGGING = """\
 rootLogger.level = INFO
@@ -49,10 +50,14 @@ def java_command(
     return ["java", *options, f"-Xmx{heap}", "-cp", f"{libs}/*", main, *arguments]
 
 
+_PORTS = ReservedPorts("127.0.0.1")
+
+
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """Nobody else is given it while this process lives, not even while the node there is away."""
+    port = _PORTS.any()
+    _PORTS.settle()
+    return port
 
 
 def random_id() -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import TopicPartition
+from moldau.base.ids import TopicPartition, Uuid
 
 
 class OffsetRange(NamedTuple):
@@ -22,6 +22,8 @@ class ReadOptions:
     read_committed: bool = True
     #: Go on behind records that are gone instead of raising `RecordsGone`.
     skip_missing: bool = False
+    #: Which topic of that name is meant; None stands for the one that is there when reading begins.
+    topic_id: Uuid | None = None
     max_bytes: int = 8 * 1024 * 1024
     max_wait_ms: int = 500
     #: How long to try without progress; None stands for twice `default.api.timeout.ms`.
@@ -66,7 +68,7 @@ class CorruptRecords(KafkaError):
 
 
 class TopicReplaced(KafkaError):
-    """The topic has another id than when reading began."""
+    """The topic has another id than the one that was to be read."""
 
     def __init__(self, topic: str) -> None:
         sentence = (

@@ -68,7 +68,7 @@ class PartitionReader:
         self._options = options or ReadOptions()
         self._position = wanted.start
         self._leader: _Leader | None = None
-        self._topic_id: Uuid | None = None
+        self._topic_id = self._options.topic_id
         self._empty_answers = 0
 
     async def read(self) -> FetchedBatches | None:

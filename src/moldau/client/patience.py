@@ -14,6 +14,8 @@ from moldau.client.batch_types import CorruptRecords, TopicReplaced
 from moldau.client.settings import ClientSettings
 from moldau.network.failures import NodeUnreachable, NotKafka
 
+#: A topic that was just made is known everywhere after less.
+_UNKNOWN_MS = 10_000
 _UNKNOWN_TOPIC = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 
@@ -45,7 +47,7 @@ class Patience:
             return False
         if self._unknown_since is None:
             self._unknown_since = asyncio.get_running_loop().time()
-        return self._ms_since(self._unknown_since) > self._settings.bootstrap_timeout_ms
+        return self._ms_since(self._unknown_since) > min(self._settings.bootstrap_timeout_ms, _UNKNOWN_MS)
 
     def _ms_since(self, moment: float) -> float:
         return (asyncio.get_running_loop().time() - moment) * 1000

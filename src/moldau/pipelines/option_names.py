@@ -1,4 +1,4 @@
-"""The names of options, which source and sink check alike.
+"""The names of options and the words that they take, which source and sink check alike.
 
 A name that is not known is ignored, as Spark does, unless it looks like one that is: then it is a mistake
 that would pass unnoticed.
@@ -22,3 +22,10 @@ def refuse_strange_names(options: Mapping[str, str], known: Iterable[str]) -> No
             raise InvalidOption(f"There is no option {name!r}. Is {by_lower[alike[0]]!r} meant?")
     if not options.get("kafka.bootstrap.servers", "").strip():
         raise InvalidOption("The option 'kafka.bootstrap.servers' must say where the cluster is: host:port.")
+
+
+def flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = options.get(name.lower(), str(default)).strip().lower()
+    if text not in ("true", "false"):
+        raise InvalidOption(f"The option '{name}' is true or false, not {text!r}.")
+    return text == "true"

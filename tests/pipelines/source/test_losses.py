@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from moldau.base.ids import TopicPartition
 from moldau.client.admin import checked
@@ -66,9 +66,7 @@ def test_a_topic_made_anew_between_two_runs(spark: SparkSession, topics: Topics,
     topic = topics.create()
     topics.fill(topic, 0, *range(5))
     run_now(stream(spark, topics, subscribe=topic), tmp_path)
-    checked(topics.admin.delete_topics([topic]))
-    eventually(lambda: topic not in topics.admin.list_topics())
-    topics.create(name=topic)
+    make_anew(topics, topic)
     topics.fill(topic, 0, 7, 8)
     with pytest.raises(
         Exception, match="deleted and made anew: it was read up to offset 5 and now ends at 2"
@@ -76,6 +74,75 @@ def test_a_topic_made_anew_between_two_runs(spark: SparkSession, topics: Topics,
         run_now(stream(spark, topics, subscribe=topic, **QUICK), tmp_path)
     anew = run_now(stream(spark, topics, subscribe=topic, failOnDataLoss=False, **QUICK), tmp_path)
     assert anew.values == [7, 8]
+
+
+def make_anew(topics: Topics, topic: str, partitions: int = 1) -> None:
+    checked(topics.admin.delete_topics([topic]))
+    eventually(lambda: topic not in topics.admin.list_topics())
+    topics.create(partitions, name=topic)
+
+
+def shown(topics: Topics, group: str) -> dict[TopicPartition, int]:
+    return {each: at.offset for each, at in checked(topics.admin.list_group_offsets(group)).items()}
+
+
+def test_a_topic_made_anew_that_has_grown_past_the_old_offset(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    """Its offsets look as if nothing had happened; the id in the checkpoint tells."""
+    topic, other = topics.create(2), topics.create()
+    topics.fill(topic, 0, *range(5))
+    topics.fill(other, 0, 100)
+    wanted = {"subscribe": f"{topic},{other}", "groupId": f"{topic}-group", **QUICK}
+    run_now(stream(spark, topics, **wanted), tmp_path)
+    make_anew(topics, topic, 2)
+    topics.fill(topic, 0, *range(10, 20))
+    topics.fill(topic, 1, 20)
+    with pytest.raises(Exception, match="Records are not there any more") as stopped:
+        run_now(stream(spark, topics, **wanted), tmp_path)
+    for sentence in (
+        f"{topic}-0: the topic was deleted and made anew: it was read up to offset 5 and now ends at 10",
+        "To read the new topic from its beginning set the option failOnDataLoss to false",
+    ):
+        assert sentence in str(stopped.value)
+    # What the old topic was read up to is not shown as the lag of the new one.
+    assert set(shown(topics, f"{topic}-group")) == {TopicPartition(other, 0)}
+    anew = run_now(stream(spark, topics, failOnDataLoss=False, **wanted), tmp_path)
+    assert sorted(anew.values) == list(range(10, 21))
+    assert shown(topics, f"{topic}-group")[TopicPartition(topic, 0)] == 10
+    topics.fill(topic, 0, 30)
+    assert run_now(stream(spark, topics, **wanted), tmp_path).values == [30]
+    # Whoever says that it is the same topic in another place goes on where he was.
+    make_anew(topics, topic, 2)
+    topics.fill(topic, 0, *range(12))
+    topics.fill(topic, 1, 0)
+    assert run_now(stream(spark, topics, topicIds=False, **wanted), tmp_path).values == [11]
+    topics.fill(topic, 0, 12)
+    assert run_now(stream(spark, topics, **wanted), tmp_path).values == [12]
+    assert '"ids"' in max((tmp_path / "offsets").glob("[0-9]*"), key=lambda each: int(each.name)).read_text()
+
+
+def test_a_topic_made_anew_between_the_plan_of_a_batch_and_its_end(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    """The batch was planned, and fails; when it is repeated, the topic has other records at its offsets."""
+    topic, other = topics.create(), topics.create()
+    topics.fill(topic, 0, *range(5))
+    topics.fill(other, 0, 100)
+    wanted = {"subscribe": f"{topic},{other}", **QUICK}
+
+    def fail(batch: DataFrame, number: int) -> None:
+        raise RuntimeError("the sink is full")
+
+    writer = stream(spark, topics, **wanted).writeStream.foreachBatch(fail)
+    with pytest.raises(Exception, match="the sink is full"):
+        writer.option("checkpointLocation", str(tmp_path)).start().awaitTermination(60)
+    make_anew(topics, topic)
+    topics.fill(topic, 0, *range(10, 20))
+    with pytest.raises(Exception, match="with its offsets 0 to 4, not read yet, and made anew"):
+        run_now(stream(spark, topics, **wanted), tmp_path)
+    anew = run_now(stream(spark, topics, failOnDataLoss=False, **wanted), tmp_path)
+    assert [sorted(int(row.value) for row in batch) for batch in anew.batches] == [[100], [*range(10, 20)]]
 
 
 def test_a_broker_that_goes_away_is_waited_for(spark: SparkSession, tmp_path: Path) -> None:

@@ -101,6 +101,18 @@ def test_new_partitions_and_topics_are_found(spark: SparkSession, topics: Topics
         assert query.lastProgress is not None
 
 
+def test_a_beginning_that_is_not_there(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+    topic = topics.create()
+    topics.fill(topic, 0, *range(3))
+    wanted = {"subscribe": topic, "startingOffsets": f'{{"{topic}":{{"0":20}}}}'}
+    with pytest.raises(Exception, match="offset 20 is asked for, and the partition ends at 3"):
+        run_now(stream(spark, topics, **wanted), tmp_path)
+    lenient = stream(spark, topics, failOnDataLoss=False, **{"fetchOffset.numRetries": 1}, **wanted)
+    assert run_now(lenient, tmp_path).values == []
+    topics.fill(topic, 0, 3)
+    assert run_now(lenient, tmp_path).values == [3]
+
+
 def test_a_checkpoint_of_another_query(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     one, other = topics.create(), topics.create()
     topics.fill(one, 0, 1)

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark import TaskContext
 
 from moldau.base.ids import TopicPartition
+from moldau.client.admin import checked
 from moldau.pipelines.source.errors import DataLoss
 from moldau.pipelines.source.options import SourceOptions, read_options
 from moldau.pipelines.source.planning import Range
 from moldau.pipelines.source.query_name import NameBox, tell
 from moldau.pipelines.source.tasks import RangeTask, read_task
+from tests.harness.waiting import eventually
 from tests.pipelines.source.topics import Topics, options
 
 
 def wanted(topics: Topics, topic: str, **given: object) -> SourceOptions:
     return read_options(options(topics.bootstrap_servers, {"subscribe": topic, **given}), stream=True)
+
+
+def offsets(batches: Iterator[Any]) -> list[int]:
+    return [offset.as_py() for rows in batches for offset in rows.column("offset")]
 
 
 def test_what_retention_took_after_the_batch_was_planned(topics: Topics) -> None:
@@ -30,7 +38,25 @@ def test_what_retention_took_after_the_batch_was_planned(topics: Topics) -> None
     ):
         list(read_task(wanted(topics, topic), task))
     went_on = read_task(wanted(topics, topic, failOnDataLoss=False), task)
-    assert [offset.as_py() for rows in went_on for offset in rows.column("offset")] == [5, 6, 7, 8]
+    assert offsets(went_on) == [5, 6, 7, 8]
+
+
+def test_a_topic_made_anew_or_deleted_after_the_batch_was_planned(topics: Topics) -> None:
+    topic = topics.create()
+    topics.fill(topic, 0, *range(10))
+    task = RangeTask(Range(TopicPartition(topic, 0), 2, 9), topics.admin.list_topics()[topic].id)
+    assert offsets(read_task(wanted(topics, topic), task)) == list(range(2, 9))
+    checked(topics.admin.delete_topics([topic]))
+    eventually(lambda: topic not in topics.admin.list_topics())
+    quickly = {"kafka.default.api.timeout.ms": 100}
+    with pytest.raises(DataLoss, match=f"{topic}-0 was deleted while it was read. To go on without"):
+        list(read_task(wanted(topics, topic, **quickly), task))
+    assert offsets(read_task(wanted(topics, topic, failOnDataLoss=False, **quickly), task)) == []
+    topics.create(name=topic)
+    topics.fill(topic, 0, *range(10))
+    with pytest.raises(DataLoss, match=r"made anew while it was read.*To read the new topic from its"):
+        list(read_task(wanted(topics, topic), task))
+    assert offsets(read_task(wanted(topics, topic, failOnDataLoss=False), task)) == []
 
 
 def test_a_task_that_cannot_tell_its_query_reads_all_the_same(

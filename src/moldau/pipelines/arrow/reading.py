@@ -9,22 +9,38 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.base.ids import TopicPartition
-from moldau.client.batches import CorruptRecords, OffsetRange, ReadOptions, RecordsGone, read_batches
+from moldau.base.ids import TopicPartition, Uuid
+from moldau.client.batches import (
+    CorruptRecords,
+    OffsetRange,
+    ReadOptions,
+    RecordsGone,
+    TopicReplaced,
+    read_batches,
+)
 from moldau.client.settings import ClientSettings
 from moldau.pipelines.arrow.decode import SCHEMA, SCHEMA_WITH_HEADERS, Decoder
 
-__all__ = ["SCHEMA", "SCHEMA_WITH_HEADERS", "CorruptRecords", "RangeRequest", "RecordsGone", "read_range"]
+__all__ = [
+    "SCHEMA",
+    "SCHEMA_WITH_HEADERS",
+    "CorruptRecords",
+    "RangeRequest",
+    "RecordsGone",
+    "TopicReplaced",
+    "read_range",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class RangeRequest:
-    """Offsets from `start` up to, not including, `end`."""
+    """Offsets from `start` up to, not including, `end`; of the topic with this id, if it is known."""
 
     topic: str
     partition: int
     start: int
     end: int
+    topic_id: Uuid | None = None
 
 
 def read_range(
@@ -37,11 +53,14 @@ def read_range(
 ) -> Iterator[Any]:
     """The records of a range as `pyarrow.RecordBatch`es of `SCHEMA` or `SCHEMA_WITH_HEADERS`.
 
-    Raises `RecordsGone` if part of the range is not there (any more), `CorruptRecords` where data is damaged.
+    Raises `RecordsGone` if part of the range is not there (any more) unless `fail_on_data_loss` is false,
+    `TopicReplaced` if the topic is another one, `CorruptRecords` where data is damaged.
     """
     partition = TopicPartition(request.topic, request.partition)
     wanted = OffsetRange(partition, request.start, request.end)
-    options = ReadOptions(read_committed=read_committed, skip_missing=not fail_on_data_loss)
+    options = ReadOptions(
+        read_committed=read_committed, skip_missing=not fail_on_data_loss, topic_id=request.topic_id
+    )
     decoder = Decoder(partition, request.start, request.end, include_headers=include_headers)
     for fetched in read_batches(settings, wanted, options):
         yield from decoder.decode(fetched)

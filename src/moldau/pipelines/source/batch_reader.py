@@ -7,11 +7,12 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from moldau.base.ids import TopicPartition
 from moldau.pipelines.source import loss
 from moldau.pipelines.source.errors import InvalidOption
 from moldau.pipelines.source.offsets import Positions, SourceOffset
 from moldau.pipelines.source.options import SourceOptions
-from moldau.pipelines.source.planning import Range, clipped, cuts, ranges
+from moldau.pipelines.source.planning import Range, beyond, clipped, cuts, ranges
 from moldau.pipelines.source.resolution import existing, resolve
 from moldau.pipelines.source.tasks import RangeTask, read_task
 from moldau.pipelines.source.watch import Watch
@@ -24,16 +25,17 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         watch = Watch(self._options)
         try:
-            return [RangeTask(each) for each in self._ranges(watch)]
+            topics = existing(watch, self._options)
+            planned = self._ranges(watch, topics.partitions)
+            return [RangeTask(each, topics.ids.get(each.partition.topic)) for each in planned]
         finally:
             watch.close()
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_task(self._options, partition)
 
-    def _ranges(self, watch: Watch) -> list[Range]:
+    def _ranges(self, watch: Watch, partitions: frozenset[TopicPartition]) -> list[Range]:
         options = self._options
-        partitions = existing(watch, options)
         start = resolve(watch, partitions, options.start, "starting")
         end = resolve(watch, partitions, options.end, "ending")
         latest = watch.ends().positions
@@ -49,12 +51,8 @@ class BatchReader(DataSourceReader):
 
 def _check_order(start: Positions, end: Positions, latest: Positions, *, fail: bool) -> None:
     """What is asked for must be there, and end after it begins."""
-    too_far = [
-        loss.beyond_end(partition, wanted, latest[partition])
-        for partition in sorted(end)
-        if (wanted := max(start[partition], end[partition])) > latest.get(partition, wanted)
-    ]
-    loss.report(too_far, fail=fail)
+    furthest = {partition: max(start[partition], offset) for partition, offset in end.items()}
+    loss.report([loss.beyond_end(*each) for each in beyond(furthest, latest)], fail=fail)
     for partition in sorted(end):
         if start[partition] > end[partition] and start[partition] <= latest.get(partition, -1):
             raise InvalidOption(

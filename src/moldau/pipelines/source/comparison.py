@@ -1,8 +1,9 @@
 """What became of the partitions since the last batch: grown, new, deleted, made anew, cut short. Pure.
 
-A topic that was made anew is known by its id as long as the process lives; after a restart a partition that
-ends before the place it was read up to is taken for one. An end that moved back under the same id is a log
-that was cut, as an unclean leader election does.
+A topic that was made anew is known by its id, which is kept with the offset. Where that is missing (a
+checkpoint of Spark's connector, brokers without ids) the id that was last seen stands in, and else a
+partition that ends before the place it was read up to is taken for a new one. An end that moved back under
+the same id is a log that was cut, as an unclean leader election does.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ def is_suspicious(begin: Positions, now: Seen) -> bool:
     return any(now.positions.get(partition, -1) < position for partition, position in begin.items())
 
 
-def compare(begin: Positions, before: Seen | None, now: Seen) -> Change:
-    """What is lost between the offset that was reached and what the cluster has now."""
-    recreated = {partition.topic for partition in begin if _is_another(partition.topic, before, now)}
+def compare(begin: Positions, ids: Mapping[str, Uuid], before: Seen | None, now: Seen) -> Change:
+    """What is lost between the offset that was reached, with its ids, and what the cluster has now."""
+    known = ids if before is None else {**before.ids, **ids}
+    recreated = others(known, now.ids) & {partition.topic for partition in begin}
     losses = []
     for partition, position in sorted(begin.items()):
         end = now.positions.get(partition)
@@ -48,7 +50,7 @@ def compare(begin: Positions, before: Seen | None, now: Seen) -> Change:
             losses.append(loss.deleted(partition, position, seen))
         elif partition.topic in recreated:
             losses.append(loss.recreated(partition, position, end, seen))
-        elif end < position and (before is None or partition.topic not in before.ids):
+        elif end < position and partition.topic not in known:
             recreated.add(partition.topic)
             losses.append(loss.recreated(partition, position, end, seen))
         elif end < position:
@@ -56,10 +58,9 @@ def compare(begin: Positions, before: Seen | None, now: Seen) -> Change:
     return Change(losses, frozenset(recreated))
 
 
-def _is_another(topic: str, before: Seen | None, now: Seen) -> bool:
-    if before is None or topic not in before.ids or topic not in now.ids:
-        return False
-    return before.ids[topic] != now.ids[topic]
+def others(before: Mapping[str, Uuid], now: Mapping[str, Uuid]) -> set[str]:
+    """The topics that have other ids than before."""
+    return {topic for topic, topic_id in before.items() if now.get(topic, topic_id) != topic_id}
 
 
 def without_strangers(begin: Positions, subscription: Subscription, *, fail: bool) -> Positions:

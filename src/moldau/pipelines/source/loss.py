@@ -7,7 +7,7 @@ partition is named, with the offsets and, as far as they are known, the number o
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from moldau.base.ids import TopicPartition
@@ -16,9 +16,14 @@ from moldau.pipelines.source.planning import Range
 
 _log = logging.getLogger(__name__)
 
-_WHAT_TO_DO = (
+_REMOVED = (
     "To go on without them set the option failOnDataLoss to false; to keep records longer, raise the topic's "
     "retention.ms or retention.bytes, or let the query run more often."
+)
+_MADE_ANEW = (
+    "To read the new topic from its beginning set the option failOnDataLoss to false; to begin elsewhere "
+    "give the query a checkpointLocation of its own and startingOffsets. If the same records lie there at "
+    "the same offsets (a cluster that was moved or restored), set the option topicIds to false for one run."
 )
 
 
@@ -28,6 +33,7 @@ class Loss(NamedTuple):
     partition: TopicPartition
     reason: str
     records: int | None
+    made_anew: bool = False
 
     def __str__(self) -> str:
         if self.records is None:
@@ -35,12 +41,19 @@ class Loss(NamedTuple):
         return f"{self.partition}: {self.reason} ({self.records} record{'s' * (self.records != 1)})"
 
 
-def removed(wanted: Iterable[Range], earliest: Mapping[TopicPartition, int]) -> list[Loss]:
-    """What retention took away, or with it the whole partition."""
+def removed(
+    wanted: Iterable[Range], earliest: Mapping[TopicPartition, int], made_anew: Collection[str] = ()
+) -> list[Loss]:
+    """What retention took away, or with it the whole partition, or the topic that was there before."""
     found: dict[TopicPartition, Loss] = {}
     for partition, begin, end in _whole(wanted):
         first = earliest.get(partition)
-        if first is None:
+        if partition.topic in made_anew:
+            reason = (
+                f"the topic was deleted, with its offsets {begin} to {end - 1}, not read yet, and made anew"
+            )
+            found[partition] = Loss(partition, reason, end - begin, made_anew=True)
+        elif first is None:
             reason = f"the partition is gone, and with it offsets {begin} to {end - 1}"
             found[partition] = Loss(partition, reason, end - begin)
         elif begin < first:
@@ -59,11 +72,8 @@ def deleted(partition: TopicPartition, position: int, last_seen: int | None) -> 
 
 def recreated(partition: TopicPartition, position: int, end: int, last_seen: int | None) -> Loss:
     unread = last_seen - position if last_seen is not None and last_seen > position else None
-    reason = (
-        f"the topic was deleted and made anew: it was read up to offset {position} and now ends at {end}; "
-        "the new one is read from its beginning"
-    )
-    return Loss(partition, reason, unread)
+    reason = f"the topic was deleted and made anew: it was read up to offset {position} and now ends at {end}"
+    return Loss(partition, reason, unread, made_anew=True)
 
 
 def truncated(partition: TopicPartition, position: int, end: int) -> Loss:
@@ -82,14 +92,19 @@ def report(losses: list[Loss], *, fail: bool) -> None:
     known = sum(each.records or 0 for each in losses)
     total = f" Together {known} records." if len(losses) > 1 and known else ""
     text = f"Records are not there any more: {'; '.join(map(str, losses))}.{total}"
+    anew = {each.made_anew for each in losses}
     if fail:
-        raise stopping(text)
-    _log.warning("%s Reading goes on, as failOnDataLoss is false.", text)
+        advice = [*([_REMOVED] if False in anew else []), *([_MADE_ANEW] if True in anew else [])]
+        raise DataLoss(" ".join([text, *advice]))
+    beginning = " Topics made anew are read from their beginning." if True in anew else ""
+    _log.warning("%s Reading goes on, as failOnDataLoss is false.%s", text, beginning)
 
 
-def stopping(text: str) -> DataLoss:
-    """What is lost, and what can be done about it."""
-    return DataLoss(f"{text} {_WHAT_TO_DO}")
+def stop_or_warn(text: str, *, fail: bool, made_anew: bool = False) -> None:
+    """The same for what a task finds out."""
+    if fail:
+        raise DataLoss(f"{text}. {_MADE_ANEW if made_anew else _REMOVED}")
+    _log.warning("%s. Reading goes on, as failOnDataLoss is false.", text)
 
 
 def _whole(wanted: Iterable[Range]) -> Iterable[Range]:

@@ -9,6 +9,8 @@ that no topic can have:
 - `splits`: the offsets at which partitions are cut into several tasks, where `minPartitions` or
   `maxRecordsPerPartition` ask for that.
 - `recreated`: topics that were deleted and made anew, so the batch reads them from 0.
+- `ids`: which topics these offsets are of. A topic that was deleted and made anew has the same name and
+  another id, however far it has grown. Offsets of Spark's connector have none; the next batch adds them.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from moldau.base.ids import TopicPartition
+from moldau.base.ids import TopicPartition, Uuid, format_uuid, parse_uuid
 from moldau.pipelines.source.errors import ForeignCheckpoint
 
 #: Topic names have no dollar sign.
@@ -33,6 +35,7 @@ class SourceOffset:
     first: Positions | None = None
     splits: dict[TopicPartition, list[int]] = field(default_factory=dict)
     recreated: frozenset[str] = frozenset()
+    ids: dict[str, Uuid] = field(default_factory=dict)
 
     def to_json(self) -> Json:
         written = nested(self.positions)
@@ -43,6 +46,8 @@ class SourceOffset:
             extra["splits"] = nested(self.splits)
         if self.recreated:
             extra["recreated"] = sorted(self.recreated)
+        if self.ids:
+            extra["ids"] = {topic: format_uuid(self.ids[topic]) for topic in sorted(self.ids)}
         if extra:
             written[EXTRA] = extra
         return written
@@ -56,6 +61,7 @@ def from_json(written: Mapping[str, Any]) -> SourceOffset:
             first=_numbers(extra["first"]) if "first" in extra else None,
             splits={partition: list(map(int, cuts)) for partition, cuts in _flat(extra.get("splits", {}))},
             recreated=frozenset(extra.get("recreated", ())),
+            ids={topic: parse_uuid(text) for topic, text in extra.get("ids", {}).items()},
         )
     except (AttributeError, TypeError, ValueError):
         raise ForeignCheckpoint(

@@ -5,21 +5,25 @@ what the source itself decides there (where to begin, how records are decoded) i
 instead. A name that is not known is ignored, as Spark does, unless it looks like one that is: then it is a
 mistake that would pass unnoticed.
 
-Ours are `groupId` (the consumer group that shows how far a query is) and the default of
-`kafka.isolation.level`, which is read_committed.
+Ours are `groupId` (the consumer group that shows how far a query is), `topicIds` (false: topics go by their
+names alone, and checkpoints look as those of Spark's connector) and the default of `kafka.isolation.level`,
+which is read_committed.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from moldau.client.settings import ClientSettings
-from moldau.pipelines.option_names import refuse_strange_names
+from moldau.pipelines.option_names import flag, refuse_strange_names
 from moldau.pipelines.source.errors import InvalidOption
 from moldau.pipelines.source.positions import Position, check_batch, read_position
 from moldau.pipelines.source.subscription import Subscription, read_subscription
+
+_log = logging.getLogger(__name__)
 
 NAMES = (
     "subscribe",
@@ -40,6 +44,7 @@ NAMES = (
     "includeHeaders",
     "failOnDataLoss",
     "groupId",
+    "topicIds",
     "groupIdPrefix",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
@@ -79,6 +84,7 @@ class SourceOptions:
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 900_000
+    topic_ids: bool = True
     group_id: str | None = None
     group_id_prefix: str | None = None
     attempts: int = 3
@@ -102,6 +108,7 @@ def read_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
     end = Position("latest") if stream else read_position(options, "ending", "latest")
     if not stream:
         check_batch(start, end)
+        _warn_of_limits(options)
     return _with_limits(
         SourceOptions(
             settings=_settings(client),
@@ -110,7 +117,8 @@ def read_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
             end=end,
             read_committed=_isolation(client),
             include_headers=includes_headers(options),
-            fail_on_data_loss=_flag(options, "failOnDataLoss", default=True),
+            fail_on_data_loss=flag(options, "failOnDataLoss", default=True),
+            topic_ids=flag(options, "topicIds", default=True),
             group_id=options.get("groupid") or client.get("group.id"),
             group_id_prefix=options.get("groupidprefix"),
         ),
@@ -119,7 +127,7 @@ def read_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
 
 
 def includes_headers(options: Mapping[str, str]) -> bool:
-    return _flag(options, "includeHeaders", default=False)
+    return flag(options, "includeHeaders", default=False)
 
 
 def _settings(client: Mapping[str, str]) -> ClientSettings:
@@ -132,6 +140,8 @@ def _with_limits(read: SourceOptions, options: Mapping[str, str]) -> SourceOptio
     least, most = _count(options, "minOffsetsPerTrigger"), _count(options, "maxOffsetsPerTrigger")
     if least is not None and most is not None and least > most:
         raise InvalidOption(f"minOffsetsPerTrigger ({least}) is higher than maxOffsetsPerTrigger ({most}).")
+    # Brokers that do not answer are waited for as long as `kafka.default.api.timeout.ms` says.
+    _count(options, "kafkaConsumer.pollTimeoutMs")
     delay = options.get("maxtriggerdelay")
     return replace(
         read,
@@ -143,6 +153,12 @@ def _with_limits(read: SourceOptions, options: Mapping[str, str]) -> SourceOptio
         attempts=_count(options, "fetchOffset.numRetries") or read.attempts,
         attempt_interval_ms=_count(options, "fetchOffset.retryIntervalMs") or read.attempt_interval_ms,
     )
+
+
+def _warn_of_limits(options: Mapping[str, str]) -> None:
+    for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"):
+        if name.lower() in options:
+            _log.warning("The option '%s' is for streams: a topic that is read once is read whole.", name)
 
 
 def _refuse_ends(options: Mapping[str, str]) -> None:
@@ -167,13 +183,6 @@ def _isolation(client: Mapping[str, str]) -> bool:
             f"The option 'kafka.isolation.level' is read_committed or read_uncommitted, not {level!r}."
         )
     return level == "read_committed"
-
-
-def _flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = options.get(name.lower(), str(default)).strip().lower()
-    if text not in ("true", "false"):
-        raise InvalidOption(f"The option '{name}' is true or false, not {text!r}.")
-    return text == "true"
 
 
 def _count(options: Mapping[str, str], name: str) -> int | None:

@@ -70,6 +70,11 @@ def clipped(planned: Iterable[Range], earliest: Mapping[TopicPartition, int]) ->
     ]
 
 
+def beyond(wanted: Positions, ends: Mapping[TopicPartition, int]) -> list[tuple[TopicPartition, int, int]]:
+    """Which offsets lie behind the ends of their partitions, and those ends."""
+    return [(each, at, ends[each]) for each, at in sorted(wanted.items()) if at > ends.get(each, at)]
+
+
 def cuts(
     whole: Iterable[Range], min_partitions: int | None, max_records: int | None
 ) -> dict[TopicPartition, list[int]]:

@@ -90,8 +90,8 @@ def _strategy(options: Mapping[str, str]) -> str:
 
 def _long(text: str) -> int:
     try:
-        return int(text.strip())
-    except ValueError:
+        return _whole(int(text.strip()))
+    except (TypeError, ValueError):
         raise InvalidOption(
             f"Expected a timestamp in milliseconds since 1970 as a single number, got {text.strip()!r}."
         ) from None
@@ -114,6 +114,7 @@ def _by_partition(text: str, name: str) -> dict[TopicPartition, int]:
 
 
 def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
+    """Further negative numbers mean something to brokers, but not here."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < EARLIEST:
         raise TypeError(value)
     return value

@@ -13,18 +13,17 @@ from moldau.pipelines.source.watch import Topics, Watch
 _PLACES = {"earliest": EARLIEST, "latest": LATEST}
 
 
-def existing(watch: Watch, options: SourceOptions) -> frozenset[TopicPartition]:
-    """The partitions that are read; it is an error if something named by the user is not there."""
+def existing(watch: Watch, options: SourceOptions) -> Topics:
+    """The topics that are read; it is an error if something named by the user is not there."""
     topics = watch.topics()
-    found = frozenset(topics.leaders)
     if topics.missing:
         raise SourceError(_missing(topics))
-    absent = options.subscription.assigned - found
+    absent = options.subscription.assigned - topics.leaders.keys()
     if absent:
         raise SourceError(
             f"There is no partition {names(absent)}: 'assign' names partitions that the topics do not have."
         )
-    return found
+    return topics
 
 
 def resolve(watch: Watch, partitions: frozenset[TopicPartition], position: Position, edge: Edge) -> Positions:

@@ -6,14 +6,14 @@ new records, new partitions and topics, and those that are gone. The offset from
 what is done with, so that is also where progress is shown as a consumer group.
 
 Invariants: `partitions` depends on its two offsets alone; an offset that is returned unchanged means that
-there is nothing to do.
+there is nothing to do. Offsets mean something only together with the ids of their topics: what was planned of
+a topic that is another one now is not read, nor shown as progress.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -25,11 +25,12 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from moldau.base.ids import Uuid
 from moldau.pipelines.source import loss
-from moldau.pipelines.source.comparison import Seen, compare, is_suspicious, without_strangers
+from moldau.pipelines.source.comparison import Seen, compare, is_suspicious, others, without_strangers
 from moldau.pipelines.source.offsets import Json, Positions, SourceOffset, from_json, nested
 from moldau.pipelines.source.options import SourceOptions
-from moldau.pipelines.source.planning import clipped, cuts, limited, ranges
+from moldau.pipelines.source.planning import beyond, clipped, cuts, limited, ranges
 from moldau.pipelines.source.progress import Progress
 from moldau.pipelines.source.resolution import existing, resolve
 from moldau.pipelines.source.tasks import RangeTask, read_task
@@ -63,8 +64,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> Json:
         if self._initial is None:
             watch = self._driver.watch
-            start = resolve(watch, existing(watch, self._options), self._options.start, "starting")
-            self._initial = SourceOffset(start).to_json()
+            topics = existing(watch, self._options)
+            start = resolve(watch, topics.partitions, self._options.start, "starting")
+            ends = watch.ends().positions if self._options.start.kind == "offsets" else {}
+            too_far = [loss.beyond_end(*each) for each in beyond(start, ends)]
+            loss.report(too_far, fail=self._options.fail_on_data_loss)
+            self._initial = SourceOffset(start, ids=self._kept_ids(start, topics.ids)).to_json()
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -78,11 +83,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._available_now = True
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
-        reached = from_json(start).positions
-        begin = without_strangers(reached, self._options.subscription, fail=self._options.fail_on_data_loss)
-        before, now = self._seen, self._look(begin)
-        change = compare(begin, before, now)
-        loss.report(change.losses, fail=self._options.fail_on_data_loss)
+        reached, ids, fail = from_json(start).positions, self._ids(start), self._options.fail_on_data_loss
+        begin = without_strangers(reached, self._options.subscription, fail=fail)
+        before, now = self._seen, self._look(begin, ids)
+        change = compare(begin, ids, before, now)
+        loss.report(change.losses, fail=fail)
         self._seen = now
         base = {p: 0 if p.topic in change.recreated else offset for p, offset in begin.items()}
         end = self._limited(base, now.positions, limit)
@@ -93,7 +98,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last_batch = time.monotonic()
         whole = ranges(base, SourceOffset(end))
         splits = cuts(whole, self._options.min_partitions, self._options.max_records_per_partition)
-        return SourceOffset(end, first, splits, change.recreated).to_json()
+        return SourceOffset(end, first, splits, change.recreated, self._kept_ids(end, now.ids)).to_json()
 
     def reportLatestOffset(self) -> Json | None:
         return None if self._seen is None else nested(self._seen.positions)
@@ -103,16 +108,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         planned = ranges(from_json(start).positions, from_json(end))
         driver = self._driver
-        earliest = driver.watch.earliest(each.partition for each in planned)
-        loss.report(loss.removed(planned, earliest), fail=self._options.fail_on_data_loss)
+        topics = driver.watch.topics()
+        made_anew = others(self._ids(end), topics.ids)
+        there = {each.partition for each in planned if each.partition.topic not in made_anew}
+        earliest = driver.watch.earliest(there, topics)
+        losses = loss.removed(planned, earliest, made_anew)
+        loss.report(losses, fail=self._options.fail_on_data_loss)
         driver.progress.planned = True
-        return [RangeTask(each, driver.progress.folder) for each in clipped(planned, earliest)]
+        return [
+            RangeTask(each, topics.ids.get(each.partition.topic), driver.progress.folder)
+            for each in clipped(planned, earliest)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_task(self._options, partition)
 
     def commit(self, end: Json) -> None:
-        self._driver.watch.run(self._driver.progress.commit(from_json(end).positions))
+        self._driver.watch.run(self._show(from_json(end).positions, self._ids(end), self._seen))
 
     def stop(self) -> None:
         if self._opened is not None:
@@ -125,25 +137,40 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._opened = _Driver(self._options)
         return self._opened
 
-    def _look(self, begin: Positions) -> Seen:
+    def _ids(self, offset: Json) -> dict[str, Uuid]:
+        return from_json(offset).ids if self._options.topic_ids else {}
+
+    def _kept_ids(self, positions: Positions, ids: Mapping[str, Uuid]) -> dict[str, Uuid]:
+        """What is written down beside positions."""
+        topics = {each.topic for each in positions} if self._options.topic_ids else set()
+        return {topic: topic_id for topic, topic_id in ids.items() if topic in topics}
+
+    def _look(self, begin: Positions, ids: Mapping[str, Uuid]) -> Seen:
         """Where everything ends now; with `availableNow`, where it ended when the query began."""
         if self._target is not None:
-            self._driver.watch.run(self._driver.progress.commit(begin))
+            self._driver.watch.run(self._show(begin, ids, self._target))
             return self._target
         for attempt in range(self._options.attempts):
             if attempt:
                 time.sleep(self._options.attempt_interval_ms / 1000)
-            now = self._driver.watch.run(self._look_once(begin))
+            now = self._driver.watch.run(self._look_once(begin, ids))
             if not is_suspicious(begin, now):
                 break
         if self._available_now:
             self._target = now
         return now
 
-    async def _look_once(self, begin: Positions) -> Seen:
-        driver = self._driver
-        ends, _ = await asyncio.gather(driver.watch.ends_async(), driver.progress.commit(begin))
-        return Seen(ends.positions, ends.ids)
+    async def _look_once(self, begin: Positions, ids: Mapping[str, Uuid]) -> Seen:
+        ends = await self._driver.watch.ends_async()
+        now = Seen(ends.positions, ends.ids)
+        await self._show(begin, ids, now)
+        return now
+
+    async def _show(self, positions: Positions, ids: Mapping[str, Uuid], now: Seen | None) -> None:
+        """As the progress of a group: offsets of a topic that was deleted say nothing of the new one."""
+        made_anew = set() if now is None else others(ids, now.ids)
+        shown = {each: offset for each, offset in positions.items() if each.topic not in made_anew}
+        await self._driver.progress.commit(shown)
 
     def _limited(self, begin: Positions, end: Positions, limit: ReadLimit) -> Positions:
         options = self._options

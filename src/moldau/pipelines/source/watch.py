@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import TopicPartition, Uuid
+from moldau.base.ids import ZERO_UUID, TopicPartition, Uuid
 from moldau.client.admin import AdminClient
 from moldau.client.offsets import ListedOffset, OffsetSpec
 from moldau.pipelines.source.offsets import Positions
@@ -29,16 +29,20 @@ from moldau.protocol.messages.metadata import MetadataResponse
 
 R = TypeVar("R")
 
-_ABSENT = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+ABSENT = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 
 @dataclass(slots=True)
 class Topics:
-    """`missing` are topics that were asked for by name and are not there."""
+    """`missing` are topics that were asked for by name and are not there; old brokers give no ids."""
 
     ids: dict[str, Uuid] = field(default_factory=dict)
     leaders: dict[TopicPartition, int] = field(default_factory=dict)
     missing: set[str] = field(default_factory=set)
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        return frozenset(self.leaders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +80,16 @@ class Watch:
         for partition, each in listed.items():
             if isinstance(each, ListedOffset):
                 found[partition] = each.offset
-            elif each.code not in _ABSENT:
+            elif each.code not in ABSENT:
                 raise each
         return found
 
-    def earliest(self, partitions: Iterable[TopicPartition]) -> Positions:
+    def earliest(self, partitions: Iterable[TopicPartition], topics: Topics | None = None) -> Positions:
         """Partitions that do not exist are left out."""
         wanted = set(partitions)
-        there = self.topics().leaders.keys() & wanted if wanted else set()
+        if not wanted:
+            return {}
+        there = (topics or self.topics()).leaders.keys() & wanted
         return self.offsets(dict.fromkeys(there, OffsetSpec.EARLIEST))
 
     def close(self) -> None:
@@ -140,12 +146,13 @@ def _wanted(answer: MetadataResponse, options: SourceOptions) -> Topics:
     found = Topics()
     for topic in answer.topics:
         name = topic.name or ""
-        if topic.error_code in _ABSENT:
+        if topic.error_code in ABSENT:
             found.missing.add(name)
         elif topic.error_code:
             raise KafkaError(ErrorCode(topic.error_code), f"topic {name}: {ErrorCode(topic.error_code).name}")
         elif options.subscription.wants_topic(name, internal=topic.is_internal):
-            found.ids[name] = topic.topic_id
+            if topic.topic_id != ZERO_UUID:
+                found.ids[name] = topic.topic_id
             for each in topic.partitions:
                 partition = TopicPartition(name, each.partition_index)
                 if options.subscription.wants(partition):
@@ -156,6 +163,6 @@ def _wanted(answer: MetadataResponse, options: SourceOptions) -> Topics:
 def _passing(partition: TopicPartition, code: int) -> KafkaError:
     """A partition that was there a moment ago: the next look at the metadata tells what became of it."""
     known = ErrorCode(code)
-    if known in _ABSENT:
+    if known in ABSENT:
         known = ErrorCode.LEADER_NOT_AVAILABLE
     return KafkaError(known, f"{partition}: {ErrorCode(code).name}")

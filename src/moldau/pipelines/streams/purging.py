@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from moldau.base.ids import TopicPartition
+from moldau.pipelines.source.offsets import EXTRA
 
 
 def done_with(progress: Iterable[Mapping[str, Any]], readers: Mapping[str, int]) -> dict[TopicPartition, int]:
@@ -35,4 +36,4 @@ def _offsets(given: Any) -> Mapping[str, Mapping[str, Any]]:
     offsets = json.loads(given) if isinstance(given, str) else given
     if not isinstance(offsets, Mapping):
         return {}
-    return {topic: each for topic, each in offsets.items() if isinstance(each, Mapping)}
+    return {topic: each for topic, each in offsets.items() if topic != EXTRA and isinstance(each, Mapping)}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.base.ids import TopicPartition
+from moldau.base.ids import TopicPartition, Uuid
 from moldau.pipelines.source.errors import ForeignCheckpoint
 from moldau.pipelines.source.offsets import EXTRA, SourceOffset, from_json
 
@@ -21,6 +21,7 @@ written = st.builds(
     st.none() | positions,
     st.dictionaries(partitions, st.lists(st.integers(0, 2**62), min_size=1, max_size=3), max_size=3),
     st.frozensets(st.sampled_from(["a", "b.c"])),
+    st.dictionaries(st.sampled_from(["a", "b.c"]), st.binary(min_size=16, max_size=16).map(Uuid)),
 )
 
 
@@ -41,7 +42,16 @@ def test_the_form_of_sparks_connector() -> None:
     assert re.fullmatch("[a-zA-Z0-9._-]+", EXTRA) is None, "it could be a topic"
 
 
-@pytest.mark.parametrize("foreign", [{"logOffset": 3}, {"a": [1]}, {"a": {"x": 1}}, {"a": {"0": "y"}}])
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        {"logOffset": 3},
+        {"a": [1]},
+        {"a": {"x": 1}},
+        {"a": {"0": "y"}},
+        {"a": {"0": 1}, EXTRA: {"ids": {"a": "short"}}},
+    ],
+)
 def test_a_checkpoint_of_another_source(foreign: dict[str, object]) -> None:
     with pytest.raises(ForeignCheckpoint, match="checkpointLocation of its own"):
         from_json(foreign)

@@ -130,6 +130,11 @@ def test_the_three_ways_to_subscribe() -> None:
             "for the same partitions: a-0 begin, a-1 end",
         ),
         ({"startingTimestamp": "noon"}, "timestamp in milliseconds since 1970"),
+        # Brokers would take it for the largest timestamp.
+        ({"startingTimestamp": "-3"}, "timestamp in milliseconds since 1970"),
+        ({"startingOffsets": '{"a":{"0":-3}}'}, "'startingOffsets' wants"),
+        ({"kafkaConsumer.pollTimeoutMs": "soon"}, "must be a positive number"),
+        ({"topicIds": "no"}, "is true or false"),
         ({"startingOffsetsByTimestampStrategy": "earliest"}, "is error or latest"),
         ({"minPartitions": "0"}, "'minPartitions' must be a positive number"),
         ({"maxRecordsPerPartition": "-3"}, "'maxRecordsPerPartition' must be a positive number"),
@@ -179,3 +184,11 @@ def test_a_stream_has_no_end(name: str) -> None:
 
 def test_options_that_nobody_knows_are_left_alone() -> None:
     assert read(path="/tmp/x", mergeSchema="true").subscription.topics == {"a"}
+
+
+def test_limits_of_streams_are_no_limits_of_batches(caplog: pytest.LogCaptureFixture) -> None:
+    read(maxOffsetsPerTrigger="5", maxTriggerDelay="1m")
+    assert [record.args for record in caplog.records] == [("maxOffsetsPerTrigger",), ("maxTriggerDelay",)]
+    caplog.clear()
+    read(stream=True, maxOffsetsPerTrigger="5")
+    assert caplog.records == []

@@ -13,7 +13,7 @@ TOPIC = "app-x-repartition"
 def test_what_the_slowest_reader_has_done_with_goes() -> None:
     progress = [
         {"sources": [{"startOffset": json.dumps({TOPIC: {"0": 7, "1": 0}, "user": {"0": 9}})}]},
-        {"sources": [{"startOffset": {TOPIC: {"0": 5}}}]},
+        {"sources": [{"startOffset": {TOPIC: {"0": 5}, "$moldau": {"ids": {TOPIC: "x"}, "first": {}}}}]},
         {},
     ]
     assert done_with(progress, {TOPIC: 2}) == {TopicPartition(TOPIC, 0): 5}

@@ -16,7 +16,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from moldau import pipelines
-from tests.pipelines.sink.records import committed, numbers
+from moldau.base.ids import TopicPartition
+from tests.harness.waiting import eventually
+from tests.pipelines.sink.records import committed, numbers, written
 from tests.pipelines.source.topics import Topics, options, stream
 
 
@@ -73,6 +75,67 @@ def test_half_a_batch_is_completed_by_another_session(
                 assert numbers(topics, target) == list(range(300))
         flag.touch()
     spark.conf.set("spark.sql.shuffle.partitions", "2")
+
+
+def waiting(task: int, fail: Path, go: Path) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A step whose rows wait in one task until it may go on, or is to fail."""
+    stops, goes_on = str(fail), str(go)
+
+    def step(batches: Iterator[Any]) -> Iterator[Any]:
+        import os
+        import time
+
+        from pyspark import TaskContext
+
+        mine = TaskContext.get().partitionId() == task  # type: ignore[union-attr]
+        for batch in batches:
+            while mine and not os.path.exists(goes_on):
+                if os.path.exists(stops):
+                    raise RuntimeError("not yet")
+                time.sleep(0.05)
+            yield batch
+
+    return step
+
+
+def test_input_is_lost_from_a_batch_that_is_half_written(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    """What was written stays, what is left is written, nothing twice; where rows move, the query stops."""
+    source, plain, hashed, dealt = topics.create(3), topics.create(), topics.create(), topics.create()
+    for partition in range(3):
+        topics.fill(source, partition, *range(partition * 100, partition * 100 + 100))
+    fail, go = tmp_path / "fail", tmp_path / "go"
+    rows = stream(spark, topics, subscribe=source, failOnDataLoss=False).select("value")
+    shapes = {plain: rows, hashed: rows.repartition(3, "value"), dealt: rows.repartition(3)}
+    cuts = {
+        target: frame.mapInArrow(waiting(2, fail, go), "value binary") for target, frame in shapes.items()
+    }
+    queries = []
+    for target, frame in cuts.items():
+        writer = frame.writeStream.format("moldau").option("checkpointLocation", str(tmp_path / target))
+        sink = options(topics.bootstrap_servers, {"topic": target})
+        queries.append(writer.options(**sink).trigger(availableNow=True).start())
+        wait_until_something_is_written(topics, target)
+        fail.touch()
+        with pytest.raises(PySparkException, match="not yet"):
+            queries[-1].awaitTermination(60)
+        fail.unlink()
+    before = {target: numbers(topics, target) for target in cuts}
+    topics.admin.delete_records({TopicPartition(source, n): 30 for n in range(3)})
+    left = {number for number in range(300) if number % 100 >= 30}
+    go.touch()
+    for target in (plain, hashed):
+        run(cuts[target], topics, tmp_path / target, topic=target)
+        assert set(before[target]) - left, "something that is lost now was written"
+        assert numbers(topics, target) == sorted(left | set(before[target]))
+    with pytest.raises(PySparkException, match="set the sink's option failOnDataLoss to false"):
+        run(cuts[dealt], topics, tmp_path / dealt, topic=dealt)
+    run(cuts[dealt], topics, tmp_path / dealt, topic=dealt, failOnDataLoss=False)
+
+
+def wait_until_something_is_written(topics: Topics, topic: str) -> None:
+    eventually(lambda: written(topics, topic) > 0, timeout=60, every=0.1)
 
 
 def test_state_is_stored_by_tasks_that_write_nothing(

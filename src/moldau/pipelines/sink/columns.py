@@ -2,7 +2,7 @@
 them.
 
 Names, types and messages are those of Spark's Kafka connector, so what works there works here. `timestamp`
-is ours: without it records get the time of writing, as there. Further columns are left out.
+is ours, if it is one: without it records get the time of writing, as there. Further columns are left out.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _TYPES: dict[str, tuple[str, ...]] = {
     "value": ("string", "binary"),
     "headers": (HEADERS_TYPE,),
     "partition": ("int",),
-    "timestamp": ("timestamp",),
 }
+_TIMESTAMP = "timestamp"
 _TEXT = ("key", "value")
 
 
@@ -41,8 +41,7 @@ class Columns:
         if self.topic is None and arrays[self.names.index("topic")].null_count:
             raise InvalidRows(
                 "The Kafka message data sent to the producer contains a null topic. Use the `topic` option "
-                "for "
-                "setting a default topic."
+                "for setting a default topic."
             )
         return pa.RecordBatch.from_arrays(arrays, names=list(self.names))
 
@@ -63,11 +62,14 @@ def columns_of(schema: StructType, topic: str | None) -> Columns:
     taken = [name for name in _TYPES if name in types and not (name == "topic" and topic is not None)]
     for name in taken:
         _check_type(name, types[name], _TYPES[name])
+    if types.get(_TIMESTAMP) == _TIMESTAMP:
+        taken.append(_TIMESTAMP)
     return Columns(tuple(taken), topic)
 
 
 def _check_type(name: str, found: str, wanted: Sequence[str]) -> None:
-    if found not in wanted:
+    # The names of fields in headers count in any case, as in Spark.
+    if found.lower() not in wanted:
         raise InvalidRows(
             f"{name} attribute unsupported type {found}. {name} must be a(n) {' or '.join(wanted)}"
         )

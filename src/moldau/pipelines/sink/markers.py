@@ -17,6 +17,7 @@ stopped in the middle of a batch must be started again before that.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
@@ -24,6 +25,8 @@ from moldau.base.ids import TopicPartition
 from moldau.client.records import OffsetAndMetadata
 from moldau.pipelines.sink.errors import CheckpointTooOld, OtherRows, TwoWrites
 from moldau.pipelines.sink.identity import TaskIdentity
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,33 +52,38 @@ def find_marker(
         return None
     if newest.offset > identity.batch + 1:
         raise CheckpointTooOld(
-            f"Task {identity.task} of query {identity.query} has written batch {newest.offset - 1} "
-            "already, and is "
-            f"to write batch {identity.batch}: the checkpoint is older than the topics. Restore its newest "
-            "state; or, "
-            "to begin anew and write again what was written, give the query an empty checkpoint folder."
+            f"Task {identity.task} of query {identity.query} has written batch {newest.offset - 1} already, "
+            f"and is to write batch {identity.batch}: the checkpoint is older than the topics. Restore its "
+            "newest state; or, to begin anew and write again what was written, give the query an empty "
+            "checkpoint folder."
         )
     marker = Marker(**json.loads(newest.metadata))
     if marker.run == identity.run and marker.write != identity.write:
         raise TwoWrites(
             f"Batch {identity.batch} is written twice to the same sink, and the second write looks like a "
-            "repetition "
-            "of the first. Give each write of a foreachBatch function an option 'sinkId' of its own."
+            "repetition of the first. Give each write of a foreachBatch function an option 'sinkId' of its "
+            "own."
         )
     return marker
 
 
-def check_rows(marker: Marker, identity: TaskIdentity, rows: int) -> None:
-    """What an earlier run wrote must be what would be written now."""
+def check_rows(marker: Marker, identity: TaskIdentity, rows: int, *, fewer_may_be: bool = False) -> None:
+    """What an earlier run wrote must be what would be written now, or more if input was lost since."""
     if marker.rows == rows:
         return
+    if rows < marker.rows and fewer_may_be:
+        _log.warning(
+            "Task %s of batch %s had %s rows when it was written, and has %s now that input was lost. It "
+            "stays as it was written.",
+            *(identity.task, identity.batch, marker.rows, rows),
+        )
+        return
     raise OtherRows(
-        f"Task {identity.task} of batch {identity.batch} had {marker.rows} rows when it was written, and "
-        f"has {rows} "
-        "now that the batch is run again: Spark cuts the batch into tasks in another way, or its rows "
-        "depend on "
-        "something that changes. Start the query once as it was when it stopped (the same number of cores, "
-        "spark.sql.shuffle.partitions, repartition and coalesce, spark.sql.adaptive.enabled=false), until "
-        "the batch "
-        "is done; then change what you want. Some of its records may be there twice."
+        f"Task {identity.task} of batch {identity.batch} had {marker.rows} rows when it was written, and has "
+        f"{rows} now that the batch is run again: Spark cuts the batch into tasks in another way, or its "
+        "rows depend on something that changes. Start the query once as it was when it stopped (the same "
+        "number of cores, spark.sql.shuffle.partitions, repartition and coalesce, "
+        "spark.sql.adaptive.enabled=false), until the batch is done; then change what you want. If it is the "
+        "source that has lost records meanwhile, set the sink's option failOnDataLoss to false: what was "
+        "written stays, and the rest is written. Some of its records may be there twice."
     )

@@ -1,12 +1,12 @@
 """The options of a sink: the names of Spark's Kafka connector, and a few of our own.
 
 `topic` says where rows go that have no column of that name; what starts with `kafka.` is for the producer,
-by Kafka's own names. Ours are `delivery` and `sinkId`.
+by Kafka's own names. Ours are `delivery`, `sinkId` and `failOnDataLoss`.
 
 `delivery` is `exactly-once` or `at-least-once`. Streams are exactly once unless told otherwise. A batch is
 at least once: only inside `foreachBatch` there is a batch that Spark would run again, and there `delivery`
 may be `exactly-once`. Then `sinkId` tells the writes of one function apart, if several go to the same
-topic.
+topic; and if its source has `failOnDataLoss` false, so should the sink (`lost_input` says why).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from moldau.client.settings import ClientSettings
-from moldau.pipelines.option_names import refuse_strange_names
+from moldau.pipelines.option_names import flag, refuse_strange_names
 from moldau.pipelines.source.errors import InvalidOption
 
 Delivery = Literal["exactly-once", "at-least-once"]
 
-NAMES = ("topic", "includeHeaders", "delivery", "sinkId")
+NAMES = ("topic", "includeHeaders", "delivery", "sinkId", "failOnDataLoss")
 
 _BYTES = "keys and values are written as they are: encode them with Spark's functions"
 _REFUSED = {
@@ -44,6 +44,7 @@ class SinkOptions:
     topic: str | None
     delivery: Delivery
     sink_id: str | None = None
+    fail_on_data_loss: bool = True
     compression: str = "none"
     batch_size: int | None = None
     buffer_memory: int = BUFFER_MEMORY
@@ -76,6 +77,7 @@ def read_sink_options(given: Mapping[str, str], *, stream: bool) -> SinkOptions:
         topic=(options.get("topic") or "").strip() or None,
         delivery=delivery,
         sink_id=options.get("sinkid"),
+        fail_on_data_loss=flag(options, "failOnDataLoss", default=True),
         compression=_choice("kafka.compression.type", client.get("compression.type", "none"), _COMPRESSIONS),
         batch_size=_number(client, "batch.size", 0) or None,
         buffer_memory=_number(client, "buffer.memory", BUFFER_MEMORY),
@@ -98,14 +100,12 @@ def _check_promises(client: Mapping[str, str], delivery: Delivery) -> None:
     if client.get("acks", "all") not in ("all", "-1") and delivery == "exactly-once":
         raise InvalidOption(
             "The option 'kafka.acks' must be all for delivery=exactly-once: a record that a broker loses "
-            "would "
-            "be counted as written."
+            "would be counted as written."
         )
     if "transactional.id" in client:
         raise InvalidOption(
             "The option 'kafka.transactional.id' is not supported: each task has its own, named after the "
-            "query. "
-            "Say delivery=exactly-once."
+            "query. Say delivery=exactly-once."
         )
 
 

@@ -21,6 +21,8 @@ from typing import Any
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from moldau.pipelines.sink.lost_input import MAY_BE_LOST, loses_input
+
 _LOG = logging.getLogger(__name__)
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -42,8 +44,11 @@ class _Listener:
     def onQueryStarted(self, event: Any) -> None:
         try:
             execution = self._streams.get(event.id()).streamingQuery()
-            if event.name() in _names or _writes_to_topics(execution.sink()):
+            direct = _writes_to_topics(execution.sink())
+            if direct or event.name() in _names:
                 _pin(execution)
+            if direct and loses_input(execution.analyzedPlan()):
+                execution.sparkSessionForStream().conf().set(MAY_BE_LOST, "true")
         except Py4JError as error:
             _LOG.warning("The tasks of query %s could not be kept as they were: %s", event.name(), error)
 

@@ -175,12 +175,10 @@ def _explained(error: KafkaError, options: SinkOptions, seconds: float) -> Excep
         return TransactionLost(
             f"The task wrote for {seconds:.0f} s, and its transaction was given up after "
             f"{options.transaction_timeout_ms} ms. Raise the option 'kafka.transaction.timeout.ms' (the "
-            "brokers' "
-            "transaction.max.timeout.ms is the limit), or make the batches smaller (maxOffsetsPerTrigger, "
-            "minPartitions). Nothing was written."
+            "brokers' transaction.max.timeout.ms is the limit), or make the batches smaller "
+            "(maxOffsetsPerTrigger, minPartitions). Nothing was written."
         )
     return TransactionLost(
         f"Another attempt at this task, or another run of the query, has taken over ({error}). Nothing was "
-        "written "
-        "by this one. If it happens again and again, two drivers run the same checkpoint."
+        "written by this one. If it happens again and again, two drivers run the same checkpoint."
     )

@@ -18,6 +18,7 @@ from moldau.pipelines.sink.columns import Columns
 from moldau.pipelines.sink.completeness import all_rows
 from moldau.pipelines.sink.errors import SinkError
 from moldau.pipelines.sink.identity import TaskIdentity, adaptive, task_identity
+from moldau.pipelines.sink.lost_input import may_be_lost
 from moldau.pipelines.sink.markers import check_rows
 from moldau.pipelines.sink.options import SinkOptions
 from moldau.pipelines.sink.producers import Transaction, nothing_written, plain_producer, transaction
@@ -34,14 +35,14 @@ def write_rows(
     if identity is None:
         raise InvalidOption(
             "delivery=exactly-once is for streaming queries, whose batches Spark numbers: use it with "
-            "writeStream, or "
-            "inside a foreachBatch function (in threads of your own, with pyspark.inheritable_thread_target)."
+            "writeStream, or inside a foreachBatch function (in threads of your own, with "
+            "pyspark.inheritable_thread_target)."
         )
     if setting := adaptive(stream=stream):
         raise SinkError(
             f"Set {setting} to false (moldau.pipelines.session and register do that for streams): a batch "
-            "that is "
-            "run again after a crash must have the same tasks as before, and with it Spark chooses them anew."
+            "that is run again after a crash must have the same tasks as before, and with it Spark chooses "
+            "them anew."
         )
     return _exactly_once(options, columns, identity, all_rows(batches))
 
@@ -57,7 +58,7 @@ def _exactly_once(
         if opened.marker is None:
             return _write(opened, columns, first, batches)
         rows = int(first.num_rows) + sum(int(batch.num_rows) for batch in batches)
-        check_rows(opened.marker, identity, rows)
+        check_rows(opened.marker, identity, rows, fewer_may_be=may_be_lost(options))
         return rows
 
 

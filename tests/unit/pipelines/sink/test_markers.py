@@ -47,6 +47,15 @@ def test_other_rows_than_before() -> None:
         check_rows(marker, TASK, 9)
 
 
+def test_fewer_rows_than_before_where_input_may_be_lost(caplog: pytest.LogCaptureFixture) -> None:
+    marker = find_marker({TopicPartition("a", 0): stored(4)}, TASK)
+    assert marker is not None
+    check_rows(marker, TASK, 9, fewer_may_be=True)
+    assert "had 10 rows when it was written, and has 9 now" in caplog.text
+    with pytest.raises(OtherRows, match=r"has 11 now.*set the sink's option failOnDataLoss to false"):
+        check_rows(marker, TASK, 11, fewer_may_be=True)
+
+
 def test_names_of_transactions() -> None:
     assert TASK.name("") == "moldau-q-1"
     assert TASK.name("orders") == "moldau-q-orders-1"

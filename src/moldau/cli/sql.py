@@ -104,7 +104,8 @@ def _run_script(opening: Future[SqlEngine], script: str, options: SqlOptions) ->
     from moldau.cli.sql_output import printer
 
     engine = _opened(opening)
-    if not _run(engine, script, printer(options.output)):
+    if not _run(engine, script, printer(options.output), options.file):
+        warn("Statements before it were run, those behind it were not.")
         return 1
     if options.keep_running:
         _wait_for_interrupt()
@@ -121,11 +122,16 @@ def _wait_for_interrupt() -> None:
         return
 
 
-def _run(engine: SqlEngine, text: str, show: Callable[..., None]) -> bool:
+def _run(engine: SqlEngine, text: str, show: Callable[..., None], file: str | None = None) -> bool:
     """Run statements and show what they give; whether all of them could be run."""
+    from moldau.pipelines.sql.errors import SqlError
+
     try:
         for result in engine.execute(text):
             show(result)
+    except SqlError as error:
+        warn(str(error if file is None else error.of_file(file)))
+        return False
     except KafkaError as error:
         warn(explain(error))
         return False

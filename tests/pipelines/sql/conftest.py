@@ -29,7 +29,7 @@ def new_engine(spark: SparkSession, broker: Cluster, tmp_path: Path) -> Iterator
     made: list[SqlEngine] = []
 
     def make() -> SqlEngine:
-        settings = {"auto.offset.reset": "earliest", "trigger": "100 milliseconds"}
+        settings = {"auto.offset.reset": "earliest", "trigger": "300 milliseconds"}
         made.append(
             SqlEngine(
                 spark,

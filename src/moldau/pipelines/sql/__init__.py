@@ -7,9 +7,10 @@
         for result in sql.execute("SELECT * FROM orders EMIT CHANGES LIMIT 3;"):
             ...
 
-`dialect`, `parser` and `select_parser` turn text into `statements`; `compiler` turns a SELECT into Spark
-SQL over views; all of these know nothing of Spark. `frames` makes the views from topics, `persistent` runs
-queries that write to topics, and `engine` executes statements.
+`dialect` and the parsers turn text into `statements`; `compiler` (with `scope`, `selection`, `query_text`)
+turns a SELECT into Spark SQL over views; all of these know nothing of Spark. `frames` makes the views from
+topics (`decoding`), `persistent` runs queries that write to topics (`encoding`, `late`, `recomputing`),
+`reading` and `lookups` answer readers, and `engine` executes statements.
 """
 
 from __future__ import annotations

@@ -38,6 +38,11 @@ class Source:
         return self.kind == "TABLE"
 
     @property
+    def has_headers(self) -> bool:
+        """Whether one of the columns is of the headers."""
+        return any(column.role == "HEADERS" for column in self.columns)
+
+    @property
     def key_columns(self) -> tuple[ColumnDefinition, ...]:
         return tuple(column for column in self.columns if column.role == "KEY")
 
@@ -66,6 +71,10 @@ class PersistentQuery:
     sink: str
     sources: tuple[str, ...]
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def paused(self) -> bool:
+        return self.properties.get("paused") == "true"
 
 
 class Catalog:

@@ -16,8 +16,8 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client import AdminClient, Consumer, NewTopic, Producer, TopicPartition
 from moldau.pipelines.sql.catalog import Catalog, PersistentQuery, Source
 from moldau.pipelines.sql.errors import SqlError
-from moldau.pipelines.sql.parser import parse_type
 from moldau.pipelines.sql.statements import ColumnDefinition, Window
+from moldau.pipelines.sql.type_parser import parse_type
 
 TOPIC = "_moldau_sql"
 _VERSION = 1
@@ -30,6 +30,7 @@ class CatalogTopic:
 
     def __init__(self, config: dict[str, Any], admin: AdminClient, topic: str = TOPIC) -> None:
         self.catalog = Catalog()
+        self.topic = topic
         self._partition = TopicPartition(topic, 0)
         self._create(admin)
         self._consumer: Consumer[bytes, bytes] = Consumer({**config, "auto.offset.reset": "earliest"})

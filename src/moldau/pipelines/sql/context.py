@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from moldau.base.errors import ErrorCode
@@ -16,6 +17,7 @@ from moldau.pipelines.sql.catalog import Catalog
 from moldau.pipelines.sql.catalog_topic import CatalogTopic
 from moldau.pipelines.sql.errors import Place, SqlError, suggestion
 from moldau.pipelines.sql.frames import Frames
+from moldau.pipelines.sql.lookups import Lookups
 from moldau.pipelines.sql.persistent import PersistentQueries
 from moldau.pipelines.sql.properties import Settings
 
@@ -30,6 +32,7 @@ class Context:
     store: CatalogTopic
     frames: Frames
     queries: PersistentQueries
+    lookups: Lookups
     settings: Settings
 
     @property
@@ -54,7 +57,7 @@ def spark_errors(place: Place | None) -> Iterator[None]:
     """What Spark finds wrong with a query, as an error of the statement."""
     try:
         yield
-    except (AnalysisException, ParseException) as error:
+    except PySparkException as error:
         raise _explained(error, place) from error
 
 
@@ -64,24 +67,26 @@ def _explained(error: PySparkException, place: Place | None) -> SqlError:
     if condition.startswith("UNRESOLVED_ROUTINE"):
         name = parameters.get("routineName", "").strip("`").rpartition(".")[2].strip("`")
         hint = suggestion(name, _function_names()) or "SHOW FUNCTIONS lists them."
-        return SqlError(f"There is no function {name}", _found(name, place), hint)
-    text = str(error).partition("\n")[0].partition("] ")[2] or str(error)
+        return SqlError(f"There is no function {name}", place.of(name) if place else None, hint)
+    text = str(error).partition("\n")[0].partition("] ")[2] or str(error).partition("\n")[0]
     text = text.partition(" SQLSTATE")[0].replace("`__source_0`.", "")
-    return SqlError(text.rstrip(".;"), place)
+    word = _blamed(parameters)
+    return SqlError(text.rstrip(".;"), place.of(word) if place else None)
+
+
+def _blamed(parameters: Mapping[str, str]) -> str | None:
+    """The function or column that Spark speaks of."""
+    for name in ("functionName", "sqlExpr"):
+        words = re.findall(r"\w+(?=\()|(?<=`)[^`.]+(?=`)|\w+", parameters.get(name, ""))
+        if words:
+            return str(words[0])
+    return None
 
 
 def _function_names() -> list[str]:
     from pyspark.sql import functions
 
-    from moldau.pipelines.sql.functions import AGGREGATES, SCALARS
+    from moldau.pipelines.sql.function_tables import AGGREGATES, SCALARS
 
     spark = [name for name in dir(functions) if name.islower() and not name.startswith("_")]
     return [*SCALARS, *AGGREGATES, *(name.upper() for name in spark)]
-
-
-def _found(word: str, place: Place | None) -> Place | None:
-    """The place of a word inside of a place."""
-    if place is None:
-        return None
-    at = place.text.upper().find(word.upper(), place.start, place.end)
-    return Place(place.text, at, at + len(word)) if at >= 0 and word else place

@@ -7,10 +7,18 @@ from collections.abc import Sequence
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from moldau.pipelines.sql.errors import Place, SqlError, suggestion
+from moldau.pipelines.sql.statements import Named
 
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
 _NOT_NAMES = (TokenType.STRING, TokenType.NUMBER)
+#: Words that cannot be names unless they stand in backticks.
+_RESERVED = """
+ALL AND AS BETWEEN BY CASE CAST CREATE CROSS DELETE DESCRIBE DISTINCT DROP ELSE EMIT END EXISTS EXPLAIN
+FALSE FROM FULL GROUP HAVING IN INNER INSERT INTO IS JOIN LEFT LIKE LIMIT NOT NULL ON OR ORDER OUTER
+PARTITION RIGHT SELECT THEN TRUE UNION VALUES WHEN WHERE WINDOW WITH WITHIN
+"""
+RESERVED = frozenset(_RESERVED.split())
 _MILLISECONDS = {
     "MILLISECOND": 1,
     "SECOND": 1_000,
@@ -93,7 +101,18 @@ class Cursor:
             raise self.unexpected(what)
         if token.token_type is not TokenType.IDENTIFIER and not token.text.replace("_", "a").isalnum():
             raise self.unexpected(what)
+        if token.token_type is not TokenType.IDENTIFIER and token.text.upper() in RESERVED:
+            raise SqlError(
+                f"Expected {what}, found {token.text!r}, which is a word of the language",
+                self.place(),
+                f"As a name it stands in backticks: `{token.text}`",
+            )
         return self.take().text
+
+    def named(self, what: str) -> Named:
+        """A name and where it stands."""
+        place = self.place()
+        return Named(self.name(what), place)
 
     def string(self, what: str) -> str:
         token = self.peek()

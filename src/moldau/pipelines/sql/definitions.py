@@ -1,4 +1,4 @@
-"""CREATE, INSERT INTO … SELECT, DROP, TERMINATE: what changes the catalog."""
+"""CREATE and INSERT INTO … SELECT: what adds to the catalog."""
 
 from __future__ import annotations
 
@@ -6,29 +6,27 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
-
-from moldau.client.admin import checked as checked_results
+from moldau.pipelines.late_records import LATE_CONFIG
 from moldau.pipelines.sql import properties as with_properties
 from moldau.pipelines.sql.catalog import PersistentQuery, Source
 from moldau.pipelines.sql.compiler import compile_select
 from moldau.pipelines.sql.context import Context, spark_errors
 from moldau.pipelines.sql.cutting import cut
+from moldau.pipelines.sql.decoding import key_format, key_schema, value_format, value_schema
+from moldau.pipelines.sql.ending import end_queries
 from moldau.pipelines.sql.errors import Place, SqlError
-from moldau.pipelines.sql.frames import key_format, key_schema, value_format, value_schema
-from moldau.pipelines.sql.persistent import output_names
+from moldau.pipelines.sql.late import late_topic
 from moldau.pipelines.sql.plan import Plan
 from moldau.pipelines.sql.results import Message, Result
-from moldau.pipelines.sql.statements import (
-    ColumnDefinition,
-    CreateAs,
-    CreateSource,
-    Drop,
-    InsertSelect,
-    Select,
-    Terminate,
+from moldau.pipelines.sql.sinks import (
+    check_kind,
+    check_replacement,
+    check_types,
+    sink_of,
+    usual_key_format,
 )
-from moldau.pipelines.sql.types import SqlType, fits, from_spark
+from moldau.pipelines.sql.statements import ColumnDefinition, CreateAs, CreateSource, InsertSelect
+from moldau.pipelines.sql.types import from_spark
 
 _DAY_MS = 86_400_000
 
@@ -37,7 +35,7 @@ def create_source(context: Context, statement: CreateSource, text: str) -> Resul
     name, place = statement.name.name, statement.name.place
     if (existing := _existing(context, statement)) is not None:
         return existing
-    given = with_properties.checked(statement.properties, place)
+    given = with_properties.checked(statement.properties)
     columns = statement.columns or _columns_of_schema(given, place)
     keys = sum(column.role == "KEY" for column in columns)
     if statement.kind == "TABLE" and not keys:
@@ -49,7 +47,7 @@ def create_source(context: Context, statement: CreateSource, text: str) -> Resul
         name=name,
         topic=given.get("topic", name),
         columns=columns,
-        key_format=given.get("key_format", _usual_key_format(keys)).upper(),
+        key_format=given.get("key_format", usual_key_format(keys)).upper(),
         value_format=given.get("value_format", "JSON").upper(),
         properties=with_properties.kept(given),
         window=with_properties.window(given, place),
@@ -60,7 +58,9 @@ def create_source(context: Context, statement: CreateSource, text: str) -> Resul
         if "partitions" not in given:
             raise SqlError(
                 f"There is no topic {source.topic}",
-                place,
+                statement.properties.places.get(
+                    "topic", statement.properties.places.get("kafka_topic", place)
+                ),
                 f"Is it spelled right? WITH (topic='{source.topic}', partitions=1, …) creates it.",
             )
         _create_topic(context, source, given, int(given["partitions"]))
@@ -83,10 +83,6 @@ def _existing(context: Context, statement: CreateSource | CreateAs) -> Message |
         statement.name.place,
         f"Write CREATE OR REPLACE, CREATE … IF NOT EXISTS, or DROP {existing.kind} {existing.name} first.",
     )
-
-
-def _usual_key_format(columns: int) -> str:
-    return "KAFKA" if columns == 1 else "JSON" if columns else "NONE"
 
 
 def _columns_of_schema(given: Mapping[str, str], place: Place) -> tuple[ColumnDefinition, ...]:
@@ -135,22 +131,22 @@ def create_as(context: Context, statement: CreateAs, text: str) -> Result:
     name, place = statement.name.name, statement.name.place
     if (existing := _existing(context, statement)) is not None:
         return existing
-    given = with_properties.checked(statement.properties, place)
+    given = with_properties.checked(statement.properties)
     parts = cut(statement, context.catalog)
     if parts is not None:
         create_as(context, parts.first, parts.first_text)
         return create_as(context, parts.second, parts.second_text)
     plan = compile_select(statement.select, context.catalog, "persist")
-    _check_kind(statement, plan)
+    check_kind(statement, plan)
     with spark_errors(statement.select.place):
-        frame = context.frames.result(plan)
+        frame = context.frames.analyzed(plan)
     query_id = context.catalog.new_query_id(f"C{statement.kind[0]}AS_{name}")
-    source = replace(_sink(context, statement, plan, frame, given), statement=text, query=query_id)
+    source = replace(sink_of(statement, plan, frame, given), statement=text, query=query_id)
     _check(source, place)
     previous = context.catalog.get(name)
     if previous is not None:
-        _check_replacement(previous, source, place)
-        _terminate(context, [query for query in context.catalog.writers(name) if query.id == previous.query])
+        check_replacement(previous, source, place)
+        end_queries(context, [query for query in context.catalog.writers(name) if query.id == previous.query])
     partitions = context.partitions(plan.inputs[0].source.topic) or 1
     if context.partitions(source.topic) is None:
         _create_topic(context, source, given, int(given.get("partitions", partitions)))
@@ -159,71 +155,21 @@ def create_as(context: Context, statement: CreateAs, text: str) -> Result:
     return Message(f"{statement.kind.capitalize()} {name} is written by query {query_id}.")
 
 
-def _check_kind(statement: CreateAs, plan: Plan) -> None:
-    if statement.kind == plan.kind:
-        return
-    name, place = statement.name.name, statement.name.place
-    if plan.kind == "TABLE":
-        hint = f"Write CREATE TABLE {name} AS SELECT …"
-        raise SqlError("What this SELECT gives is a table, not a stream", place, hint)
-    hint = f"Write CREATE STREAM {name} AS SELECT …, or add GROUP BY and an aggregate."
-    raise SqlError("What this SELECT gives is a stream, not a table", place, hint)
-
-
-def _check_replacement(previous: Source, source: Source, place: Place) -> None:
-    if previous.kind != source.kind:
-        raise SqlError(f"{previous.name} is a {previous.kind.lower()}", place, "DROP it first.")
-    if previous.key_columns != source.key_columns or previous.window != source.window:
-        raise SqlError(
-            f"The key of {previous.name} would be another one",
-            place,
-            f"DROP {previous.kind} {previous.name} first, or choose another name.",
-        )
-
-
-def _sink(
-    context: Context, statement: CreateAs, plan: Plan, frame: DataFrame, given: Mapping[str, str]
-) -> Source:
-    first = plan.inputs[0].source
-    types = {field.name: from_spark(field.dataType.jsonValue()) for field in frame.schema.fields}
-    columns = tuple(
-        ColumnDefinition(one.name, types[one.name], "KEY" if one.is_key else "VALUE")
-        for one in sorted(plan.columns, key=lambda column: not column.is_key)
-    )
-    if all(column.role == "KEY" for column in columns):
-        raise SqlError(
-            "Nothing is selected but the key",
-            statement.select.place,
-            "Select more, or the key as a value too: AS_VALUE(column) AS other_name",
-        )
-    keys = [column for column in columns if column.role == "KEY"]
-    inherited = (
-        first.key_format if len(keys) == 1 and first.key_format != "NONE" else _usual_key_format(len(keys))
-    )
-    if (
-        inherited == "KAFKA"
-        and keys
-        and keys[0].type.kind not in ("VARCHAR", "INTEGER", "BIGINT", "DOUBLE", "BYTES")
-    ):
-        inherited = "JSON"
-    return Source(
-        kind=statement.kind,
-        name=statement.name.name,
-        topic=given.get("topic", statement.name.name),
-        columns=columns,
-        key_format=given.get("key_format", inherited).upper(),
-        value_format=given.get("value_format", first.value_format).upper(),
-        properties=with_properties.kept(given),
-        window=plan.window,
-    )
-
-
 def _run(context: Context, query_id: str, text: str, sink: Source, plan: Plan) -> None:
     sources = tuple(dict.fromkeys(given.source.name for given in plan.inputs))
     settings = {name: context.settings[name] for name in with_properties.SETTINGS}
     settings["created"] = str(time.time_ns() // 1_000_000)
+    if plan.late:
+        _create_late_topic(context, sink, plan)
     context.store.put(PersistentQuery(query_id, text, sink.name, sources, settings))
     context.queries.reconcile(context.catalog)
+
+
+def _create_late_topic(context: Context, sink: Source, plan: Plan) -> None:
+    name = late_topic(context.store.topic, sink.name)
+    if context.partitions(name) is None:
+        partitions = max(context.partitions(given.source.topic) or 1 for given in plan.inputs)
+        context.create_topic(name, partitions, -1, LATE_CONFIG)
 
 
 def insert_select(context: Context, statement: InsertSelect, text: str) -> Result:
@@ -236,69 +182,8 @@ def insert_select(context: Context, statement: InsertSelect, text: str) -> Resul
     if plan.kind == "TABLE":
         raise SqlError("What this SELECT gives is a table, not a stream", statement.select.place)
     with spark_errors(statement.select.place):
-        frame = context.frames.result(plan)
-    _check_types(sink, plan, frame, statement.select)
+        frame = context.frames.analyzed(plan)
+    check_types(sink, plan, frame, statement.select)
     query_id = context.catalog.new_query_id("INSERTQUERY")
     _run(context, query_id, text, sink, plan)
     return Message(f"Query {query_id} writes into {sink.name}.")
-
-
-def _check_types(sink: Source, plan: Plan, frame: DataFrame, select: Select) -> None:
-    try:
-        names = output_names(plan, sink)
-    except SqlError as error:
-        raise error.at(select.place) from error
-    types: dict[str, SqlType] = {
-        one.name: from_spark(one.dataType.jsonValue()) for one in frame.schema.fields
-    }
-    for column in sink.columns:
-        given = types[names[column.name]]
-        if not fits(given, column.type):
-            raise SqlError(
-                f"Column {column.name} of {sink.name} is {column.type}, and what is selected is {given}",
-                select.place,
-                f"Write: CAST(… AS {column.type}) AS {column.name}",
-            )
-
-
-def drop(context: Context, statement: Drop) -> Result:
-    if statement.if_exists and context.catalog.get(statement.name.name) is None:
-        return Message(f"There is no {statement.name.name}.")
-    source = context.catalog.find(statement.name)
-    if source.kind != statement.kind:
-        raise SqlError(
-            f"{source.name} is a {source.kind.lower()}",
-            statement.name.place,
-            f"Write DROP {source.kind} {source.name}",
-        )
-    readers = context.catalog.readers(source.name)
-    others = [query for query in context.catalog.writers(source.name) if query.id != source.query]
-    if readers or others:
-        ids = ", ".join(query.id for query in (*readers, *others))
-        raise SqlError(
-            f"{source.name} is used by {ids}",
-            statement.name.place,
-            f"First: TERMINATE {(readers + others)[0].id}",
-        )
-    _terminate(context, context.catalog.writers(source.name))
-    context.store.remove(source)
-    if statement.delete_topic:
-        checked_results(context.admin.delete_topics([source.topic]))
-    return Message(f"{source.kind.capitalize()} {source.name} is dropped.")
-
-
-def terminate(context: Context, statement: Terminate) -> Result:
-    if statement.query is None:
-        queries = list(context.catalog.queries())
-    else:
-        queries = [context.catalog.find_query(statement.query)]
-    _terminate(context, queries)
-    return Message(
-        f"Terminated: {', '.join(query.id for query in queries) or 'nothing, no query was running'}."
-    )
-
-
-def _terminate(context: Context, queries: list[PersistentQuery]) -> None:
-    for query in queries:
-        context.store.remove(query)
-        context.queries.stop(query.id, forget=query)

@@ -36,6 +36,11 @@ class Ksql(Spark):
         FUNCTION_PARSERS = {  # noqa: RUF012
             name: parse for name, parse in Spark.Parser.FUNCTION_PARSERS.items() if name in _SPECIAL
         }
+        NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
+            name: parse
+            for name, parse in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items()
+            if name != "TRANSFORM"
+        }
 
 
 class _Written(Spark):
@@ -115,6 +120,7 @@ def expression(text: str, tokens: Sequence[Token]) -> exp.Expression:
             Place(text, start, end),
             "Give the inner one a name first: CREATE STREAM … AS SELECT …, or CREATE TABLE …",
         )
+    parsed.meta["place"] = Place(text, start, end)
     for identifier in parsed.find_all(exp.Identifier):
         if "start" in identifier.meta:
             identifier.meta["place"] = Place(
@@ -134,7 +140,10 @@ def _not_parsed(error: ParseError, text: str, start: int, end: int) -> SqlError:
 
 
 def place_of(node: exp.Expression) -> Place | None:
-    """Where a column or name was written."""
+    """Where an expression, a column or a name was written."""
+    whole = node.meta.get("place")
+    if isinstance(whole, Place):
+        return whole
     for identifier in node.find_all(exp.Identifier):
         place = identifier.meta.get("place")
         if isinstance(place, Place):

@@ -17,18 +17,19 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.session import SparkSession as ClassicSession
 
-from moldau.base.errors import KafkaError
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client import AdminClient
 from moldau.client.settings import ClientSettings
 from moldau.pipelines.queries import activate
 from moldau.pipelines.spark_session import register
-from moldau.pipelines.sql import definitions, inserting, printing, reading, reports
+from moldau.pipelines.sql import definitions, ending, inserting, printing, reading, reports
 from moldau.pipelines.sql.catalog import Catalog
 from moldau.pipelines.sql.catalog_topic import TOPIC, CatalogTopic
 from moldau.pipelines.sql.context import Context
 from moldau.pipelines.sql.dialect import statements as split
-from moldau.pipelines.sql.errors import SqlError
+from moldau.pipelines.sql.errors import Place, SqlError
 from moldau.pipelines.sql.frames import Frames
+from moldau.pipelines.sql.lookups import Lookups
 from moldau.pipelines.sql.parser import parse_tokens
 from moldau.pipelines.sql.persistent import PersistentQueries
 from moldau.pipelines.sql.properties import Settings
@@ -41,6 +42,7 @@ from moldau.pipelines.sql.statements import (
     Explain,
     InsertSelect,
     InsertValues,
+    Pause,
     Print,
     RunScript,
     Select,
@@ -77,7 +79,8 @@ class SqlEngine:
         client = {"bootstrap.servers": bootstrap_servers, **(config or {})}
         self._given = spark
         own = _own_session(spark)
-        admin = AdminClient(ClientSettings.from_properties(client))
+        client_settings = ClientSettings.from_properties(client)
+        admin = AdminClient(client_settings)
         self._lock = threading.RLock()
         self._closing = threading.Event()
         options = {f"kafka.{name}": value for name, value in (config or {}).items()}
@@ -91,7 +94,8 @@ class SqlEngine:
             admin=admin,
             store=CatalogTopic(client, admin, catalog_topic),
             frames=frames,
-            queries=PersistentQueries(frames, bootstrap_servers, folder),
+            queries=PersistentQueries(frames, bootstrap_servers, folder, catalog_topic),
+            lookups=Lookups(own, client_settings),
             settings=Settings(dict(settings or {})),
         )
         self.refresh()
@@ -108,6 +112,11 @@ class SqlEngine:
     def catalog(self) -> Catalog:
         return self._context.catalog
 
+    @property
+    def catalog_topic(self) -> str:
+        """Where the catalog is kept; topics of late records begin with its name."""
+        return self._context.store.topic
+
     def execute(self, text: str) -> Iterator[Result]:
         """Run the statements of a text one after the other; a mistake in one ends it there."""
         for tokens in split(text):
@@ -115,9 +124,10 @@ class SqlEngine:
             if isinstance(statement, RunScript):
                 yield from self._run_script(statement)
                 continue
-            with self._working():
+            place = Place(text, tokens[0].start, tokens[-1].end + 1)
+            with self._working(), _told_where(place):
                 self._context.store.refresh()
-                result = self._execute(statement, text[tokens[0].start : tokens[-1].end + 1])
+                result = self._execute(statement, text[place.start : place.end])
             yield result
 
     def _run_script(self, statement: RunScript) -> Iterator[Result]:
@@ -125,7 +135,10 @@ class SqlEngine:
             script = Path(statement.path).read_text()
         except OSError as error:
             raise SqlError(f"The script cannot be read: {error}", statement.place) from error
-        yield from self.execute(script)
+        try:
+            yield from self.execute(script)
+        except SqlError as error:
+            raise error.of_file(statement.path) from error
 
     def _execute(self, statement: Statement, text: str) -> Result:
         context = self._context
@@ -147,9 +160,11 @@ class SqlEngine:
             case Explain():
                 return reports.explain(context, statement)
             case Terminate():
-                return definitions.terminate(context, statement)
+                return ending.terminate(context, statement)
+            case Pause():
+                return ending.pause(context, statement)
             case Drop():
-                return definitions.drop(context, statement)
+                return ending.drop(context, statement)
             case Print():
                 return printing.print_topic(context, statement)
             case SetProperty():
@@ -194,6 +209,7 @@ class SqlEngine:
         if self._follower.is_alive():
             self._follower.join()
         self._context.queries.close()
+        self._context.lookups.close()
         self._context.store.close()
         self._context.admin.close()
 
@@ -202,6 +218,19 @@ class SqlEngine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextmanager
+def _told_where(place: Place) -> Iterator[None]:
+    """A mistake is told with its place in the text; what has none is that of the statement."""
+    try:
+        yield
+    except SqlError as error:
+        raise error.at(place) from error
+    except KafkaError as error:
+        if error.code is not ErrorCode.INVALID_CONFIG:
+            raise
+        raise SqlError(error.message or str(error), place) from error
 
 
 def _own_session(spark: SparkSession) -> SparkSession:

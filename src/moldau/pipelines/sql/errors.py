@@ -25,6 +25,11 @@ class Place:
     def column(self) -> int:
         return self.start - (self.text.rfind("\n", 0, self.start) + 1) + 1
 
+    def of(self, word: str | None) -> Place:
+        """The place of a word in it, or the whole if it is not there."""
+        at = self.text.upper().find(word.upper(), self.start, self.end) if word else -1
+        return Place(self.text, at, at + len(word)) if word and at >= 0 else self
+
     def shown(self) -> str:
         """The line of the text with the bit underlined."""
         begin = self.text.rfind("\n", 0, self.start) + 1
@@ -35,11 +40,25 @@ class Place:
 
 
 class SqlError(KafkaError):
-    """A statement that cannot be run. `str()` is the whole story, for people."""
+    """A statement that cannot be run. `str()` is the whole story, for people.
 
-    def __init__(self, message: str, place: Place | None = None, hint: str | None = None) -> None:
+    Where the place is not known yet, `word` is what is wrong; `file` is where the text is from.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        place: Place | None = None,
+        hint: str | None = None,
+        *,
+        word: str | None = None,
+        file: str | None = None,
+    ) -> None:
         self.sentence, self.place, self.hint = message, place, hint
-        parts = [f"line {place.line}, column {place.column}: {message}" if place else message]
+        self.word, self.file = word, file
+        where = [f"{file}"] if file else []
+        where += [f"line {place.line}, column {place.column}"] if place else []
+        parts = [f"{', '.join(where)}: {message}" if where else message]
         if place is not None:
             parts.append(place.shown())
         if hint:
@@ -48,7 +67,13 @@ class SqlError(KafkaError):
 
     def at(self, place: Place) -> SqlError:
         """The same, with its place unless that is known already."""
-        return self if self.place is not None else SqlError(self.sentence, place, self.hint)
+        if self.place is not None:
+            return self
+        return SqlError(self.sentence, place.of(self.word), self.hint, file=self.file)
+
+    def of_file(self, file: str) -> SqlError:
+        """The same, with the file its text is from."""
+        return SqlError(self.sentence, self.place, self.hint, file=self.file or file)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str | None:

@@ -9,9 +9,9 @@ from sqlglot import exp
 from moldau.pipelines.queries import source_format
 from moldau.pipelines.sql.catalog import Source
 from moldau.pipelines.sql.context import Context, spark_errors
-from moldau.pipelines.sql.dialect import quoted, spark_sql
+from moldau.pipelines.sql.dialect import place_of, quoted, spark_sql
+from moldau.pipelines.sql.encoding import as_records
 from moldau.pipelines.sql.errors import SqlError, suggestion
-from moldau.pipelines.sql.frames import as_records
 from moldau.pipelines.sql.functions import rewritten
 from moldau.pipelines.sql.plan import RESULT_TIME
 from moldau.pipelines.sql.results import Message, Result
@@ -27,7 +27,11 @@ def insert_values(context: Context, statement: InsertValues) -> Result:
     frames = []
     for row in statement.rows:
         if len(row) != len(names):
-            raise SqlError(f"{len(names)} columns, but {len(row)} values", statement.name.place)
+            raise SqlError(
+                f"{len(names)} columns, but {len(row)} values",
+                place_of(row[0]) or statement.name.place,
+                f"The columns are {', '.join(names)}.",
+            )
         frames.append(_row(context, statement, sink, dict(zip(names, row, strict=True))))
     records = frames[0]
     for frame in frames[1:]:
@@ -72,7 +76,8 @@ def _row(
             raise SqlError(
                 f"Column {column.name} is {column.type}, and not {from_spark(types[column.name])}: "
                 f"{spark_sql(values[column.name])}",
-                statement.name.place,
+                place_of(values[column.name]) or statement.name.place,
+                f"Write CAST(… AS {column.type}), or another value.",
             )
     time = F.timestamp_millis(F.col("ROWTIME")) if "ROWTIME" in values else F.current_timestamp()
     frame = frame.withColumn(RESULT_TIME, time)

@@ -14,7 +14,6 @@ def joins_sql(select: Select, scope: Scope) -> str:
     """What stands behind FROM."""
     parts = [f"`__source_0` AS {quoted(scope.entries[0].alias)}"]
     for index, join in enumerate(select.joins, 1):
-        _check(join, scope, index)
         kind = {"INNER": "JOIN", "LEFT": "LEFT JOIN", "RIGHT": "RIGHT JOIN", "FULL": "FULL JOIN"}[join.kind]
         conditions = [f"({scope.sql(join.on)})", *_near(join, scope.entries[0], scope.entries[index])]
         view = f"`__source_{index}` AS {quoted(scope.entries[index].alias)}"
@@ -35,6 +34,11 @@ def _near(join: Join, left: Entry, right: Entry) -> list[str]:
 
 def _interval(milliseconds: int) -> str:
     return f"INTERVAL '{milliseconds // 1000}.{milliseconds % 1000:03}' SECOND"
+
+
+def check_joins(select: Select, scope: Scope) -> None:
+    for index, join in enumerate(select.joins, 1):
+        _check(join, scope, index)
 
 
 def _check(join: Join, scope: Scope, index: int) -> None:
@@ -68,6 +72,12 @@ def _check(join: Join, scope: Scope, index: int) -> None:
             join.place,
             "Records of the stream start the join: write JOIN or LEFT JOIN.",
         )
+
+
+def join_key(select: Select, scope: Scope) -> str:
+    """What the records of the first join have in common, whichever side they are from: ROWKEY."""
+    left, right = on_sides(select.joins[0], scope)
+    return {"FULL": f"coalesce({left}, {right})", "RIGHT": right}.get(select.joins[0].kind, left)
 
 
 def on_sides(join: Join, scope: Scope) -> tuple[str, str]:

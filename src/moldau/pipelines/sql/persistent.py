@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 import time
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -22,12 +22,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from moldau.base.errors import KafkaError
 from moldau.pipelines.queries import QuerySpec, start
-from moldau.pipelines.sql.catalog import Catalog, PersistentQuery, Source
+from moldau.pipelines.sql.catalog import Catalog, PersistentQuery
 from moldau.pipelines.sql.compiler import compile_select
+from moldau.pipelines.sql.decoding import DECODING, unreadable
+from moldau.pipelines.sql.encoding import as_records
 from moldau.pipelines.sql.errors import SqlError
-from moldau.pipelines.sql.frames import DECODING, Frames, as_records, dead_letters, latest
+from moldau.pipelines.sql.frames import Frames, Records
+from moldau.pipelines.sql.late import LateRecords, late_topic
 from moldau.pipelines.sql.parser import parse
-from moldau.pipelines.sql.plan import KEEP, Plan
+from moldau.pipelines.sql.plan import Plan
+from moldau.pipelines.sql.recomputing import Recomputed
+from moldau.pipelines.sql.sinks import output_names
 from moldau.pipelines.sql.statements import CreateAs, InsertSelect
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
@@ -44,6 +49,8 @@ class Running:
     #: Records that could not be read, and why the last one could not.
     unreadable: int = 0
     reason: str | None = None
+    #: Records that came too late, and went to their topic.
+    late: int = 0
     last_batch: int = -1
 
 
@@ -59,8 +66,9 @@ class Status:
 
 
 class PersistentQueries:
-    def __init__(self, frames: Frames, bootstrap_servers: str, folder: Path) -> None:
+    def __init__(self, frames: Frames, bootstrap_servers: str, folder: Path, catalog_topic: str) -> None:
         self._frames = frames
+        self._catalog_topic = catalog_topic
         self._bootstrap_servers = bootstrap_servers
         self._folder = folder
         self._running: dict[str, Running] = {}
@@ -80,7 +88,7 @@ class PersistentQueries:
         return True
 
     def reconcile(self, catalog: Catalog) -> None:
-        wanted = {query.id: query for query in catalog.queries()}
+        wanted = {query.id: query for query in catalog.queries() if not query.paused}
         for query_id in set(self._running) - set(wanted):
             self.stop(query_id)
         if not self.is_owner():
@@ -121,6 +129,7 @@ class PersistentQueries:
                 continue
             running.last_batch = progress.batchId
             running.failures, running.error = 0, None
+            running.late += sum(one.numRowsDroppedByWatermark for one in progress.stateOperators)
             for name, row in progress.observedMetrics.items():
                 if name.startswith(DECODING) and row["failed"]:
                     running.unreadable += row["failed"]
@@ -145,62 +154,33 @@ class PersistentQueries:
         )
         if plan.running == "recompute":
             changes = self._frames.changes(plan)
-            return start(changes, spec, each_batch=self._recomputed(plan, sink, names))
+            return start(changes, spec, each_batch=Recomputed(self._frames, plan, sink, names))
         starting = query.properties.get("auto.offset.reset", "latest")
-        records = as_records(self._frames.result(plan, starting), sink, names)
-        records = self._with_dead_letters(records, plan, sink, starting)
-        return start(records, replace(spec, topic=None) if "topic" in records.columns else spec)
-
-    def _recomputed(
-        self, plan: Plan, sink: Source, names: dict[str, str]
-    ) -> Callable[[DataFrame], DataFrame]:
-        """What has to be written so that the sink's table becomes what the query gives now."""
-
-        def records(_: DataFrame) -> DataFrame:
-            result = self._frames.result(plan)
-            new = as_records(result.where(KEEP), sink, names).select(
-                F.col("key").alias("__new"), F.col("value").alias("__value"), "timestamp"
-            )
-            old = latest(self._frames.records(sink, stream=False)).select("key", "value")
-            both = new.join(old, F.col("__new") == F.col("key"), "full_outer")
-            changed = both.where(~F.col("__value").eqNullSafe(F.col("value")))
-            return changed.select(
-                F.coalesce("__new", "key").alias("key"),
-                F.col("__value").alias("value"),
-                F.coalesce("timestamp", F.current_timestamp()).alias("timestamp"),
-            )
-
-        return records
-
-    def _with_dead_letters(self, records: DataFrame, plan: Plan, sink: Source, starting: str) -> DataFrame:
-        for given in plan.inputs:
-            topic = given.source.properties.get("dead_letter_topic")
-            if topic is None or given.reading != "stream":
-                continue
-            read = self._frames.records(given.source, stream=True, starting=starting)
-            failed = dead_letters(read, given.source, topic)
-            if "topic" not in records.columns:
-                records = records.withColumn("topic", F.lit(sink.topic))
-            records = records.unionByName(failed, allowMissingColumns=True)
-        return records
+        read = self._frames.streams(plan, starting)
+        records = as_records(self._frames.result(plan, records=read), sink, names)
+        records = _with_topics(records, read, plan, sink.topic, query.id)
+        late = LateRecords(self._frames, plan, late_topic(self._catalog_topic, sink.name))
+        spec = replace(spec, topic=None) if "topic" in records.columns else spec
+        return start(records, spec, beside=late if plan.late else None)
 
     def checkpoint(self, query: PersistentQuery) -> Path:
         return self._folder / f"{query.id}-{query.properties.get('created', '0')}"
 
     def status(self, query: PersistentQuery) -> Status:
         running = self._running.get(query.id)
+        if query.paused:
+            return Status("PAUSED")
         if running is None:
             return Status("STARTING" if self.is_owner() else "RUNNING ELSEWHERE")
         self._look_after(running)
-        counts = (running.unreadable, running.reason)
+        counts = (running.unreadable, running.reason, running.late)
         if running.query is None:
             return Status("ERROR" if running.error else "STARTING", running.error, 0.0, 0, *counts)
         progress = running.query.lastProgress
         if progress is None:
             return Status("RUNNING", running.error, 0.0, 0, *counts)
-        late = sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators)
         speed = float(progress.processedRowsPerSecond or 0.0)
-        return Status("RUNNING", running.error, speed, progress.batchId + 1, *counts, late)
+        return Status("RUNNING", running.error, speed, progress.batchId + 1, *counts)
 
     def streaming_query(self, query_id: str) -> StreamingQuery | None:
         running = self._running.get(query_id)
@@ -208,13 +188,11 @@ class PersistentQueries:
 
     def catch_up(self) -> None:
         """Wait until everything that is there now has been processed."""
-        for running in list(self._running.values()):
-            if running.query is not None and running.query.isActive:
-                try:
-                    running.query.processAllAvailable()
-                except StreamingQueryException:
-                    # Its state tells, and it is started again.
-                    continue
+        active = [one.query for one in self._running.values() if one.query is not None and one.query.isActive]
+        if active:
+            # Each one has to wait for its trigger.
+            with ThreadPoolExecutor(len(active), thread_name_prefix="moldau-sql-wait") as pool:
+                list(pool.map(_process_all, active))
 
     def stop(self, query_id: str, *, forget: PersistentQuery | None = None) -> None:
         running = self._running.pop(query_id, None)
@@ -231,14 +209,24 @@ class PersistentQueries:
             self._lock = None
 
 
-def output_names(plan: Plan, sink: Source) -> dict[str, str]:
-    """Columns of the sink -> columns of the plan."""
-    selected = {column.name.upper(): column.name for column in plan.columns}
-    missing = [column.name for column in sink.columns if column.name.upper() not in selected]
-    known = {column.name.upper() for column in sink.columns}
-    extra = [column.name for column in plan.columns if column.name.upper() not in known]
-    if missing or extra:
-        parts = [f"not selected: {', '.join(missing)}"] if missing else []
-        parts += [f"not in {sink.name}: {', '.join(extra)}"] if extra else []
-        raise SqlError(f"The columns are not those of {sink.name} ({'; '.join(parts)})")
-    return {column.name: selected[column.name.upper()] for column in sink.columns}
+def _with_topics(records: DataFrame, read: Records, plan: Plan, topic: str, query_id: str) -> DataFrame:
+    """Results, and what of the sources could not be read. Where a query writes to several topics (late
+    records have their own), each row names one."""
+    if plan.late:
+        records = records.withColumn("topic", F.lit(topic))
+    for given in plan.inputs:
+        letters = given.source.properties.get("dead_letter_topic")
+        if letters is not None and given.view in read:
+            failed = unreadable(read[given.view], given.source, letters, query_id)
+            if "topic" not in records.columns:
+                records = records.withColumn("topic", F.lit(topic))
+            records = records.unionByName(failed, allowMissingColumns=True)
+    return records
+
+
+def _process_all(query: StreamingQuery) -> None:
+    try:
+        query.processAllAvailable()
+    except StreamingQueryException:
+        # Its state tells, and it is started again.
+        return

@@ -16,6 +16,8 @@ WINDOW_START = "__window_start"
 WINDOW_END = "__window_end"
 #: Of views of tables: whether the record is a tombstone.
 DELETED = "__deleted"
+#: Of views that are read for late records: the record as it is.
+RECORD = "__record"
 
 #: `persist` writes to a topic, `push` shows changes as they come, `pull` what is there now.
 Purpose = Literal["persist", "push", "pull"]
@@ -41,6 +43,16 @@ class OutputColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """The records of an input that may come too late: Spark SQL that gives `RECORD` and `TIME` of all, the
+    views it needs, and the window they are too late for, or None for a join."""
+
+    sql: str
+    views: tuple[str, ...]
+    window: Window | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     kind: SourceKind
     inputs: tuple[Input, ...]
@@ -49,6 +61,8 @@ class Plan:
     running: Running
     window: Window | None = None
     limit: int | None = None
+    #: Of each input that records may be too late in.
+    late: tuple[Late, ...] = ()
 
     @property
     def key_columns(self) -> list[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from moldau.pipelines.formats import FORMATS
 from moldau.pipelines.sql.cursor import Cursor
 from moldau.pipelines.sql.dialect import tokenize
 from moldau.pipelines.sql.errors import Place, SqlError, suggestion
-from moldau.pipelines.sql.statements import Window
+from moldau.pipelines.sql.statements import Properties, Window
 
 #: Name -> what it is for.
 KNOWN = {
@@ -28,6 +29,7 @@ KNOWN = {
     "window_size": "how long those windows are, such as 1 MINUTE",
     "dead_letter_topic": "where records go that cannot be read",
 }
+_NUMBERS = ("partitions", "replicas", "retention_ms")
 ALIASES = {"kafka_topic": "topic", "format": "value_format"}
 _KEPT = (
     "timestamp",
@@ -40,18 +42,20 @@ _KEPT = (
 )
 
 
-def checked(given: Mapping[str, str], place: Place) -> dict[str, str]:
+def checked(given: Properties) -> dict[str, str]:
     """Properties by their usual names."""
     found = {}
     for name, value in given.items():
-        usual = ALIASES.get(name, name)
+        usual, place = ALIASES.get(name, name), given.places.get(name)
         if usual not in KNOWN:
             hint = suggestion(name, [*KNOWN, *ALIASES]) or f"There are {', '.join(KNOWN)}."
             raise SqlError(f"There is no property {name}", place, hint)
+        if usual in _NUMBERS and not value.isdigit():
+            raise SqlError(f"{name} is a number, and not {value!r}", place, f"Write: {name}=1")
+        if usual in ("value_format", "key_format") and value.upper() not in FORMATS:
+            hint = suggestion(value, FORMATS) or f"There are {', '.join(FORMATS)}."
+            raise SqlError(f"There is no format {value}", place, hint)
         found[usual] = value
-    for name in ("partitions", "replicas", "retention_ms"):
-        if name in found and not found[name].isdigit():
-            raise SqlError(f"{name} is a number, and not {found[name]!r}", place)
     return found
 
 

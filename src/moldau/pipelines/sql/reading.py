@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from moldau.pipelines.sql.compiler import compile_select
 from moldau.pipelines.sql.context import Context, spark_errors
 from moldau.pipelines.sql.cutting import needs_cut
-from moldau.pipelines.sql.errors import SqlError
+from moldau.pipelines.sql.errors import Place, SqlError
 from moldau.pipelines.sql.plan import Plan
 from moldau.pipelines.sql.results import Result, Rows
 from moldau.pipelines.sql.statements import Select
@@ -35,9 +35,18 @@ def select(context: Context, statement: Select) -> Result:
 
 def _pull(context: Context, statement: Select) -> Result:
     plan = compile_select(statement, context.catalog, "pull")
+    columns = [column.name for column in plan.columns]
     with spark_errors(statement.place):
+        found = context.lookups.frame(plan, statement, context.catalog)
+        if found is not None:
+            return Rows(columns, context.frames.result(plan, records={plan.inputs[0].view: found}).collect())
         frame = context.frames.result(plan)
-    return Rows([column.name for column in plan.columns], frame.toLocalIterator())
+    return Rows(columns, _pulled(frame, statement.place))
+
+
+def _pulled(frame: DataFrame, place: Place) -> Iterator[Row]:
+    with spark_errors(place):
+        yield from frame.toLocalIterator()
 
 
 def _push(context: Context, statement: Select) -> Result:

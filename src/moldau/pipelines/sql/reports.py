@@ -12,8 +12,10 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from moldau.pipelines.sql.catalog import PersistentQuery, Source
 from moldau.pipelines.sql.compiler import compile_select
 from moldau.pipelines.sql.context import Context, spark_errors
+from moldau.pipelines.sql.cutting import INTERNAL
 from moldau.pipelines.sql.errors import SqlError, suggestion
-from moldau.pipelines.sql.functions import AGGREGATES, SCALARS
+from moldau.pipelines.sql.function_tables import AGGREGATES, SAME, SCALARS
+from moldau.pipelines.sql.late import late_topic
 from moldau.pipelines.sql.parser import parse
 from moldau.pipelines.sql.properties import SETTINGS
 from moldau.pipelines.sql.reading import explained
@@ -22,6 +24,8 @@ from moldau.pipelines.sql.statements import CreateAs, Describe, Explain, InsertS
 
 
 def show(context: Context, statement: Show) -> Result:
+    if statement.what == "TOPICS":
+        return _topics(context, statement.everything)
     return _SHOWN[statement.what](context)
 
 
@@ -36,9 +40,12 @@ def _sources(context: Context, tables: bool) -> Result:
     return Rows(header, rows)
 
 
-def _topics(context: Context) -> Result:
-    names = [name for name, topic in context.admin.list_topics().items() if not topic.internal]
-    described = context.admin.describe_topics([name for name in names if not name.startswith("_moldau_sql")])
+def _topics(context: Context, everything: bool) -> Result:
+    """Those of the users; with everything, Kafka's and our own, too."""
+    own = (context.store.topic, INTERNAL)
+    listed = context.admin.list_topics().items()
+    names = [name for name, topic in listed if everything or not (topic.internal or name.startswith(own))]
+    described = context.admin.describe_topics(names)
     rows = []
     for name, topic in sorted(described.items()):
         if not isinstance(topic, Exception):
@@ -70,7 +77,7 @@ def _flat(statement: str) -> str:
 
 def _functions(context: Context) -> Result:
     spark = [row[0] for row in context.spark.sql("SHOW FUNCTIONS").collect()]
-    known = dict.fromkeys(AGGREGATES, "AGGREGATE") | dict.fromkeys(SCALARS, "SCALAR")
+    known = dict.fromkeys(AGGREGATES, "AGGREGATE") | dict.fromkeys((*SCALARS, *SAME), "SCALAR")
     names = sorted({*known, *(name.upper() for name in spark if name[0].isalpha())})
     return Rows(["Function Name", "Category"], [[name, known.get(name, "SPARK")] for name in names])
 
@@ -81,19 +88,12 @@ def _properties(context: Context) -> Result:
     return Rows(["Property", "Value", "Default"], rows)
 
 
-def _nothing(_: Context) -> Result:
-    raise SqlError("There are none: variables and types of one's own are not supported")
-
-
 _SHOWN: dict[str, Callable[[Context], Result]] = {
     "STREAMS": lambda context: _sources(context, False),
     "TABLES": lambda context: _sources(context, True),
-    "TOPICS": _topics,
     "QUERIES": _queries,
     "FUNCTIONS": _functions,
     "PROPERTIES": _properties,
-    "VARIABLES": _nothing,
-    "TYPES": _nothing,
 }
 
 
@@ -131,6 +131,9 @@ def _told(context: Context, query: PersistentQuery) -> list[str]:
     told = [f"Written by {query.id}: {status.state}, {status.batches} batches"]
     if status.error:
         told.append(f"{query.id}: {status.error}")
+    if status.late:
+        topic = late_topic(context.store.topic, query.sink)
+        told.append(f"{query.id}: {status.late} records came too late, and are in {topic}")
     if status.unreadable:
         told.append(f"{query.id}: {status.unreadable} records could not be read; {status.reason}")
     return told

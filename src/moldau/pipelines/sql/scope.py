@@ -11,12 +11,15 @@ from moldau.pipelines.sql.catalog import WINDOW_BOUNDS, Source
 from moldau.pipelines.sql.dialect import place_of, spark_sql
 from moldau.pipelines.sql.errors import Place, SqlError, suggestion
 from moldau.pipelines.sql.functions import is_aggregate, rewritten
+from moldau.pipelines.sql.operands import check_operands, with_moments
+from moldau.pipelines.sql.types import SqlType
 
 #: The time of a record, which windows and joins go by; a column of every view.
 TIME = "__time"
 #: When the broker's log got the record, to order records of several partitions.
 APPENDED = "__appended"
 _ORDER = "__order"
+ROWKEY = "ROWKEY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class Scope:
     def __init__(self, entries: Sequence[Entry], window: str | None = None, by_offset: bool = True) -> None:
         self.entries = tuple(entries)
         self._window = window
+        #: What ROWKEY is in a join.
+        self.join_key: str | None = None
         first = _column(self.entries[0].alias, "ROWOFFSET")
         appended = _column(self.entries[0].alias, APPENDED)
         self._order = first if by_offset else exp.Anonymous(this="struct", expressions=[appended, first])
@@ -40,7 +45,9 @@ class Scope:
 
     def resolved(self, expression: exp.Expression) -> exp.Expression:
         """An expression as Spark takes it, every column with its source in front."""
+        check_operands(expression, self._type_of)
         holder = exp.Paren(this=rewritten(expression, exp.column(_ORDER)))
+        with_moments(holder)
         for column in list(holder.find_all(exp.Column)):
             column.replace(self._resolved_column(column))
         result: exp.Expression = holder.this
@@ -55,11 +62,36 @@ class Scope:
             return self._order.copy()
         if self._window is not None and len(parts) == 1 and parts[0].upper() in WINDOW_BOUNDS:
             return bound(self._window, parts[0])
+        if [part.upper() for part in parts] == [ROWKEY] and not self._has_column(ROWKEY):
+            return self._row_key(place_of(column))
         owner, name, path = self._find(parts, place_of(column))
         node: exp.Expression = _column(owner.alias, name)
         for field in path:
             node = exp.Dot(this=node, expression=exp.to_identifier(field, quoted=True))
         return node
+
+    def _has_column(self, name: str) -> bool:
+        return any(entry.source.column(name) for entry in self.entries)
+
+    def _row_key(self, place: Place | None) -> exp.Expression:
+        """The key of a record by the name it once had, and still has in joins."""
+        if self.join_key is not None:
+            return exp.Var(this=self.join_key)
+        keys = self.entries[0].source.key_columns
+        if len(keys) != 1:
+            names = ", ".join(key.name for key in keys) or "none"
+            raise SqlError(f"{ROWKEY} is a key of one column", place, f"The columns of this key: {names}.")
+        return _column(self.entries[0].alias, keys[0].name)
+
+    def _type_of(self, column: exp.Column) -> SqlType | None:
+        """The type of a column; None of what is inside of one, or not known."""
+        parts = [part.name for part in column.parts]
+        for entry in self.entries:
+            inner = parts[1:] if len(parts) > 1 and parts[0].upper() == entry.alias.upper() else parts
+            for known in entry.source.columns:
+                if len(inner) == 1 and known.name.upper() == inner[0].upper():
+                    return known.type
+        return None
 
     def _find(self, parts: list[str], place: Place | None) -> tuple[Entry, str, list[str]]:
         entry = self.entry(parts[0])

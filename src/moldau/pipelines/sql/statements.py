@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -21,6 +20,18 @@ class Named:
 
     name: str
     place: Place
+
+
+class Properties(dict[str, str]):
+    """What stands in WITH (…), and where each value stands."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: dict[str, Place] = {}
+
+    def place_of(self, *names: str) -> Place | None:
+        """Where the first of these stands."""
+        return next((self.places[name] for name in names if name in self.places), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +101,7 @@ class CreateSource:
     kind: SourceKind
     name: Named
     columns: tuple[ColumnDefinition, ...]
-    properties: Mapping[str, str]
+    properties: Properties
     replace: bool = False
     if_not_exists: bool = False
 
@@ -99,7 +110,7 @@ class CreateSource:
 class CreateAs:
     kind: SourceKind
     name: Named
-    properties: Mapping[str, str]
+    properties: Properties
     select: Select
     replace: bool = False
     if_not_exists: bool = False
@@ -109,7 +120,7 @@ class CreateAs:
 class InsertSelect:
     name: Named
     select: Select
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Properties = field(default_factory=Properties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +134,8 @@ class InsertValues:
 class Show:
     what: str
     extended: bool = False
+    #: Internal ones, too.
+    everything: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +155,13 @@ class Explain:
 class Terminate:
     #: None is all.
     query: Named | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    #: None is all.
+    query: Named | None
+    resume: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +203,7 @@ Statement = (
     | Describe
     | Explain
     | Terminate
+    | Pause
     | Drop
     | Print
     | SetProperty

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from moldau.pipelines.sql.dialect import expression, spark_sql, tokenize
+from moldau.pipelines.sql.function_tables import AGGREGATES, ELSEWHERE, SAME, SCALARS
 from moldau.pipelines.sql.functions import rewritten
+from tests.docs.markdown import ROOT
 
 
 @pytest.mark.parametrize(
@@ -40,3 +44,8 @@ from moldau.pipelines.sql.functions import rewritten
 )
 def test_rewriting(text: str, sql: str) -> None:
     assert spark_sql(rewritten(expression(text, tokenize(text)))) == sql
+
+
+def test_the_page_lists_all_functions() -> None:
+    words = set(re.findall(r"[A-Z_0-9]+", (ROOT / "docs" / "SQL.md").read_text()))
+    assert {*SCALARS, *AGGREGATES, *SAME, *ELSEWHERE} - words == set()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from moldau.pipelines.sql.dialect import is_complete
 from moldau.pipelines.sql.errors import SqlError
-from moldau.pipelines.sql.parser import parse, parse_type
+from moldau.pipelines.sql.parser import parse
 from moldau.pipelines.sql.statements import (
     CreateAs,
     CreateSource,
@@ -26,6 +26,7 @@ from moldau.pipelines.sql.statements import (
     Terminate,
     Window,
 )
+from moldau.pipelines.sql.type_parser import parse_type
 from moldau.pipelines.sql.types import SqlType, fits, from_spark
 
 _WORDS = [

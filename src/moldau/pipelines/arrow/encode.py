@@ -30,6 +30,7 @@ from moldau.pipelines.arrow.columns import (
     no_headers,
     timestamp_column,
 )
+from moldau.pipelines.arrow.slots_kernel import choose_slots
 from moldau.protocol.batch_header import BATCH_HEADER_SIZE, HEADER, LOG_OVERHEAD, MAGIC
 from moldau.protocol.compression import compress
 
@@ -107,7 +108,7 @@ class Encoder:
         numbers, bits, shift = columns.partition
         sticky = np.array([self._place(name, int(n)) for name, n in zip(to.names, counts, strict=True)])
         slots, slot_rows = np.empty(rows, np.int32), np.zeros(int(counts.sum()), np.int64)
-        wrong = kernel.choose_slots(
+        wrong = choose_slots(
             *(rows, to.codes.ctypes.data, counts.ctypes.data, first.ctypes.data),
             *columns.key.arguments(),
             *(columns.value.ends.ctypes.data, numbers.ctypes.data, bits.ctypes.data, shift),

@@ -1,8 +1,8 @@
-"""The compiled loops that make records of columns: which partition, which batch, and the bytes.
+"""The compiled loop that makes records of columns: which batch, and the bytes.
 
-How it works. `choose_slots` gives every row a slot, which is a partition of a topic, and counts rows by slot.
-`encode_rows` sorts the rows by slot, keeping their order, and writes the records of each slot one after the
-other, with room for a header before every batch; a table says where the batches are.
+How it works. Every row has a slot, which is a partition of a topic (`slots_kernel`). `encode_rows` sorts the
+rows by slot, keeping their order, and writes the records of each slot one after the other, with room for a
+header before every batch; a table says where the batches are.
 
 Invariants:
 
@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from moldau.pipelines.arrow.kernels import BYTES, INTS, LONGS, NUMBER, compiled, inlined
+from moldau.pipelines.arrow.slots_kernel import is_set
 
 #: Length 5, attributes 1, timestamp 10, offset 5, key length 5, value length 5, number of headers 5.
 ROW_OVERHEAD: Final = 36
@@ -25,45 +26,10 @@ HEADER_OVERHEAD: Final = 10
 #: What is told of a batch: a row of these numbers.
 BATCH_FIELDS: Final = 6
 SLOT, BEGIN, END, COUNT, BASE_TIMESTAMP, MAX_TIMESTAMP = range(BATCH_FIELDS)
-#: What is kept of a topic for rows without a key: where they go now, and how many bytes went there.
-STICKY_FIELDS: Final = 2
 
 #: Makes a 64-bit signed number, which Numba does not always guess.
 _int64: Any = np.int64
-_M, _MASK, _SEED = 0x5BD1_E995, 0xFFFF_FFFF, 0x9747_B28C
 _BATCH_HEADER = 61
-
-
-@inlined
-def _is_set(bits: Any, index: int) -> Any:
-    return (_int64(bits[index >> 3]) >> (index & 7)) & 1 != 0
-
-
-@inlined
-def _murmur2(data: Any, begin: int, length: int) -> int:
-    """The hash of Java's producer, as an unsigned number of 32 bits."""
-    h = _SEED ^ length
-    position, whole = begin, begin + (length & ~3)
-    while position < whole:
-        k = (
-            _int64(data[position])
-            | _int64(data[position + 1]) << 8
-            | _int64(data[position + 2]) << 16
-            | _int64(data[position + 3]) << 24
-        )
-        k = (k * _M) & _MASK
-        k = ((k ^ (k >> 24)) * _M) & _MASK
-        h = ((h * _M) & _MASK) ^ k
-        position += 4
-    rest = length & 3
-    if rest:
-        if rest == 3:
-            h ^= _int64(data[position + 2]) << 16
-        if rest >= 2:
-            h ^= _int64(data[position + 1]) << 8
-        h = ((h ^ _int64(data[position])) * _M) & _MASK
-    h = ((h ^ (h >> 13)) * _M) & _MASK
-    return h ^ (h >> 15)
 
 
 @inlined
@@ -106,52 +72,10 @@ def _put_field(out: Any, at: int, data: Any, begin: int, length: int) -> int:
     return at + max(length, 0)
 
 
-def _choose_slots(
-    rows: int,
-    topics: Any,
-    partition_counts: Any,
-    first_slots: Any,
-    key_ends: Any,
-    key_data: Any,
-    key_bits: Any,
-    key_shift: int,
-    value_ends: Any,
-    given: Any,
-    given_bits: Any,
-    given_shift: int,
-    sticky: Any,
-    sticky_bytes: int,
-    slots: Any,
-    slot_rows: Any,
-) -> int:
-    """-1, or the first row whose partition its topic does not have; a shift of -1 says: no such column."""
-    for row in range(rows):
-        topic = _int64(topics[row])
-        count = _int64(partition_counts[topic])
-        if given_shift >= 0 and _is_set(given_bits, row + given_shift):
-            partition = _int64(given[row])
-            if partition < 0 or partition >= count:
-                return row
-        elif key_shift >= 0 and _is_set(key_bits, row + key_shift):
-            begin = key_ends[row]
-            partition = (_murmur2(key_data, begin, key_ends[row + 1] - begin) & 0x7FFF_FFFF) % count
-        else:
-            at = topic * STICKY_FIELDS
-            if sticky[at + 1] >= sticky_bytes:
-                sticky[at] = (sticky[at] + 1) % count
-                sticky[at + 1] = 0
-            sticky[at + 1] += value_ends[row + 1] - value_ends[row] + ROW_OVERHEAD // 3
-            partition = sticky[at]
-        slot = first_slots[topic] + partition
-        slots[row] = slot
-        slot_rows[slot] += 1
-    return -1
-
-
 @inlined
 def _length(ends: Any, bits: Any, shift: int, index: int) -> Any:
     """How long a field is; -1 for null. A shift of -1: the column is not there."""
-    if shift < 0 or not _is_set(bits, index + shift):
+    if shift < 0 or not is_set(bits, index + shift):
         return -1
     return _int64(ends[index + 1] - ends[index])
 
@@ -173,6 +97,13 @@ def _sort_rows(rows: int, slot_count: int, slots: Any, slot_rows: Any, order: An
         place = _int64(slots[row])
         order[slot_rows[place]] = row
         slot_rows[place] += 1
+
+
+@inlined
+def _open(batches: Any, batch: int, slot: int, begin: int, timestamp: int) -> None:
+    batches[batch + SLOT] = slot
+    batches[batch + BEGIN] = begin
+    batches[batch + BASE_TIMESTAMP] = timestamp
 
 
 @inlined
@@ -222,7 +153,8 @@ def _encode(
         headers = header_counts[row] if content_shift >= 0 else _int64(0)
         first_header = header_begins[row] if content_shift >= 0 else _int64(0)
         body = 1 + _field_size(key_length) + _field_size(value_length) + _varint_size(headers)
-        for header in range(first_header, first_header + headers):
+        end = first_header + headers
+        for header in range(first_header, end):
             body += _field_size(name_ends[header + 1] - name_ends[header])
             body += _field_size(_length(content_ends, content_bits, content_shift, header))
         slot, timestamp = _int64(slots[row]), timestamps[row]
@@ -230,11 +162,7 @@ def _encode(
         if slot != current or grown > batch_bytes:
             _close(batches, batch, at, delta, max_timestamp)
             batch += BATCH_FIELDS
-            batches[batch + SLOT], batches[batch + BEGIN], batches[batch + BASE_TIMESTAMP] = (
-                slot,
-                at,
-                timestamp,
-            )
+            _open(batches, batch, slot, at, timestamp)
             current, begin, base_timestamp, max_timestamp = slot, at, timestamp, timestamp
             at += _BATCH_HEADER
             delta = _int64(0)
@@ -247,9 +175,9 @@ def _encode(
         at = _put_field(out, at, key_data, key_ends[row], key_length)
         at = _put_field(out, at, value_data, value_ends[row], value_length)
         at = _put_varint(out, at, headers)
-        for header in range(first_header, first_header + headers):
-            name_length = name_ends[header + 1] - name_ends[header]
-            at = _put_field(out, at, name_data, name_ends[header], name_length)
+        for header in range(first_header, end):
+            length = name_ends[header + 1] - name_ends[header]
+            at = _put_field(out, at, name_data, name_ends[header], length)
             length = _length(content_ends, content_bits, content_shift, header)
             at = _put_field(out, at, content_data, content_ends[header], length)
         delta += 1
@@ -257,13 +185,6 @@ def _encode(
     return batch // BATCH_FIELDS + 1
 
 
-choose_slots = compiled(
-    _choose_slots,
-    *(NUMBER, INTS, INTS, INTS),
-    *(LONGS, BYTES, BYTES, NUMBER, LONGS),
-    *(INTS, BYTES, NUMBER),
-    *(LONGS, NUMBER, INTS, LONGS),
-)
 encode_rows = compiled(
     _encode,
     *(NUMBER, NUMBER, INTS, LONGS, INTS, LONGS),

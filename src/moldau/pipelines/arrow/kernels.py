@@ -5,7 +5,8 @@ machine code is kept on disk (`machine_code`), and later processes load it witho
 costs half a second and fifty megabytes.
 
 A kernel's module knows nothing of Numba: its functions are plain Python over pointers. Those marked `inlined`
-become part of whoever calls them in the same module; `compiled` makes a function of C.
+become part of whoever calls them in the same module, or imports them if they need no others; `compiled` makes
+a function of C.
 """
 
 from __future__ import annotations
@@ -50,19 +51,28 @@ def compiled(function: Callable[..., int], *arguments: str) -> Callable[..., int
 
 
 def _fingerprint(function: Any, arguments: tuple[str, ...]) -> str:
-    """Changes with the module's source and with every number the function may know."""
-    numbers = sorted((name, each) for name, each in function.__globals__.items() if type(each) is int)
-    source = inspect.getsource(inspect.getmodule(function) or function)
-    return hashlib.sha256(repr((source, numbers, arguments)).encode()).hexdigest()
+    """Changes with the source of the modules it comes from and with every number the function may know."""
+    scope = function.__globals__
+    numbers = sorted((name, each) for name, each in scope.items() if type(each) is int)
+    parts = (function, *_inlined(scope).values())
+    sources = sorted({inspect.getsource(inspect.getmodule(each) or each) for each in parts})
+    return hashlib.sha256(repr((sources, numbers, arguments)).encode()).hexdigest()
+
+
+def _inlined(scope: dict[str, Any]) -> dict[str, Any]:
+    """What is inlined, by name. In a module that was compiled by this process Numba has wrapped it."""
+    plain = {name: getattr(each, "py_func", each) for name, each in scope.items()}
+    return {
+        name: each for name, each in plain.items() if inspect.isfunction(each) and hasattr(each, _INLINED)
+    }
 
 
 def _compile(function: Any, arguments: tuple[str, ...], name: str, key: str) -> int:
     import numba
 
     scope = function.__globals__
-    for each, value in list(scope.items()):
-        if inspect.isfunction(value) and hasattr(value, _INLINED):
-            scope[each] = numba.njit(inline="always", error_model=_NO_ERRORS)(value)
+    for each, value in _inlined(scope).items():
+        scope[each] = numba.njit(inline="always", error_model=_NO_ERRORS)(value)
     pointer: Any = numba.types.CPointer
     kinds = [
         pointer(getattr(numba.types, each[:-1])) if each.endswith("*") else getattr(numba.types, each)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.pipelines.arrow import decode_kernel, encode_kernel, machine_code, scan_kernel
+from moldau.pipelines.arrow import decode_kernel, encode_kernel, machine_code, scan_kernel, slots_kernel
 from moldau.pipelines.arrow.machine_code import MachineCode
 
 USE = """
@@ -56,7 +56,7 @@ def python(source: str, folder: Path, **environment: str) -> list[str]:
 
 def test_later_processes_do_without_numba(tmp_path: Path) -> None:
     kernels = (scan_kernel.scan_batches, decode_kernel.decode_records, decode_kernel.decode_headers)
-    assert all((*kernels, encode_kernel.choose_slots, encode_kernel.encode_rows))
+    assert all((*kernels, slots_kernel.choose_slots, encode_kernel.encode_rows))
     assert python(USE, tmp_path) == ["False"]
 
 

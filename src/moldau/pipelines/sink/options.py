@@ -34,6 +34,8 @@ _REFUSED = {
 
 #: The longest that brokers allow unless told otherwise: a task is one transaction, however many rows it has.
 TRANSACTION_TIMEOUT_MS = 900_000
+#: Brokers that are away for a minute or more are waited for, also by a task that has not met them yet.
+DELIVERY_TIMEOUT_MS = MAX_BLOCK_MS = 120_000
 BUFFER_MEMORY = 32 << 20
 _COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -48,7 +50,7 @@ class SinkOptions:
     compression: str = "none"
     batch_size: int | None = None
     buffer_memory: int = BUFFER_MEMORY
-    delivery_timeout_ms: int = 120_000
+    delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS
     transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
 
     @property
@@ -73,7 +75,7 @@ def read_sink_options(given: Mapping[str, str], *, stream: bool) -> SinkOptions:
     _check_promises(client, delivery)
     settings = ClientSettings.from_properties({"client.id": "moldau-sink", **client})
     return SinkOptions(
-        settings=replace(settings, bootstrap_timeout_ms=_number(client, "max.block.ms", 60_000)),
+        settings=replace(settings, bootstrap_timeout_ms=_number(client, "max.block.ms", MAX_BLOCK_MS)),
         topic=(options.get("topic") or "").strip() or None,
         delivery=delivery,
         sink_id=options.get("sinkid"),
@@ -81,7 +83,7 @@ def read_sink_options(given: Mapping[str, str], *, stream: bool) -> SinkOptions:
         compression=_choice("kafka.compression.type", client.get("compression.type", "none"), _COMPRESSIONS),
         batch_size=_number(client, "batch.size", 0) or None,
         buffer_memory=_number(client, "buffer.memory", BUFFER_MEMORY),
-        delivery_timeout_ms=_number(client, "delivery.timeout.ms", 120_000),
+        delivery_timeout_ms=_number(client, "delivery.timeout.ms", DELIVERY_TIMEOUT_MS),
         transaction_timeout_ms=_number(client, "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS),
     )
 

@@ -40,6 +40,8 @@ def new_engine(spark: SparkSession, broker: Cluster, tmp_path: Path) -> Iterator
                 follow=False,
             )
         )
+        # Little data: one task for every step is enough.
+        made[-1].spark.conf.set("spark.sql.shuffle.partitions", "1")
         return made[-1]
 
     yield make

@@ -91,7 +91,7 @@ def test_a_script_then_the_shell(broker: Cluster, tmp_path: Path) -> None:
 
     terminal = Terminal(command(broker, tmp_path))
     try:
-        terminal.wait_for("sql>", timeout=30)
+        terminal.wait_for("sql>")
         terminal.type("help\r")
         terminal.wait_for("EMIT CHANGES")
         terminal.type("SET 'auto.offset.reset'='earliest';\r")
@@ -99,10 +99,10 @@ def test_a_script_then_the_shell(broker: Cluster, tmp_path: Path) -> None:
         terminal.type(f"SELECT *\rFROM {name}\rEMIT CHANGES;\r")
         terminal.wait_for("bob")
         terminal.type("\x03")
-        terminal.wait_for("sql>", timeout=30)
+        terminal.wait_for("sql>")
         terminal.type("SHOW STREAMS;\r")
         terminal.wait_for("Kafka Topic")
-        terminal.wait_for("sql>", timeout=30)
+        terminal.wait_for("sql>")
         terminal.type("exit\r")
         assert terminal.process.wait(60) == 0
     finally:

@@ -116,11 +116,13 @@ def _check_definitions(engine: SqlEngine, unique: str) -> None:
     with pytest.raises(SqlError, match="TERMINATE"):
         run(engine, "DROP STREAM clicks;")
     run(engine, "TERMINATE ALL; DROP STREAM pages DELETE TOPIC; DROP TABLE IF EXISTS nothing;")
+    run(engine, "DROP TABLE finals DELETE TOPIC;")
     (topics,) = run(engine, "SHOW TOPICS;")
     (all_topics,) = run(engine, "SHOW ALL TOPICS;")
     names, all_names = ({row[0] for row in found} for found in (topics, all_topics))
     assert {f"clicks_{unique}", f"hops_{unique}"} < names
-    assert f"pages_{unique}" not in all_names
+    assert not {f"pages_{unique}", f"{engine.catalog_topic}-finals-late"} & all_names
+    assert f"{engine.catalog_topic}-hops-late" in all_names
     assert engine.catalog_topic in all_names - names
 
 

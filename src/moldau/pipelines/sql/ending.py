@@ -8,6 +8,7 @@ from moldau.client.admin import checked
 from moldau.pipelines.sql.catalog import PersistentQuery
 from moldau.pipelines.sql.context import Context
 from moldau.pipelines.sql.errors import SqlError
+from moldau.pipelines.sql.late import late_topic
 from moldau.pipelines.sql.results import Message, Result
 from moldau.pipelines.sql.statements import Drop, Named, Pause, Terminate
 
@@ -34,7 +35,9 @@ def drop(context: Context, statement: Drop) -> Result:
     end_queries(context, context.catalog.writers(source.name))
     context.store.remove(source)
     if statement.delete_topic:
-        checked(context.admin.delete_topics([source.topic]))
+        late = late_topic(context.store.topic, source.name)
+        topics = [source.topic, *([late] if context.partitions(late) is not None else [])]
+        checked(context.admin.delete_topics(topics))
     return Message(f"{source.kind.capitalize()} {source.name} is dropped.")
 
 

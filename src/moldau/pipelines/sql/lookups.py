@@ -66,12 +66,14 @@ class Lookups:
         return self._spark.createDataFrame(pa.Table.from_arrays(arrays, schema=_SCHEMA))
 
     def _encoded(self, source: Source, keys: list[Key]) -> list[bytes]:
-        rows = (
-            ", ".join(f"{spark_sql(value)} AS {quoted(name)}" for name, value in key.items()) for key in keys
-        )
-        frame = self._spark.sql(" UNION ".join(f"SELECT {row}" for row in rows))
-        names = {column.name: column.name for column in source.key_columns}
-        found = frame.select(encoded_key(source, names).alias("key")).collect()
+        """The bytes of keys. Spark finds them without a job, as it does with all that is known beforehand."""
+        columns = source.key_columns
+        rows = [[f"CAST({spark_sql(key[one.name])} AS {one.type.ddl()})" for one in columns] for key in keys]
+        values = ", ".join(f"({', '.join(row)})" for row in rows)
+        names = ", ".join(quoted(column.name) for column in columns)
+        frame = self._spark.sql(f"SELECT * FROM VALUES {values} AS keys({names})")
+        encoded = encoded_key(source, {column.name: column.name for column in columns})
+        found = frame.select(encoded.alias("key")).collect()
         return list(dict.fromkeys(bytes(row.key) for row in found if row.key is not None))
 
     def _forget_others(self, catalog: Catalog) -> None:

@@ -189,10 +189,12 @@ class PersistentQueries:
     def catch_up(self) -> None:
         """Wait until everything that is there now has been processed."""
         active = [one.query for one in self._running.values() if one.query is not None and one.query.isActive]
-        if active:
-            # Each one has to wait for its trigger.
-            with ThreadPoolExecutor(len(active), thread_name_prefix="moldau-sql-wait") as pool:
-                list(pool.map(_process_all, active))
+        # Each one waits for its trigger, so all do at once. Whoever interrupts that waits no longer.
+        pool = ThreadPoolExecutor(max(1, len(active)), thread_name_prefix="moldau-sql-wait")
+        try:
+            list(pool.map(_process_all, active))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def stop(self, query_id: str, *, forget: PersistentQuery | None = None) -> None:
         running = self._running.pop(query_id, None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.client.batch_types import CorruptRecords, TopicReplaced
+from moldau.client.batch_types import CorruptRecords
 from moldau.client.settings import ClientSettings
 from moldau.network.failures import NodeUnreachable, NotKafka
 
@@ -41,7 +41,8 @@ class Patience:
         self._backoff_ms = min(2 * self._backoff_ms, self._settings.retry_backoff_max_ms)
 
     def _unknown_for_long(self, error: KafkaError) -> bool:
-        """A topic nobody knows was deleted; only for a moment after its making it may still be unknown."""
+        """A topic nobody knows was deleted, and one with another id made anew. For a moment after that a
+        broker may not have heard of it yet."""
         if error.code not in _UNKNOWN_TOPIC:
             self._unknown_since = None
             return False
@@ -56,6 +57,6 @@ class Patience:
 def _may_pass(error: KafkaError) -> bool:
     if isinstance(error, NodeUnreachable):
         return error.passing
-    if isinstance(error, NotKafka | CorruptRecords | TopicReplaced):
+    if isinstance(error, NotKafka | CorruptRecords):
         return False
     return error.code.retriable or error.code in (*_UNKNOWN_TOPIC, ErrorCode.BROKER_NOT_AVAILABLE)

@@ -55,8 +55,8 @@ def test_a_topic_made_anew_or_deleted_after_the_batch_was_planned(topics: Topics
     topics.create(name=topic)
     topics.fill(topic, 0, *range(10))
     with pytest.raises(DataLoss, match=r"made anew while it was read.*To read the new topic from its"):
-        list(read_task(wanted(topics, topic), task))
-    assert offsets(read_task(wanted(topics, topic, failOnDataLoss=False), task)) == []
+        list(read_task(wanted(topics, topic, **quickly), task))
+    assert offsets(read_task(wanted(topics, topic, failOnDataLoss=False, **quickly), task)) == []
 
 
 def test_a_task_that_cannot_tell_its_query_reads_all_the_same(

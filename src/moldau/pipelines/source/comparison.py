@@ -33,9 +33,11 @@ class Change:
     recreated: frozenset[str]
 
 
-def is_suspicious(begin: Positions, now: Seen) -> bool:
-    """Whether a partition is missing or has shrunk, which a look at a stale replica shows, too."""
-    return any(now.positions.get(partition, -1) < position for partition, position in begin.items())
+def is_suspicious(begin: Positions, ids: Mapping[str, Uuid], now: Seen) -> bool:
+    """Whether a partition is missing or has shrunk, or a topic is another one, which a look at a broker that
+    is behind the others shows, too."""
+    shrunk = any(now.positions.get(partition, -1) < position for partition, position in begin.items())
+    return shrunk or bool(others(ids, now.ids))
 
 
 def compare(begin: Positions, ids: Mapping[str, Uuid], before: Seen | None, now: Seen) -> Change:

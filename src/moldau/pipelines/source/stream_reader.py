@@ -13,8 +13,8 @@ a topic that is another one now is not read, nor shown as progress.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -35,6 +35,8 @@ from moldau.pipelines.source.progress import Progress
 from moldau.pipelines.source.resolution import existing, resolve
 from moldau.pipelines.source.tasks import RangeTask, read_task
 from moldau.pipelines.source.watch import Watch
+
+R = TypeVar("R")
 
 
 class _Driver:
@@ -108,8 +110,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         planned = ranges(from_json(start).positions, from_json(end))
         driver = self._driver
-        topics = driver.watch.topics()
-        made_anew = others(self._ids(end), topics.ids)
+        ids = self._ids(end)
+        topics = self._patiently(driver.watch.topics, lambda seen: bool(others(ids, seen.ids)))
+        made_anew = others(ids, topics.ids)
         there = {each.partition for each in planned if each.partition.topic not in made_anew}
         earliest = driver.watch.earliest(there, topics)
         losses = loss.removed(planned, earliest, made_anew)
@@ -150,15 +153,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None:
             self._driver.watch.run(self._show(begin, ids, self._target))
             return self._target
-        for attempt in range(self._options.attempts):
-            if attempt:
-                time.sleep(self._options.attempt_interval_ms / 1000)
-            now = self._driver.watch.run(self._look_once(begin, ids))
-            if not is_suspicious(begin, now):
-                break
+        now = self._patiently(
+            lambda: self._driver.watch.run(self._look_once(begin, ids)),
+            lambda seen: is_suspicious(begin, ids, seen),
+        )
         if self._available_now:
             self._target = now
         return now
+
+    def _patiently(self, look: Callable[[], R], is_strange: Callable[[R], bool]) -> R:
+        """What is strange is looked at several times: the broker that answered may be behind the others."""
+        seen = look()
+        for _ in range(self._options.attempts - 1):
+            if not is_strange(seen):
+                break
+            time.sleep(self._options.attempt_interval_ms / 1000)
+            seen = look()
+        return seen
 
     async def _look_once(self, begin: Positions, ids: Mapping[str, Uuid]) -> Seen:
         ends = await self._driver.watch.ends_async()

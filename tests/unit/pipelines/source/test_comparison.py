@@ -25,12 +25,13 @@ def test_what_grows_is_no_loss() -> None:
     change = compare({A0: 5}, {}, seen(7), seen(9, 3))
     assert change.losses == []
     assert change.recreated == frozenset()
-    assert not is_suspicious({A0: 5}, seen(5))
+    assert not is_suspicious({A0: 5}, {"a": OLD}, seen(5))
+    assert is_suspicious({A0: 5}, {"a": NEW}, seen(5))
 
 
 def test_a_deleted_topic() -> None:
     gone = Seen({}, {})
-    assert is_suspicious({A0: 5}, gone)
+    assert is_suspicious({A0: 5}, {}, gone)
     [lost] = compare({A0: 5}, {}, seen(9), gone).losses
     assert str(lost) == "a-0: the partition was deleted, and with it offsets 5 to 8, not read yet (4 records)"
     [lost] = compare({A0: 5}, {}, None, gone).losses

@@ -108,15 +108,15 @@ def metadata(shared: SharedFolder, broker: str) -> Inventory:
 def write_transactions(bootstrap: str, topic: str) -> None:
     for number, end in enumerate(("commit", "abort", "commit", "leave open")):
         producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"t{number}", **_QUIET})
-        producer.init_transactions(30)
+        producer.init_transactions(60)
         producer.begin_transaction()
         for n in range(6):
             producer.produce(topic, f"{end} {n}", key=str(n), partition=n % 2)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         if end == "commit":
-            producer.commit_transaction(30)
+            producer.commit_transaction(60)
         elif end == "abort":
-            producer.abort_transaction(30)
+            producer.abort_transaction(60)
 
 
 def commit_offsets(bootstrap: str, group: str, topic: str, offset: int) -> None:
@@ -129,7 +129,7 @@ def commit_offsets(bootstrap: str, group: str, topic: str, offset: int) -> None:
 def group_offsets(bootstrap: str, group: str, topic: str) -> list[Any]:
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
     asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition) for partition in range(2)])
-    found = admin.list_consumer_group_offsets([asked])[group].result(30).topic_partitions
+    found = admin.list_consumer_group_offsets([asked])[group].result(60).topic_partitions
     return [[each.partition, each.offset, each.metadata] for each in found]
 
 

@@ -43,8 +43,8 @@ _DYNAMIC_SOURCES = (1, 2, 3, 7, 8)
 
 def take_inventory(bootstrap: str, *, records: bool = True) -> Inventory:
     """What the one broker of a cluster holds, when all of its partitions are led."""
-    with Wire(bootstrap, timeout=30) as wire:
-        metadata = eventually(lambda: _complete_metadata(wire), timeout=30, what="every partition is led")
+    with Wire(bootstrap, timeout=60) as wire:
+        metadata = eventually(lambda: _complete_metadata(wire), what="every partition is led")
         return {
             "cluster_id": metadata.cluster_id,
             "features": _features(wire),
@@ -73,7 +73,7 @@ def announced_apis(bootstrap: str) -> set[int]:
 
 def stored_bytes(bootstrap: str, topic: str, partition: int = 0) -> bytes:
     """All batches of a partition as they are served."""
-    with Wire(bootstrap, timeout=30) as wire:
+    with Wire(bootstrap, timeout=60) as wire:
         return b"".join(_fetch_all(wire, topic, partition))
 
 

@@ -139,11 +139,11 @@ async def running_nodes(
         await nodes.close()
 
 
-async def until(condition: Callable[[], object], timeout_seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], object], timeout_seconds: float = 60.0) -> None:
     async with asyncio.timeout(timeout_seconds):
         while not condition():
             await asyncio.sleep(0.005)
 
 
-def run(main: Callable[[], Awaitable[None]], timeout_seconds: float = 60.0) -> None:
+def run(main: Callable[[], Awaitable[None]], timeout_seconds: float = 150.0) -> None:
     asyncio.run(asyncio.wait_for(main(), timeout_seconds))

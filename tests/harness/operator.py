@@ -49,9 +49,7 @@ class OperatorNode:
     def start(self, *, open_files: int | None = None) -> None:
         """Start and wait until it is ready, with a limit on open files when one is given."""
         self.launch(open_files=open_files)
-        eventually(
-            lambda: "is ready" in self.said() or not self.running, timeout=30, what="the node is ready"
-        )
+        eventually(lambda: "is ready" in self.said() or not self.running, what="the node is ready")
         assert self.running, self.said()
 
     def launch(self, *, open_files: int | None = None) -> None:
@@ -73,7 +71,7 @@ class OperatorNode:
         if self._process is not None and self.running:
             self._process.send_signal(signal.SIGTERM)
             try:
-                self._process.wait(30)
+                self._process.wait(60)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 raise

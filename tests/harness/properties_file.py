@@ -85,7 +85,7 @@ class Operator:
         """What the node says that does not start."""
         process = self.launch(*options)
         try:
-            assert process.wait(30) == 1, self.said()
+            assert process.wait(60) == 1, self.said()
         finally:
             process.kill()
         assert "Traceback" not in self.said()

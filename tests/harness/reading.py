@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-SECONDS = 30
+SECONDS = 60
 
 
 def messages(bootstrap: str, topic: str, partitions: int = 1, *, committed: bool = True) -> list[Message]:
@@ -23,13 +23,17 @@ def messages(bootstrap: str, topic: str, partitions: int = 1, *, committed: bool
     )
     consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)])
     found: list[Message] = []
-    ends, deadline = 0, time.monotonic() + SECONDS
-    while ends < partitions:
+    ended: set[int | None] = set()
+    deadline = time.monotonic() + SECONDS
+    while len(ended) < partitions:
         assert time.monotonic() < deadline, f"no end after {len(found)} messages"
         for message in consumer.consume(1000, 0.1):
-            if message.error():
-                ends += 1
-            else:
+            error = message.error()
+            if error is None:
                 found.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ended.add(message.partition())
+            else:
+                raise KafkaException(error)
     consumer.close()
     return found

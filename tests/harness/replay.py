@@ -83,7 +83,7 @@ def replay(session: Session, bootstrap: str) -> Iterator[Exchange]:
             if event.kind == REQUEST:
                 exchange = Exchange(decode_request_header(event.frame)[0])
                 pending[event.connection, exchange.header.correlation_id] = exchange
-                wire = wires.setdefault(event.connection, Wire(bootstrap, timeout=20))
+                wire = wires.setdefault(event.connection, Wire(bootstrap, timeout=60))
                 wire.send_frame(substitutes.apply(event.frame))
             elif event.kind == ANSWER:
                 exchange = _answered(event, wires[event.connection], pending, number)

@@ -34,7 +34,7 @@ def produce_request(
 def produce(bootstrap: str, topic: str, records: bytes | None, **options: Any) -> Any:
     """The answer for the one partition: `error_code`, `base_offset`, `error_message`, `record_errors`."""
     version = options.pop("version", PRODUCE_VERSION)
-    with Wire(bootstrap, timeout=30) as wire:
+    with Wire(bootstrap, timeout=60) as wire:
         response = wire.call(produce_request(topic, records, **options), version)
     return response.responses[0].partition_responses[0]
 
@@ -53,7 +53,7 @@ def fetch_request(
 
 
 def fetch(bootstrap: str, topic: str, offset: int = 0, **options: Any) -> Any:
-    with Wire(bootstrap, timeout=30) as wire:
+    with Wire(bootstrap, timeout=60) as wire:
         response = wire.call(fetch_request(topic, offset, **options), FETCH_VERSION)
     return response.responses[0].partitions[0]
 
@@ -64,7 +64,7 @@ def create_topic(
     """The answer for the one topic: `error_code` and `error_message`."""
     configs = [CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items()]
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
-    with Wire(bootstrap, timeout=30) as wire:
+    with Wire(bootstrap, timeout=60) as wire:
         response = wire.call(CreateTopicsRequest(topics=[topic], timeout_ms=20_000), CREATE_TOPICS_VERSION)
     return response.topics[0]
 
@@ -84,6 +84,20 @@ def metadata_of(bootstrap: str, topic: str, *, create: bool = False) -> Any:
     request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=create)
     with Wire(bootstrap) as wire:
         return wire.call(request, METADATA_VERSION).topics[0]
+
+
+def wait_until_known(servers: str, topic: str) -> None:
+    """Until each of several brokers knows the topic and who leads it.
+
+    A broker of a cluster hears of a topic a moment after another one has answered that it is there, and a
+    client that asks too early may not ask again for minutes.
+    """
+
+    def known(server: str) -> bool:
+        found = metadata_of(server, topic)
+        return bool(found.error_code == 0 and all(each.leader_id >= 0 for each in found.partitions))
+
+    eventually(lambda: all(map(known, servers.split(","))), what=f"all brokers know {topic}")
 
 
 def stored_codecs(bootstrap: str, topic: str) -> set[str]:

@@ -27,9 +27,9 @@ class ShareClient:
     def __init__(
         self, bootstrap: str, group_id: str, topics: list[str], *, member_id: str | None = None
     ) -> None:
-        self._wire = Wire(bootstrap, timeout=30)
+        self._wire = Wire(bootstrap, timeout=60)
         #: Fetches wait, so heartbeats have a connection of their own, as every client does it.
-        self._heart = Wire(bootstrap, timeout=30)
+        self._heart = Wire(bootstrap, timeout=60)
         self.group_id = group_id
         self.topics = topics
         self.member_id = member_id or str(uuid.uuid4())[:22]
@@ -59,7 +59,7 @@ class ShareClient:
 
     def join(self, partitions: int | None = None) -> None:
         """Heartbeats until it has partitions: so many, or any."""
-        eventually(self._has_coordinator, timeout=20, every=0.1, what="a coordinator")
+        eventually(self._has_coordinator, every=0.1, what="a coordinator")
 
         def assigned() -> bool:
             answer = self.beat()
@@ -67,7 +67,7 @@ class ShareClient:
             found = sum(map(len, self.assigned.values()))
             return found > 0 if partitions is None else found == partitions
 
-        eventually(assigned, timeout=20, every=0.1, what="an assignment")
+        eventually(assigned, every=0.1, what="an assignment")
 
     def _has_coordinator(self) -> bool:
         found = self._heart.call(FindCoordinatorRequest(coordinator_keys=[self.group_id]), 6)

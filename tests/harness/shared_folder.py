@@ -72,7 +72,6 @@ class SharedFolder:
             self._moldau = process = subprocess.Popen(command, stdout=output, stderr=output)
         eventually(
             lambda: "is ready" in self.said() or process.poll() is not None,
-            timeout=30,
             what="Moldau is ready",
         )
         assert process.poll() is None, self.said()
@@ -83,7 +82,7 @@ class SharedFolder:
             self._apache.stop()
             return
         self._moldau.terminate()
-        assert self._moldau.wait(30) == 0, self.said()[-3000:]
+        assert self._moldau.wait(60) == 0, self.said()[-3000:]
         self._moldau = None
 
     def kill(self) -> None:

@@ -147,7 +147,7 @@ class Load:
         })  # fmt: skip
         for number in range(500):
             producer.produce(KEPT, value=b"v" * 100, key=b"%d" % number)
-        if producer.flush(20):
+        if producer.flush(60):
             raise AssertionError("not everything was delivered")
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "soak"})
         consumer.assign([TopicPartition(KEPT, 0, 0)])
@@ -158,7 +158,7 @@ class Load:
         producer = KafkaProducer(bootstrap_servers=self.bootstrap)
         for _ in range(100):
             producer.send(KEPT, b"v" * 50)
-        producer.flush(20)
+        producer.flush(60)
         producer.close()
         consumer = KafkaConsumer(bootstrap_servers=self.bootstrap, auto_offset_reset="earliest")
         consumer.assign([PythonTopicPartition(KEPT, 0)])

@@ -87,7 +87,7 @@ class Ledger:
                 timestamp=sent.timestamp,
                 on_delivery=self._note(sent),
             )
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
 
     def _note(self, sent: Sent) -> Callable[[KafkaError | None, Message], None]:
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -144,7 +144,7 @@ def read_all(bootstrap: str, ends: Mapping[tuple[str, int], int]) -> dict[tuple[
         }
     )
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in left])
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while left:
         assert time.monotonic() < deadline, f"nothing more comes from {left}"
         for message in consumer.consume(500, timeout=0.2):
@@ -258,7 +258,7 @@ def alter_configs(bootstrap: str, *changes: tuple[int, str, Mapping[str, str | N
         )
         for kind, name, values in changes
     ]
-    with Wire(bootstrap, timeout=30) as wire:
+    with Wire(bootstrap, timeout=60) as wire:
         answer = wire.call(IncrementalAlterConfigsRequest(resources=resources), 1)
     assert [each.error_message for each in answer.responses if each.error_code] == []
 
@@ -273,7 +273,7 @@ def alter_quotas(
         )
         for entity, values in changes
     ]
-    with Wire(bootstrap, timeout=30) as wire:
+    with Wire(bootstrap, timeout=60) as wire:
         answer = wire.call(AlterClientQuotasRequest(entries=entries), 1)
     assert [each.error_message for each in answer.entries if each.error_code] == []
 

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def eventually(
-    condition: Callable[[], T], *, timeout: float = 15.0, every: float = 0.05, what: str = ""
+    condition: Callable[[], T], *, timeout: float = 60.0, every: float = 0.05, what: str = ""
 ) -> T:
     """The first truthy answer of `condition`; fails with the last answer when the deadline passes."""
     deadline = time.monotonic() + timeout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
-from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponsePartition
 from moldau.testing import Cluster
 from tests.harness.waiting import eventually
 from tests.harness.wire import Wire
@@ -20,17 +20,34 @@ def _bootstrap(cluster: Cluster) -> str:
 def coordinator_of(cluster: Cluster, key: str, kind: int = GROUP) -> int:
     def find() -> int:
         request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
-        (found,) = Wire(_bootstrap(cluster)).call(request, 6).coordinators
+        with Wire(_bootstrap(cluster)) as wire:
+            (found,) = wire.call(request, 6).coordinators
         return int(found.node_id) if found.error_code == 0 else 0
 
     return eventually(find, what=f"a coordinator of {key}")
 
 
+def _partitions(cluster: Cluster, topic: str) -> list[MetadataResponsePartition]:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+    with Wire(_bootstrap(cluster)) as wire:
+        (found,) = wire.call(request, 9).topics
+    return list(found.partitions)
+
+
 def replicas_of(cluster: Cluster, topic: str) -> dict[int, tuple[int, list[int]]]:
     """The leader and the replicas of each partition."""
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
-    (found,) = Wire(_bootstrap(cluster)).call(request, 9).topics
-    return {each.partition_index: (each.leader_id, list(each.replica_nodes)) for each in found.partitions}
+    found = _partitions(cluster, topic)
+    return {each.partition_index: (each.leader_id, list(each.replica_nodes)) for each in found}
+
+
+def wait_until_in_sync(cluster: Cluster, *topics: str) -> None:
+    """Until every replica has what its leader has: then any broker can be killed."""
+
+    def in_sync() -> bool:
+        found = [each for topic in topics for each in _partitions(cluster, topic)]
+        return all(set(each.isr_nodes) == set(each.replica_nodes) for each in found)
+
+    eventually(in_sync, what=f"all replicas of {topics} are in sync")
 
 
 def leaders_of(cluster: Cluster, topic: str) -> dict[int, int]:

@@ -17,7 +17,7 @@ from moldau.protocol.schema import Message, decode, encode_bytes
 
 
 class Wire:
-    def __init__(self, bootstrap: str, *, timeout: float = 10.0, receive_buffer: int | None = None) -> None:
+    def __init__(self, bootstrap: str, *, timeout: float = 60.0, receive_buffer: int | None = None) -> None:
         host, port = bootstrap.rsplit(":", 1)
         self._socket = socket.socket()
         if receive_buffer is not None:

@@ -32,7 +32,7 @@ from moldau.client.settings import ClientSettings, parse_addresses
 from moldau.network.client import VersionRange
 from moldau.pipelines.arrow.reading import RangeRequest, read_range
 from moldau.protocol.records import iter_records
-from tests.harness.requests import create_and_wait, stored_codecs
+from tests.harness.requests import create_and_wait, stored_codecs, wait_until_known
 from tests.harness.waiting import eventually
 from tests.integration.conftest import StartNode
 
@@ -79,7 +79,7 @@ def produce(bootstrap: str, topic: str, values: range, **config: Any) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "log_level": 0, **config})
     for n in values:
         producer.produce(topic, b"value %d" % n, b"key %d" % n, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def offsets_in(fetched: FetchedBatches) -> Iterator[int]:
@@ -106,7 +106,7 @@ def test_every_compression_and_every_field(bootstrap: str, topic: str) -> None:
                 topic, row["value"], row["key"], partition=0, headers=headers, timestamp=1000 + n
             )
             written.append(row)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
     assert stored_codecs(bootstrap, topic) == set(CODECS)
     found = rows(bootstrap, topic, 0, len(written), headers=True)
     assert [{name: row[name] for name in ("key", "value", "headers")} for row in found] == written
@@ -132,11 +132,11 @@ def test_transactions(bootstrap: str, topic: str) -> None:
         for n in range(2)
     )
     for producer in (first, second):
-        producer.init_transactions(30)
+        producer.init_transactions(60)
 
     def send(producer: Producer, value: bytes) -> None:
         producer.produce(topic, value, partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
 
     for turn in range(3):
         first.begin_transaction()
@@ -144,9 +144,9 @@ def test_transactions(bootstrap: str, topic: str) -> None:
         for n in range(3):
             send(first, b"aborted %d.%d" % (turn, n))
             send(second, b"committed %d.%d" % (turn, n))
-        first.abort_transaction(30)
+        first.abort_transaction(60)
         send(second, b"committed %d.3" % turn)
-        second.commit_transaction(30)
+        second.commit_transaction(60)
     wanted = [b"committed %d.%d" % (turn, n) for turn in range(3) for n in range(4)]
     # The last marker is written after the answer to the commit.
     eventually(lambda: end_of(bootstrap, topic, read_committed=True) == 27, what="everything is decided")
@@ -163,10 +163,10 @@ def test_transactions(bootstrap: str, topic: str) -> None:
 def test_a_transaction_that_is_open_is_waited_for(bootstrap: str, topic: str) -> None:
     create_and_wait(bootstrap, topic)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic, "linger.ms": 0})
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce(topic, b"in time", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     with pytest.raises(RecordsGone, match=r"holds 0 to 0"):
         rows(bootstrap, topic, 0, 1, api_timeout_ms=300)
     commit = threading.Timer(1.0, producer.commit_transaction, [30])
@@ -183,7 +183,7 @@ def test_what_compaction_left(start_node: StartNode, topic: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
     for n in range(300):
         producer.produce(topic, b"%d" % n, b"%d" % (n % 7), partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
     def compacted() -> list[int]:
         # A record in a later segment lets those before it be cleaned.
@@ -191,7 +191,7 @@ def test_what_compaction_left(start_node: StartNode, topic: str) -> None:
         found = [row["offset"] for row in rows(bootstrap, topic, 0, 300)]
         return found if len(found) == 7 else []
 
-    assert eventually(compacted, timeout=30, every=0.5) == list(range(293, 300))
+    assert eventually(compacted, every=0.5) == list(range(293, 300))
     assert [row["value"] for row in rows(bootstrap, topic, 0, 295)] == [b"293", b"294"]
     assert rows(bootstrap, topic, 10, 200) == []
     end = end_of(bootstrap, topic)
@@ -288,7 +288,7 @@ def test_a_forked_process_reads_on_connections_of_its_own(bootstrap: str, topic:
     found = fork.Queue()
     child = fork.Process(target=_read_in_child, args=(bootstrap, topic, found))
     child.start()
-    assert found.get(timeout=30) == list(range(10))
+    assert found.get(timeout=60) == list(range(10))
     child.join()
     assert len(rows(bootstrap, topic, 0, 10)) == 10
 
@@ -329,6 +329,7 @@ def test_leaders_change_while_a_partition_is_read(start_node: StartNode) -> None
     bootstrap, topic = node.bootstrap_servers, f"led-{uuid.uuid4().hex[:8]}"
     with AdminClient(bootstrap) as admin:
         admin.create_topics([NewTopic(topic, partitions=1, replication_factor=3)])
+    wait_until_known(bootstrap, topic)
     produce(bootstrap, topic, range(3000), acks="all", **{"batch.num.messages": 20})
 
     async def read() -> list[int]:

@@ -44,7 +44,7 @@ def new(bootstrap: str, topic: str) -> Iterator[New]:
 
     def make(config: Mapping[str, Any] | None = None, **options: Any) -> Consumer[Any, Any]:
         settings = {"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
-        settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500, **(config or {})}
+        settings |= {"session.timeout.ms": 30_000, "heartbeat.interval.ms": 500, **(config or {})}
         made.append(Consumer({key: value for key, value in settings.items() if value is not None}, **options))
         return made[-1]
 
@@ -58,14 +58,14 @@ def fill(bootstrap: str, topic: str, count: int, *, start: int = 0, timestamp: i
         for number in range(start, start + count):
             at = timestamp + number * 1000 if timestamp else None
             producer.send(topic, str(number).encode(), partition=number % PARTITIONS, timestamp=at)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
 
 
 def numbers(records: list[Any]) -> list[int]:
     return sorted(int(record.value) for record in records)
 
 
-def take(consumer: Consumer[Any, Any], count: int, timeout: float = 30.0) -> list[Any]:
+def take(consumer: Consumer[Any, Any], count: int, timeout: float = 60.0) -> list[Any]:
     records: list[Any] = []
     deadline = time.monotonic() + timeout
     while len(records) < count and time.monotonic() < deadline:
@@ -74,7 +74,7 @@ def take(consumer: Consumer[Any, Any], count: int, timeout: float = 30.0) -> lis
     return records
 
 
-def settle(consumers: list[Consumer[Any, Any]], expected: list[int], timeout: float = 30.0) -> None:
+def settle(consumers: list[Consumer[Any, Any]], expected: list[int], timeout: float = 60.0) -> None:
     """Poll all of them until each has so many partitions."""
     deadline = time.monotonic() + timeout
     while True:
@@ -150,7 +150,7 @@ def test_commits_in_every_way(bootstrap: str, new: New, topic: str) -> None:
 
     answers: list[Any] = []
     consumer.commit_async({everything[2]: 5}, lambda *answer: answers.append(answer))
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not answers and time.monotonic() < deadline:
         consumer.poll(0.1)
     assert answers[0][1] is None and answers[0][0][everything[2]].offset == 5
@@ -168,15 +168,14 @@ def test_auto_commit_counts_what_was_handled(bootstrap: str, new: New, topic: st
     first = new(config)
     first.subscribe([topic])
     handled = take(first, 4)
-    in_hand = first.poll(10.0)
-    assert len(in_hand) == 4
+    in_hand = take(first, 1)
     partitions = [TopicPartition(topic, each) for each in range(PARTITIONS)]
     observer = new({"enable.auto.commit": False})
 
     def committed() -> int:
         return sum(at.offset for at in observer.committed(partitions).values() if at is not None)
 
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while committed() < len(handled) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert committed() == len(handled)
@@ -317,4 +316,4 @@ def test_on_an_event_loop(bootstrap: str, topic: str) -> None:
                     return found
         raise AssertionError("it ended")
 
-    assert sorted(asyncio.run(asyncio.wait_for(main(), 60))) == list(range(20))
+    assert sorted(asyncio.run(asyncio.wait_for(main(), 150))) == list(range(20))

@@ -32,7 +32,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def wire(node: ClusterNode) -> Wire:
-    return Wire(f"127.0.0.1:{node.port}", timeout=20)
+    return Wire(f"127.0.0.1:{node.port}", timeout=60)
 
 
 def find(node: ClusterNode, kind: int, keys: list[str]) -> dict[str, tuple[int, int, int]]:
@@ -67,10 +67,10 @@ def test_groups_and_transactions_of_all_coordinators_are_listed(cluster: Cluster
     producers = []
     for name in groups:
         producer = Producer({**bootstrap, "transactional.id": name})
-        producer.init_transactions(20)
+        producer.init_transactions(60)
         producers.append(producer)
     admin = AdminClient(bootstrap)
-    listed = {each.group_id for each in admin.list_consumer_groups().result(20).valid}
+    listed = {each.group_id for each in admin.list_consumer_groups().result(60).valid}
     assert groups <= listed
     by_broker = [
         {each.transactional_id for each in answer.transaction_states}
@@ -82,6 +82,7 @@ def test_groups_and_transactions_of_all_coordinators_are_listed(cluster: Cluster
 
 def test_a_broker_that_is_not_the_coordinator_says_so(cluster: Cluster) -> None:
     coordinator = coordinator_of(cluster, "some-group")
+    eventually(lambda: same([find(node, GROUP, ["some-group"]) for node in cluster.brokers]))
     for node in cluster.brokers:
         (group,) = wire(node).call(DescribeGroupsRequest(groups=["some-group"]), 6).groups
         expected = ErrorCode.GROUP_ID_NOT_FOUND if node.id == coordinator else ErrorCode.NOT_COORDINATOR
@@ -104,7 +105,7 @@ def test_there_is_no_coordinator_before_there_are_enough_brokers(tmp_path: Path)
             await nodes.start(1, 2)
             assert await found_by(2) == -ErrorCode.COORDINATOR_NOT_AVAILABLE
             await nodes.start(3)
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(60):
                 while (coordinator := await found_by(2)) < 0:
                     await asyncio.sleep(0.05)
             assert coordinator in (1, 2, 3)

@@ -52,7 +52,7 @@ def test_a_group_goes_on_when_its_coordinator_is_killed(cluster: Cluster, topic:
 
 def read_and_commit(member: Member, progress: Progress, wanted: int) -> None:
     """Until everything that was sent is read and committed."""
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         member.poll(progress)
         if progress.positions != progress.committed and member.commit(progress.positions):
@@ -76,7 +76,7 @@ def test_a_coordinator_that_stood_still_has_no_say_when_it_wakes_up(
         zombie = coordinator_of(cluster, group)
         cluster.pause(zombie)
         try:
-            eventually(lambda: coordinator_of(cluster, group) != zombie, timeout=20)
+            eventually(lambda: coordinator_of(cluster, group) != zombie)
             feed.more(BATCH)
             read_and_commit(member, progress, feed.sent)
         finally:

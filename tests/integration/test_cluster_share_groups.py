@@ -88,7 +88,7 @@ def test_a_share_group_goes_on_when_brokers_are_killed(cluster: Cluster, topic: 
                 elif step == 2:
                     cluster.start()
             # The last acknowledgements go with the next polls; locks of a broker that was killed run out.
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while await lags(settings, group) != [0] * PARTITIONS:
                     for record in await consumer.poll(0.3):
                         consumer.acknowledge(record, ACCEPT)

@@ -20,6 +20,7 @@ from moldau.protocol.messages.incremental_alter_configs import (
 )
 from moldau.testing import Cluster
 from tests.harness.apache_nodes import ApacheNodes
+from tests.harness.requests import wait_until_known
 from tests.harness.tools import Tools, run_tool, tool_command
 from tests.harness.waiting import eventually
 from tests.integration.conftest import runs_apache
@@ -50,6 +51,7 @@ def create(tools: Tools, topic: str, assignment: str) -> None:
     """Topics of which one replica is enough to go on."""
     config = ("--config", "min.insync.replicas=1")
     tools.good("kafka-topics", "--create", "--topic", topic, "--replica-assignment", assignment, *config)
+    wait_until_known(tools.bootstrap, topic)
     eventually(lambda: isr_complete(tools, topic), what="all replicas in sync")
 
 
@@ -294,7 +296,7 @@ def test_what_replicas_hold_is_compared(tools: Tools, topic: str) -> None:
 
     eventually(at_the_end, what="everything to be compared")
     checking.send_signal(signal.SIGINT)
-    assert checking.wait(timeout=20) == 130
+    assert checking.wait(timeout=60) == 130
     checking.stdout.close()
 
 

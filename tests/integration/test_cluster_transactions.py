@@ -13,7 +13,13 @@ from moldau.testing import Cluster
 from tests.harness.cluster_feed import PARTITIONS, QUIET, create
 from tests.harness.exactly_once_workers import Workers
 from tests.harness.waiting import eventually
-from tests.harness.whereabouts import TRANSACTION, coordinator_of, leaders_of, replicas_of
+from tests.harness.whereabouts import (
+    TRANSACTION,
+    coordinator_of,
+    leaders_of,
+    replicas_of,
+    wait_until_in_sync,
+)
 from tests.integration.test_transactions import read
 
 CONFIG = {
@@ -38,7 +44,7 @@ def new_producer(cluster: Cluster, transactional_id: str) -> Producer:
             **QUIET,
         }
     )
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     return producer
 
 
@@ -52,7 +58,7 @@ def commit(producer: Producer) -> None:
     deadline = time.monotonic() + 60
     while True:
         try:
-            producer.commit_transaction(20)
+            producer.commit_transaction(60)
             return
         except KafkaException as error:
             if not error.args[0].retriable() or time.monotonic() > deadline:
@@ -71,15 +77,16 @@ def test_transactions_over_all_leaders_are_atomic_when_their_coordinator_is_kill
         producer.begin_transaction()
         send_everywhere(producer, topic, number)
         if number in (5, 15):
-            assert producer.flush(20) == 0
+            assert producer.flush(60) == 0
             cluster.kill(coordinator_of(cluster, transactional_id, TRANSACTION))
         elif number == 10:
             cluster.start()
+            wait_until_in_sync(cluster, topic, "__transaction_state")
         if number % 3:
             commit(producer)
             wanted |= {f"{number}:{partition}" for partition in range(PARTITIONS)}
         else:
-            producer.abort_transaction(30)
+            producer.abort_transaction(60)
     eventually(lambda: len(read(cluster.bootstrap_servers, topic, PARTITIONS)) >= len(wanted), every=0.5)
     found = read(cluster.bootstrap_servers, topic, PARTITIONS)
     assert sorted(found) == sorted(wanted)
@@ -96,7 +103,7 @@ def test_what_is_decided_happens_although_its_coordinator_dies_before_it_could_t
     producer = new_producer(cluster, transactional_id)
     producer.begin_transaction()
     producer.produce(topic, "decided", partition=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     cluster.pause(silent)
     try:
         commit(producer)
@@ -105,7 +112,6 @@ def test_what_is_decided_happens_although_its_coordinator_dies_before_it_could_t
         cluster.resume(silent)
     eventually(
         lambda: read(cluster.bootstrap_servers, topic, 1) == ["decided"],
-        timeout=30,
         every=0.5,
         what="markers",
     )
@@ -128,21 +134,19 @@ def test_a_coordinator_that_stood_still_has_no_say_when_it_wakes_up(cluster: Clu
     producer = new_producer(cluster, transactional_id)
     producer.begin_transaction()
     send_everywhere(producer, topic, 0)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     zombie = coordinator_of(cluster, transactional_id, TRANSACTION)
     cluster.pause(zombie)
     try:
-        eventually(
-            lambda: coordinator_of(cluster, transactional_id, TRANSACTION) != zombie, timeout=20, every=0.2
-        )
+        eventually(lambda: coordinator_of(cluster, transactional_id, TRANSACTION) != zombie, every=0.2)
         commit(producer)
         producer.begin_transaction()
         send_everywhere(producer, topic, 1)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
     finally:
         cluster.resume(zombie)
     cluster.wait_for_brokers()
-    producer.abort_transaction(30)
+    producer.abort_transaction(60)
     wanted = {f"0:{partition}" for partition in range(PARTITIONS)}
     eventually(lambda: set(read(cluster.bootstrap_servers, topic, PARTITIONS)) == wanted, every=0.5)
 
@@ -161,7 +165,7 @@ def test_read_process_write_is_exactly_once_while_brokers_and_workers_are_killed
         for step in range(steps):
             for number in range(step * numbers // steps, (step + 1) * numbers // steps):
                 producer.produce(source, str(number), partition=number % PARTITIONS)
-            assert producer.flush(40) == 0
+            assert producer.flush(60) == 0
             # When the blow falls is what this is about.
             time.sleep(chance.uniform(0.3, 1.5))
             if step % 2:
@@ -176,7 +180,7 @@ def test_read_process_write_is_exactly_once_while_brokers_and_workers_are_killed
         def found() -> list[str]:
             return read(cluster.bootstrap_servers, target, PARTITIONS)
 
-        eventually(lambda: len(found()) >= numbers, timeout=60, every=1, what="all of it")
+        eventually(lambda: len(found()) >= numbers, timeout=120, every=1, what="all of it")
         assert sorted(found()) == wanted
     finally:
         workers.stop()

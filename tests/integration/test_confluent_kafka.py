@@ -33,7 +33,7 @@ def create(admin: AdminClient) -> Callable[..., None]:
     def create_topic(name: str, partitions: int = 1, **config: str) -> None:
         settings = {key.replace("_", "."): value for key, value in config.items()}
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
-        admin.create_topics([new])[name].result(30)
+        admin.create_topics([new])[name].result(60)
 
     return create_topic
 
@@ -269,7 +269,7 @@ def test_seek_back_and_forth(
     consume(consumer, from_start(topic), 50)
     for offset in (17, 3, 49, 0):
         consumer.seek(TopicPartition(topic, 0, offset))
-        message = consumer.poll(10)
+        message = consumer.poll(60)
         assert (message.offset(), message.value()) == (offset, f"{offset // 10}-{offset % 10}".encode())
 
 
@@ -277,18 +277,17 @@ def test_a_waiting_consumer_gets_a_new_record_at_once(
     bootstrap: str, topic: str, create: Callable[..., None]
 ) -> None:
     create(topic)
-    consumer = new_consumer(bootstrap, fetch_wait_max_ms=2000)
+    # Who waited for that instead of the append would wait for longer than the poll below.
+    consumer = new_consumer(bootstrap, fetch_wait_max_ms=50_000)
     producer = new_producer(bootstrap, **{"linger.ms": 0})
     produce(producer, topic, [{"value": b"first"}])
     consumer.assign([TopicPartition(topic, 0, 1)])
     assert consumer.poll(1.0) is None
-    sent = time.monotonic()
     produce(producer, topic, [{"value": b"second"}])
-    message = consumer.poll(5)
-    waited = time.monotonic() - sent
+    message = consumer.poll(30)
     consumer.close()
+    assert message is not None, "the long poll must end with the append, not with fetch.wait.max.ms"
     assert message.value() == b"second"
-    assert waited < 1.0, "the long poll must end with the append, not with fetch.wait.max.ms"
 
 
 def test_the_end_of_a_partition_is_reported(bootstrap: str, topic: str, create: Callable[..., None]) -> None:
@@ -296,7 +295,7 @@ def test_the_end_of_a_partition_is_reported(bootstrap: str, topic: str, create: 
     produce(new_producer(bootstrap), topic, [{"value": b"v"}] * 3)
     consumer = new_consumer(bootstrap, enable_partition_eof=True)
     consumer.assign(from_start(topic))
-    messages = [consumer.poll(10) for _ in range(4)]
+    messages = [consumer.poll(60) for _ in range(4)]
     consumer.close()
     assert [message.error() is None for message in messages] == [True, True, True, False]
     assert messages[3].error().code() == KafkaError._PARTITION_EOF
@@ -312,7 +311,7 @@ def test_watermarks_and_offsets_for_times(
     produce(producer, topic, [{"value": b"v", "timestamp": now + n * 10} for n in range(100)])
     assert consumer.get_watermark_offsets(TopicPartition(topic, 0)) == (0, 100)
     for asked, found in [(now - 1, 0), (now, 0), (now + 495, 50), (now + 500, 50), (now + 991, -1)]:
-        [answer] = consumer.offsets_for_times([TopicPartition(topic, 0, asked)], timeout=10)
+        [answer] = consumer.offsets_for_times([TopicPartition(topic, 0, asked)], timeout=60)
         assert answer.error is None
         assert answer.offset == found, f"asked for {asked - now} ms after the first record"
 
@@ -323,7 +322,7 @@ def test_an_offset_out_of_range_is_an_error_when_no_reset_is_wanted(
     create(topic)
     produce(new_producer(bootstrap), topic, [{"value": b"v"}])
     consumer.assign([TopicPartition(topic, 0, 1000)])
-    message = consumer.poll(10)
+    message = consumer.poll(60)
     assert message.error().code() == KafkaError._AUTO_OFFSET_RESET
     assert "out of range" in message.error().str().lower()
 
@@ -346,28 +345,28 @@ def test_pause_and_resume(
     produce(new_producer(bootstrap), topic, [{"value": str(p), "partition": p} for p in (0, 1)])
     consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in (0, 1)])
     consumer.pause([TopicPartition(topic, 0)])
-    assert consumer.poll(10).partition() == 1
+    assert consumer.poll(60).partition() == 1
     assert consumer.poll(0.5) is None
     consumer.resume([TopicPartition(topic, 0)])
-    assert consumer.poll(10).partition() == 0
+    assert consumer.poll(60).partition() == 0
 
 
 def test_producing_to_an_unknown_topic_creates_it(bootstrap: str, topic: str, admin: AdminClient) -> None:
     [report] = produce(new_producer(bootstrap), topic, [{"value": b"v"}])
     assert report.offset() == 0
-    assert len(admin.list_topics(topic, timeout=10).topics[topic].partitions) == 1
+    assert len(admin.list_topics(topic, timeout=60).topics[topic].partitions) == 1
 
 
 def test_asking_about_an_unknown_topic_is_an_error_and_creates_nothing(
     topic: str, consumer: Consumer, admin: AdminClient
 ) -> None:
     assert (
-        consumer.list_topics(topic, timeout=10).topics[topic].error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+        consumer.list_topics(topic, timeout=60).topics[topic].error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
     )
     with pytest.raises(KafkaException) as refused:
         consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=2)
     assert refused.value.args[0].code() in (KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
-    assert topic not in admin.list_topics(timeout=10).topics
+    assert topic not in admin.list_topics(timeout=60).topics
 
 
 def test_an_unknown_partition_is_an_error(bootstrap: str, topic: str, create: Callable[..., None]) -> None:

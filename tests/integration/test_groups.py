@@ -31,7 +31,7 @@ QUICK = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200, "topic.metada
 def create(bootstrap: str, topic: str, partitions: int = 4) -> AdminClient:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     new = NewTopic(topic, num_partitions=partitions, replication_factor=1)
-    admin.create_topics([new])[topic].result(30)
+    admin.create_topics([new])[topic].result(60)
     return admin
 
 
@@ -39,7 +39,7 @@ def fill(bootstrap: str, topic: str, numbers: range, partitions: int = 4) -> Non
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in numbers:
         producer.produce(topic, str(number), partition=number % partitions)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 class Reader:
@@ -75,10 +75,10 @@ class Reader:
             message = self._consumer.poll(0.05)
             if message is None or message.error() is not None:
                 continue
-            self.numbers.append(int(message.value()))
             # A generation may end between the two; then another reads the record again.
             with contextlib.suppress(KafkaException):
                 self._consumer.commit(message, asynchronous=False)
+            self.numbers.append(int(message.value()))
         self._consumer.close()
 
     def stop(self) -> None:
@@ -140,28 +140,24 @@ def test_who_dies_is_found_out_by_its_session(
 ) -> None:
     create(bootstrap, topic)
     reader = readers(topic)
-    eventually(lambda: reader.owned == {0, 1, 2, 3}, timeout=30, what="it has everything")
+    eventually(lambda: reader.owned == {0, 1, 2, 3}, what="it has everything")
     process = subprocess.Popen([sys.executable, "-c", MEMBER, bootstrap, topic])
     try:
-        eventually(lambda: len(reader.owned) == 2, timeout=30, what="they share")
+        eventually(lambda: len(reader.owned) == 2, what="they share")
         died = time.monotonic()
     finally:
         process.kill()
         process.wait()
-    eventually(lambda: reader.owned == {0, 1, 2, 3}, timeout=30, what="it has everything again")
-    assert 3 < time.monotonic() - died < 15
+    eventually(lambda: reader.owned == {0, 1, 2, 3}, what="it has everything again")
+    assert 3 < time.monotonic() - died < 40, "after its own session, and not after the usual one"
 
 
 def test_more_members_than_partitions(bootstrap: str, topic: str, readers: Callable[..., Reader]) -> None:
     admin = create(bootstrap, topic, 2)
     members = [readers(topic) for _ in range(3)]
-    eventually(
-        lambda: sorted(len(each.owned) for each in members) == [0, 1, 1], timeout=30, what="one is idle"
-    )
-    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
-    eventually(
-        lambda: sorted(len(each.owned) for each in members) == [1, 1, 1], timeout=30, what="none is idle"
-    )
+    eventually(lambda: sorted(len(each.owned) for each in members) == [0, 1, 1], what="one is idle")
+    admin.create_partitions([NewPartitions(topic, 3)])[topic].result(60)
+    eventually(lambda: sorted(len(each.owned) for each in members) == [1, 1, 1], what="none is idle")
 
 
 def test_a_static_member_comes_back_to_what_it_had(bootstrap: str, topic: str) -> None:
@@ -170,7 +166,7 @@ def test_a_static_member_comes_back_to_what_it_had(bootstrap: str, topic: str) -
     first = Reader(bootstrap, topic, topic, group_instance_id="one")
     second = Reader(bootstrap, topic, topic, group_instance_id="two")
     try:
-        eventually(lambda: len(first.owned) == len(second.owned) == 2, timeout=30, what="they share")
+        eventually(lambda: len(first.owned) == len(second.owned) == 2, what="they share")
         had, others = set(second.owned), set(first.owned)
         second.stop()
         back = Reader(bootstrap, topic, topic, group_instance_id="two")
@@ -199,7 +195,7 @@ def test_committed_offsets_survive_kill_9(
     reader.stop()
     consumer = Consumer({"bootstrap.servers": node.bootstrap_servers, "group.id": "g"})
     asked = [TopicPartition(topic, index) for index in range(4)]
-    assert [each.offset for each in consumer.committed(asked, timeout=30)] == [15, 15, 15, 15]
+    assert [each.offset for each in consumer.committed(asked, timeout=60)] == [15, 15, 15, 15]
     consumer.close()
 
 
@@ -209,16 +205,16 @@ def test_offsets_and_groups_can_be_looked_at_and_deleted(bootstrap: str, topic: 
     notes = ["note", "", "", ""]
     committed = [TopicPartition(topic, index, index + 5, note) for index, note in enumerate(notes)]
     consumer.commit(offsets=committed, asynchronous=False)
-    found = consumer.committed([TopicPartition(topic, index) for index in range(4)], timeout=30)
+    found = consumer.committed([TopicPartition(topic, index) for index in range(4)], timeout=60)
     assert [(each.offset, each.metadata) for each in found] == [(5, "note"), (6, ""), (7, ""), (8, "")]
     consumer.close()
-    listed = admin.list_consumer_groups().result(30).valid
+    listed = admin.list_consumer_groups().result(60).valid
     assert topic in {each.group_id for each in listed}
-    described = admin.describe_consumer_groups([topic])[topic].result(30)
+    described = admin.describe_consumer_groups([topic])[topic].result(60)
     assert described.members == [] and described.state.name == "EMPTY"
-    admin.delete_consumer_groups([topic])[topic].result(30)
+    admin.delete_consumer_groups([topic])[topic].result(60)
     with pytest.raises(KafkaException) as refused:
-        admin.delete_consumer_groups([topic])[topic].result(30)
+        admin.delete_consumer_groups([topic])[topic].result(60)
     assert refused.value.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
 
 
@@ -261,21 +257,21 @@ def test_kafka_python(bootstrap: str, topic: str) -> None:
         read(first)
         return len(seen) == 40
 
-    eventually(first_has_read_all, timeout=30)
+    eventually(first_has_read_all)
     first.commit()
     second = join()
-    eventually(both_have_two, timeout=30)
+    eventually(both_have_two)
     first.close(autocommit=False)
 
     def second_has_all() -> bool:
         read(second)
         return len(second.assignment()) == 4
 
-    eventually(second_has_all, timeout=30)
+    eventually(second_has_all)
     assert sum(second.committed(partition) for partition in second.assignment()) == 40
     fill(bootstrap, topic, range(40, 44))
     seen.clear()
-    eventually(lambda: read(second) or seen == set(range(40, 44)), timeout=30)
+    eventually(lambda: read(second) or seen == set(range(40, 44)))
     second.close()
 
 
@@ -301,7 +297,7 @@ def test_aiokafka(bootstrap: str, topic: str) -> None:
                 await each.getmany(timeout_ms=50)
 
     async def work() -> None:
-        async with asyncio.timeout(60), join() as second:
+        async with asyncio.timeout(150), join() as second:
             async with join() as first:
                 await shares(first, second)
             await shares(second)

@@ -71,13 +71,11 @@ def test_an_override_per_address_goes_before_the_limit(start_node: StartNode) ->
 
 
 def test_idle_connections_are_closed_and_busy_ones_stay(start_node: StartNode) -> None:
-    node = start_node(config={"connections.max.idle.ms": 1500})
-    with Wire(node.bootstrap_servers, timeout=15) as idle, Wire(node.bootstrap_servers) as busy:
+    node = start_node(config={"connections.max.idle.ms": 4000})
+    with Wire(node.bootstrap_servers) as idle, Wire(node.bootstrap_servers) as busy:
         assert answers(idle)
-        started = time.monotonic()
-        while time.monotonic() - started < 4:
+        while idle.is_silent_for(0.3):
             assert answers(busy)
-            time.sleep(0.3)
         assert idle.is_closed_by_peer()
         assert answers(busy)
 
@@ -175,7 +173,7 @@ def test_too_many_open_files_by_connections(start_node: StartNode, topic: str) -
             return False
         return True
 
-    eventually(serves_again, timeout=20, what="the node serves again when connections are gone")
+    eventually(serves_again, what="the node serves again when connections are gone")
     assert node.running
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
@@ -70,15 +69,15 @@ def test_three_controllers_agree_on_a_leader_and_on_what_is_committed(
 
 def test_a_planned_stop_hands_over_at_once(tmp_path: Path) -> None:
     async def main() -> None:
-        async with quorum_nodes(tmp_path, THREE, initial=THREE) as nodes:
+        # Who waited for a timeout would wait for minutes.
+        slow = {"controller.quorum.fetch.timeout.ms": "300000"}
+        async with quorum_nodes(tmp_path, THREE, slow, initial=THREE) as nodes:
             await nodes.write("before")
             for round_number in range(3):
                 leader = await nodes.leader()
                 epoch = nodes[leader].metadata.leader_epoch
-                began = time.monotonic()
                 await nodes.stop(leader)
                 await nodes.leader()
-                assert time.monotonic() - began < 1.0
                 await nodes.write(f"round-{round_number}")
                 await nodes.start(leader)
                 assert nodes[leader].metadata.leader_epoch > epoch
@@ -255,7 +254,7 @@ def test_static_voters_become_dynamic(tmp_path: Path) -> None:
                     answer = await connection.call(request)
                 return bool(answer.error_code == ErrorCode.NONE)
 
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 # The voters tell the leader of themselves first.
                 while not await upgraded():
                     await asyncio.sleep(0.05)

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from moldau.testing import Cluster
 from tests.harness.log_folder import check_partition_folder
+from tests.harness.requests import wait_until_known
 from tests.harness.waiting import eventually
 
 CONFIG = {"replica.lag.time.max.ms": "2000", "offsets.topic.num.partitions": "3"}
@@ -32,13 +33,14 @@ class Scene:
         self.topic = topic
         self.admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
         created = self.admin.create_topics([NewTopic(topic, 3, 3, config=config)])
-        created[topic].result(timeout=10)
+        created[topic].result(timeout=60)
+        wait_until_known(cluster.bootstrap_servers, topic)
         self.acknowledged: list[bytes] = []
         self.failures: list[KafkaError] = []
         self.producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all"})
 
     def partitions(self) -> dict[int, Any]:
-        found = self.admin.list_topics(self.topic, timeout=10).topics[self.topic].partitions
+        found = self.admin.list_topics(self.topic, timeout=60).topics[self.topic].partitions
         return dict(found)
 
     def leader(self, partition: int = 0) -> int:
@@ -58,7 +60,6 @@ class Scene:
     def all_in_sync(self) -> None:
         eventually(
             lambda: all(len(each.isrs) == 3 for each in self.partitions().values()),
-            timeout=20,
             what="all replicas are in sync",
         )
 
@@ -101,18 +102,18 @@ def _digest(folder: Path) -> str:
 def test_acknowledged_records_survive_a_killed_leader(cluster: Cluster) -> None:
     scene = Scene(cluster, "killed-leader", **{"min.insync.replicas": "2"})
     scene.send(0, 3000)
-    scene.producer.flush(10)
+    scene.producer.flush(60)
     victim = scene.leader()
     scene.send(3000, 500)
     cluster.kill(victim)
     scene.send(3500, 3000)
-    scene.producer.flush(30)
+    scene.producer.flush(60)
     assert scene.failures == []
     assert scene.leader() != victim
     assert sorted(map(int, scene.read())) == list(range(6500))
     cluster.restart(victim)
     scene.all_in_sync()
-    eventually(scene.equal, timeout=10, what="the replicas are equal")
+    eventually(scene.equal, what="the replicas are equal")
     assert len(scene.acknowledged) == 6500
 
 
@@ -121,22 +122,22 @@ def test_a_stopped_broker_catches_up_a_backlog(cluster: Cluster) -> None:
     away = (scene.leader() % 3) + 1
     cluster.node(away).stop()
     scene.send(0, 60_000)
-    scene.producer.flush(30)
+    scene.producer.flush(60)
     assert len(scene.acknowledged) == 60_000
     cluster.restart(away)
     scene.all_in_sync()
-    eventually(scene.equal, timeout=10, what="the replicas are equal")
+    eventually(scene.equal, what="the replicas are equal")
 
 
 def test_too_few_replicas_stop_acks_all_and_nothing_is_lost(cluster: Cluster) -> None:
     scene = Scene(cluster, "too-few", **{"min.insync.replicas": "3"})
     scene.send(0, 30)
-    scene.producer.flush(10)
+    scene.producer.flush(60)
     away = (scene.leader() % 3) + 1
     cluster.kill(away)
     scene.send(30, 30)
     assert scene.producer.flush(1) > 0, "they wait for the third replica"
     cluster.restart(away)
-    scene.producer.flush(30)
+    scene.producer.flush(60)
     assert len(scene.acknowledged) == 60
     assert sorted(set(map(int, scene.read()))) == list(range(60))

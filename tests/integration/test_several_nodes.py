@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -78,17 +77,17 @@ def test_every_node_describes_the_cluster(tmp_path: Path) -> None:
 
 def test_a_broker_stops_and_comes_back(tmp_path: Path) -> None:
     async def main() -> None:
-        async with running_nodes(tmp_path, ONE_AND_TWO) as nodes:
+        # Who waited for a heartbeat or a session would wait for minutes.
+        slow = {"broker.heartbeat.interval.ms": "300000", "broker.session.timeout.ms": "600000"}
+        async with running_nodes(tmp_path, ONE_AND_TWO, slow) as nodes:
             async with nodes.connected(2) as connection:
                 await create(connection, "t", 12)
             await until(lambda: len(nodes[1].image.topics.by_name["t"].partitions) == 12)
-            began = time.monotonic()
-            await nodes.stop(3)
-            took = time.monotonic() - began
+            async with asyncio.timeout(60):
+                await nodes.stop(3)
             partitions = nodes[1].image.topics.by_name["t"].partitions.values()
             assert all(each.leader in (1, 2) for each in partitions)
             assert nodes.unfenced(1) == [1, 2]
-            assert took < 1.0
             await nodes.start(3)
             await until(lambda: nodes.unfenced(2) == [1, 2, 3])
 
@@ -120,7 +119,7 @@ def test_all_stop_without_waiting_for_each_other(tmp_path: Path) -> None:
             async with nodes.connected(1) as connection:
                 assert (await create(connection, "t")).error_code == ErrorCode.NONE
             for node_id in (1, 2, 3):
-                async with asyncio.timeout(6):
+                async with asyncio.timeout(60):
                     await nodes.stop(node_id)
 
     run(main)
@@ -160,7 +159,7 @@ def test_a_node_waits_for_the_one_before_it_to_end(tmp_path: Path) -> None:
             await until(lambda: hasattr(successor, "lifecycle"))
             assert not starting.done()
             await nodes.stop(2)
-            await asyncio.wait_for(starting, 10)
+            await asyncio.wait_for(starting, 60)
             await until(lambda: nodes.unfenced(1) == [1, 2, 3])
             await successor.stop()
 
@@ -173,7 +172,7 @@ def test_a_node_that_was_replaced_meanwhile_gives_up(tmp_path: Path) -> None:
         async with running_nodes(tmp_path, ONE_AND_TWO, fast) as nodes:
             nodes.cut(2)
             twin = nodes.make(3, {**nodes.properties(2), **ANYWHERE, "log.dirs": str(tmp_path / "new")})
-            await asyncio.wait_for(twin.start(), 10)
+            await asyncio.wait_for(twin.start(), 60)
             assert not nodes[2].failed
             nodes.heal(2)
             await until(lambda: nodes[2].failed)
@@ -190,7 +189,7 @@ def test_brokers_wait_for_a_controller(tmp_path: Path) -> None:
             brokers = asyncio.create_task(nodes.start(2, 3))
             await until(lambda: len(nodes.running) == 2)
             await nodes.start(1)
-            await asyncio.wait_for(brokers, 10)
+            await asyncio.wait_for(brokers, 60)
             await until(lambda: nodes.unfenced(1) == [1, 2, 3])
         finally:
             await nodes.close()
@@ -207,7 +206,7 @@ def test_a_node_that_waits_for_a_controller_can_be_stopped(tmp_path: Path) -> No
         )
         starting.cancel()
         await asyncio.gather(starting, return_exceptions=True)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await nodes.close()
 
     run(main)

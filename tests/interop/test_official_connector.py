@@ -85,6 +85,11 @@ def run(frame: DataFrame, checkpoint: Path) -> Collected:
     return collected
 
 
+def last_offset(checkpoint: Path) -> str:
+    written = (checkpoint / "offsets").glob("[0-9]*")
+    return max(written, key=lambda each: int(each.name)).read_text()
+
+
 def rows(frame: DataFrame) -> list[Row]:
     return frame.orderBy("topic", "partition", "offset").collect()
 
@@ -194,6 +199,13 @@ def test_ours_goes_on_where_the_official_one_stopped(
     assert sorted(run(stream(spark, topics, "kafka", {"subscribe": topic}), tmp_path).values) == [*range(5)]
     topics.fill(topic, 1, *range(5, 8))
     assert sorted(run(stream(spark, topics, "moldau", {"subscribe": topic}), tmp_path).values) == [5, 6, 7]
+    assert '"ids"' in last_offset(tmp_path)
+    # And back again, once the checkpoint has nothing but offsets.
+    topics.fill(topic, 0, 8)
+    plain = {"subscribe": topic, "topicIds": "false"}
+    assert run(stream(spark, topics, "moldau", plain), tmp_path).values == [8]
+    topics.fill(topic, 1, 9)
+    assert run(stream(spark, topics, "kafka", {"subscribe": topic}), tmp_path).values == [9]
 
 
 def test_what_the_official_one_writes(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:

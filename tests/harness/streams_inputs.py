@@ -1,8 +1,9 @@
 """What the scenes of `streams_scenes` are given to read: the same records always, and none of them late.
 
-Streams end with a record an hour later, which closes every window. Tables that a stream looks up are filled
-before it; tables that are joined change by turns. No two records of a scene have the same timestamp, so that
-it is clear which comes first, whoever reads them.
+Streams end with a record an hour later, which closes every window; where windows tell their last results it
+is a few seconds later, because Kafka Streams forgets windows that are long over before it tells them. Tables
+that a stream looks up are filled before it; tables that are joined change by turns. No two records of a scene
+have the same timestamp, so that it is clear which comes first, whoever reads them.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ TABLE_SCENES = frozenset(
     {"count", "count-unnamed", "group-by", "select-key-count", "reduce", "aggregate", "tumbling", "hopping"}
     | {"sliding", "session", "session-aggregate", "suppress-window", "suppress-time", "table-join"}
     | {"table-left-join", "table-outer-join", "table-map-values", "table-filter", "to-table", "table-count"}
-    | {"table-reduce", "table-aggregate"}
+    | {"table-reduce", "table-aggregate", "cogroup", "cogroup-rekeyed", "cogroup-tumbling"}
+    | {"cogroup-sliding", "cogroup-session", "foreign-join", "foreign-left-join", "foreign-join-counted"}
+    | {"nulls-table", "nulls-count", "nulls-rekeyed", "disordered-table", "suppress-session"}
 )
 
 
 class Input(NamedTuple):
     topic: str
-    key: str
+    key: str | None
     value: str | None
     timestamp: int
 
@@ -37,12 +40,18 @@ class Input(NamedTuple):
 def inputs(scene: str) -> list[Input]:
     """In the order in which they are sent, which is that of their time but for `OUT_OF_ORDER`."""
     random = Random(scene)
+    if scene == "disordered-table":
+        return _shuffled(random, _updates(random, [f"{scene}-in"]))
+    if scene.startswith("nulls-"):
+        return _nulls(random, scene)
     if scene.startswith(("table-lookup", "global")):
         return _table(random, f"{scene}-table", scene) + _stream(random, [f"{scene}-in"], 10_000)
-    if scene.startswith("table-"):
-        sides = ("left", "right") if scene.endswith("join") else ("in",)
+    if scene.startswith(("table-", "foreign-")):
+        sides = ("left", "right") if "join" in scene else ("in",)
         return _updates(random, [f"{scene}-{side}" for side in sides])
-    two = scene.startswith("stream-") or scene == "merge"
+    if scene == "emit-final":
+        return _stream(random, [f"{scene}-in"], closed_after_ms=5000)
+    two = scene.startswith(("stream-", "cogroup")) or scene == "merge"
     sent = _stream(random, [f"{scene}-{side}" for side in (("left", "right") if two else ("in",))])
     return _shuffled(random, sent) if scene in OUT_OF_ORDER else sent
 
@@ -55,13 +64,36 @@ def topics(scene: str) -> list[str]:
     return sorted({record.topic for record in inputs(scene)})
 
 
-def _stream(random: Random, names: list[str], after_ms: int = 0) -> list[Input]:
+def _stream(
+    random: Random, names: list[str], after_ms: int = 0, closed_after_ms: int = HOUR_MS
+) -> list[Input]:
     now, sent = BEGIN_MS + after_ms, []
     for _ in range(RECORDS):
         now += random.randint(20, 500)
         sent.append(Input(random.choice(names), random.choice(KEYS), f"v{random.randint(0, 20)}", now))
-    closing = [Input(name, "end", "v1", now + HOUR_MS + place) for place, name in enumerate(names)]
+    closing = [Input(name, "end", "v1", now + closed_after_ms + place) for place, name in enumerate(names)]
     return sent + closing
+
+
+def _nulls(random: Random, scene: str) -> list[Input]:
+    """Keys or values are missing here and there."""
+    if scene in ("nulls-lookup", "nulls-global"):
+        table = _table(random, f"{scene}-table", scene.removeprefix("nulls-"))
+        return table + _without(random, _stream(random, [f"{scene}-in"], 10_000))
+    if scene == "nulls-table":
+        return _without(random, _updates(random, [f"{scene}-in"]))
+    sides = ("left", "right") if scene == "nulls-streams" else ("in",)
+    return _without(random, _stream(random, [f"{scene}-{side}" for side in sides]))
+
+
+def _without(random: Random, sent: list[Input]) -> list[Input]:
+    def missing(record: Input) -> Input:
+        chance = 1 if record.key == "end" else random.random()
+        if chance < 0.2:
+            return record._replace(key=None)
+        return record._replace(value=None) if chance < 0.4 else record
+
+    return [missing(record) for record in sent]
 
 
 def _shuffled(random: Random, sent: list[Input]) -> list[Input]:

@@ -39,8 +39,8 @@ def recorded() -> dict[str, list[Written]]:
     """By scene, as `comparable` gives it."""
     results: dict[str, list[Written]] = defaultdict(list)
     for line in RECORDED.read_text().splitlines():
-        scene, *fields = line.split("\t")
-        results[scene].append(Written(*fields))
+        scene, topic, key, value, timestamp = line.split("\t")
+        results[scene].append(Written(topic, key, value or None, timestamp))
     return results
 
 

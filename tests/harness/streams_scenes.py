@@ -10,9 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.pipelines.streams.builder import StreamsBuilder
+from moldau.pipelines.streams.cogrouped import CogroupedKStream
 from moldau.pipelines.streams.parameters import (
     Branched,
     Consumed,
+    EmitStrategy,
     Grouped,
     Joined,
     Materialized,
@@ -21,6 +23,7 @@ from moldau.pipelines.streams.parameters import (
     Repartitioned,
     StreamJoined,
     Suppressed,
+    TableJoined,
 )
 from moldau.pipelines.streams.processors import (
     FixedKeyProcessor,
@@ -392,7 +395,235 @@ def process_values(builder: StreamsBuilder) -> None:
     stream.process_values(Numbering, "seen", name=Named("numbering")).to("process-values-out", OUT)
 
 
-PROCESSORS: dict[str, Scene] = {"process": process, "process-values": process_values}
+class Sorting(Processor):
+    """Even numbers go to one child, those that three divides to another, and the rest to all."""
+
+    def process(self, record: Record) -> None:
+        if number(record.value) % 2 == 0:
+            self.context.forward(record, "even")
+        elif number(record.value) % 3 == 0:
+            self.context.forward(record, "third")
+        else:
+            self.context.forward(record)
+
+
+def forward(builder: StreamsBuilder) -> None:
+    """The second child keeps state, the third is a topic."""
+    sorted_ = builder.stream("forward-in", IN).process(Sorting, name="sorting")
+    sorted_.map_values(lambda value: value + "e", name="even").to("forward-even-out", OUT)
+    sorted_.process_values(Repeating, name="third").to("forward-third-out", OUT)
+    sorted_.to("forward-all-out", Produced.with_(TEXT, TEXT, name="all"))
+
+
+class Repeating(FixedKeyProcessor):
+    def process(self, record: Record) -> None:
+        self.context.forward(record.with_value(record.value + record.value))
+
+
+PROCESSORS: dict[str, Scene] = {"process": process, "process-values": process_values, "forward": forward}
+
+COGROUPS: dict[str, Scene] = {
+    "cogroup": lambda b: (
+        cogrouped(b, "cogroup")
+        .aggregate(str, materialized=kept("cogroup-store"))
+        .to_stream()
+        .to("cogroup-out", OUT)
+    ),
+    "cogroup-rekeyed": lambda b: (
+        b.stream("cogroup-rekeyed-left", IN)
+        .group_by(lambda key, value: f"n{number(value) % 3}", GROUPED)
+        .cogroup(appended)
+        .cogroup(b.stream("cogroup-rekeyed-right", IN).group_by_key(GROUPED), starred)
+        .aggregate(str, name="both", materialized=Materialized.with_(TEXT, TEXT))
+        .to_stream()
+        .to("cogroup-rekeyed-out", OUT)
+    ),
+    "cogroup-tumbling": lambda b: (
+        cogrouped(b, "cogroup-tumbling")
+        .windowed_by(TimeWindows.of_size_and_grace(SECOND, SECOND))
+        .aggregate(str, materialized=kept("cogroup-tumbling-store"))
+        .to_stream()
+        .to("cogroup-tumbling-out", windowed(TEXT, 1000))
+    ),
+    "cogroup-sliding": lambda b: (
+        cogrouped(b, "cogroup-sliding")
+        .windowed_by(SlidingWindows.of_time_difference_and_grace(SECOND, 30_000))
+        .aggregate(str, materialized=kept("cogroup-sliding-store"))
+        .to_stream()
+        .to("cogroup-sliding-out", windowed(TEXT, 1000))
+    ),
+    "cogroup-session": lambda b: (
+        cogrouped(b, "cogroup-session")
+        .windowed_by(SessionWindows.of_inactivity_gap_and_grace(SECOND, SECOND))
+        .aggregate(str, lambda key, one, two: one + two, materialized=kept("cogroup-session-store"))
+        .to_stream()
+        .to("cogroup-session-out", sessions(TEXT))
+    ),
+}
+
+
+def starred(_key: str, value: str, so_far: str) -> str:
+    return f"{so_far}*{value}"
+
+
+def cogrouped(builder: StreamsBuilder, scene: str) -> CogroupedKStream:
+    left, right = (builder.stream(f"{scene}-{side}", IN).group_by_key(GROUPED) for side in ("left", "right"))
+    return left.cogroup(appended).cogroup(right, starred)
+
+
+def foreign_joined(builder: StreamsBuilder, scene: str, join: str, **more: Any) -> None:
+    """Rows name by their number a key of the other table; some of them none."""
+    left, right = builder.table(f"{scene}-left", IN), builder.table(f"{scene}-right", IN)
+    joined = getattr(left, join)(right, together, foreign_key_extractor=other_key, **more)
+    joined.to_stream().to(f"{scene}-out", OUT)
+
+
+def other_key(value: str) -> str | None:
+    place = number(value) % 5
+    return None if place == 4 else "abcd"[place]
+
+
+FOREIGN_JOINS: dict[str, Scene] = {
+    "foreign-join": lambda b: foreign_joined(
+        b, "foreign-join", "join", materialized=kept("foreign-join-store")
+    ),
+    "foreign-left-join": lambda b: foreign_joined(
+        b, "foreign-left-join", "left_join", table_joined=TableJoined(name="looked-up")
+    ),
+    "foreign-join-counted": lambda b: (
+        b.table("foreign-join-counted-left", IN)
+        .map_values(lambda value: value + "0", materialized=Materialized.with_(TEXT, TEXT))
+        .join(
+            b.table("foreign-join-counted-right", IN),
+            together,
+            foreign_key_extractor=lambda key, value: other_key(value),
+            materialized=Materialized.with_(TEXT, TEXT),
+        )
+        .group_by(lambda key, value: (value[-1], value), GROUPED)
+        .count(materialized=counted("foreign-join-counted-store"))
+        .to_stream()
+        .to("foreign-join-counted-out", COUNTS)
+    ),
+}
+
+
+def self_joined(builder: StreamsBuilder) -> None:
+    stream = builder.stream("self-join-in", IN)
+    joined = StreamJoined.with_(TEXT, TEXT, TEXT)
+    stream.join(stream, together, WINDOWS, joined).to("self-join-out", OUT)
+
+
+MORE_JOINS: dict[str, Scene] = {"self-join": self_joined}
+
+
+def nulls_table(builder: StreamsBuilder) -> None:
+    table = builder.table("nulls-table-in", IN)
+    table.to_stream().to("nulls-table-out", OUT)
+    odd = table.filter_not(lambda key, value: number(value) % 2 == 0)
+    odd.map_values(lambda value: None if number(value) % 3 == 0 else value + "!").to_stream().to(
+        "nulls-table-odd-out", OUT
+    )
+    counts = table.group_by(lambda key, value: (other_key(value), value), GROUPED).count()
+    counts.to_stream().to("nulls-table-count-out", COUNTS)
+
+
+def nulls_count(builder: StreamsBuilder) -> None:
+    groups = grouped(builder, "nulls-count")
+    groups.count().to_stream().to("nulls-count-out", COUNTS)
+    tumbling = groups.windowed_by(TimeWindows.of_size_and_grace(SECOND, SECOND))
+    tumbling.reduce(together).to_stream().to("nulls-count-reduced-out", windowed(TEXT, 1000))
+    sliding = groups.windowed_by(SlidingWindows.of_time_difference_and_grace(SECOND, SECOND))
+    sliding.count().to_stream().to("nulls-count-sliding-out", windowed(LONG, 1000))
+    session = groups.windowed_by(SessionWindows.of_inactivity_gap_and_grace(SECOND, SECOND))
+    session.count().to_stream().to("nulls-count-session-out", sessions(LONG))
+
+
+def nulls_lookup(builder: StreamsBuilder) -> None:
+    stream, table = builder.stream("nulls-lookup-in", IN), builder.table("nulls-lookup-table", IN)
+    stream.left_join(table, together, joined=JOINED).to("nulls-lookup-left-out", OUT)
+    stream.join(table, together, joined=JOINED).to("nulls-lookup-out", OUT)
+
+
+def nulls_global(builder: StreamsBuilder) -> None:
+    def chosen(_key: str | None, value: str | None) -> str | None:
+        return None if value is None or number(value) % 3 == 0 else value
+
+    table = builder.global_table("nulls-global-table", IN)
+    stream = builder.stream("nulls-global-in", IN)
+    stream.left_join(table, together, key_selector=chosen).to("nulls-global-left-out", OUT)
+    stream.join(table, together, key_selector=chosen).to("nulls-global-out", OUT)
+
+
+def nulls_streams(builder: StreamsBuilder) -> None:
+    left, right = builder.stream("nulls-streams-left", IN), builder.stream("nulls-streams-right", IN)
+    joined = StreamJoined.with_(TEXT, TEXT, TEXT)
+    left.join(right, together, WINDOWS, joined).to("nulls-streams-inner-out", OUT)
+    left.left_join(right, together, WINDOWS, joined).to("nulls-streams-left-out", OUT)
+    left.outer_join(right, together, WINDOWS, joined).to("nulls-streams-outer-out", OUT)
+
+
+def nulls_rekeyed(builder: StreamsBuilder) -> None:
+    stream = builder.stream("nulls-rekeyed-in", IN)
+    chosen = stream.select_key(lambda key, value: key if value is None else other_key(value))
+    chosen.repartition(Repartitioned.with_(TEXT, TEXT)).to("nulls-rekeyed-all-out", OUT)
+    chosen.group_by_key(GROUPED).count().to_stream().to("nulls-rekeyed-out", COUNTS)
+    table = chosen.to_table(materialized=kept("nulls-rekeyed-store"))
+    table.to_stream().to("nulls-rekeyed-table-out", OUT)
+
+
+def disordered_table(builder: StreamsBuilder) -> None:
+    table = builder.table("disordered-table-in", IN)
+    table.to_stream().to("disordered-table-out", OUT)
+    groups = table.group_by(lambda key, value: (f"n{number(value) % 3}", value), GROUPED)
+    sums = groups.aggregate(lambda: "v0", plus, minus, materialized=kept("disordered-table-store"))
+    sums.to_stream().to("disordered-table-sum-out", OUT)
+
+
+#: Keys and values that are not there, and a table whose timestamps go back and forth.
+NULLS: dict[str, Scene] = {
+    "nulls-table": nulls_table,
+    "nulls-count": nulls_count,
+    "nulls-lookup": nulls_lookup,
+    "nulls-global": nulls_global,
+    "nulls-streams": nulls_streams,
+    "nulls-rekeyed": nulls_rekeyed,
+    "disordered-table": disordered_table,
+}
+
+
+def kept_an_hour(name: str, values: Serde) -> Materialized:
+    """Kafka Streams forgets windows that it keeps no longer than they are open before it tells them."""
+    return Materialized.with_(TEXT, values, name=name, retention_ms=3600 * SECOND, topic_config=FOR_EVER)
+
+
+def emit_final(builder: StreamsBuilder) -> None:
+    groups, close = grouped(builder, "emit-final"), EmitStrategy.on_window_close()
+    hopping = groups.windowed_by(TimeWindows.of_size_and_grace(SECOND, SECOND).advance_by(400))
+    reduced = hopping.emit_strategy(close).reduce(
+        together, materialized=kept_an_hour("emit-final-store", TEXT)
+    )
+    reduced.to_stream().to("emit-final-out", windowed(TEXT, 1000))
+    sliding = groups.windowed_by(SlidingWindows.of_time_difference_and_grace(SECOND, SECOND))
+    counts = sliding.emit_strategy(close).count(materialized=kept_an_hour("emit-final-sliding-store", LONG))
+    counts.to_stream().to("emit-final-sliding-out", windowed(LONG, 1000))
+    session = groups.windowed_by(SessionWindows.of_inactivity_gap_and_grace(SECOND, SECOND))
+    last = session.emit_strategy(close).reduce(
+        together, materialized=kept_an_hour("emit-final-session-store", TEXT)
+    )
+    last.to_stream().to("emit-final-session-out", sessions(TEXT))
+
+
+FINALS: dict[str, Scene] = {
+    "suppress-session": lambda b: (
+        grouped(b, "suppress-session")
+        .windowed_by(SessionWindows.of_inactivity_gap_and_grace(SECOND, SECOND))
+        .count(materialized=counted("suppress-session-store"))
+        .suppress(Suppressed.until_window_closes())
+        .to_stream()
+        .to("suppress-session-out", sessions(LONG))
+    ),
+    "emit-final": emit_final,
+}
 
 SCENES: dict[str, Scene] = {
     **STATELESS,
@@ -401,4 +632,9 @@ SCENES: dict[str, Scene] = {
     **TABLE_JOINS,
     **TABLES,
     **PROCESSORS,
+    **COGROUPS,
+    **FOREIGN_JOINS,
+    **MORE_JOINS,
+    **NULLS,
+    **FINALS,
 }

@@ -26,7 +26,7 @@ def _answers() -> tuple[tuple[str, ...], ...]:
     except jars.Missing as missing:
         pytest.skip(str(missing))
     lines = [
-        "\t".join([each.topic, each.key, "~" if each.value is None else each.value, str(each.timestamp)])
+        "\t".join([each.topic, each.key or "~", each.value or "~", str(each.timestamp)])
         for each in all_inputs()
     ]
     command = ["java", *QUICK_START, "-Xmx256m", "-cp", f"{classes}:{libs}/*", SOURCE.stem, *SCENES]
@@ -47,7 +47,9 @@ def results() -> dict[str, list[Written]]:
     for answer in _answers():
         if answer[0] == "record":
             _, scene, topic, key, value, timestamp = answer
-            found[scene].append(Written(topic, key, None if value == "~" else value, timestamp))
+            found[scene].append(
+                Written(topic, "" if key == "~" else key, None if value == "~" else value, timestamp)
+            )
     return {scene: comparable(scene, found[scene]) for scene in SCENES}
 
 

@@ -16,6 +16,11 @@ from moldau.pipelines.streams.builder import StreamsBuilder
 from tests.harness.streams_results import recorded
 from tests.harness.streams_scenes import (
     AGGREGATIONS,
+    COGROUPS,
+    FINALS,
+    FOREIGN_JOINS,
+    MORE_JOINS,
+    NULLS,
     PROCESSORS,
     SCENES,
     STATELESS,
@@ -35,6 +40,8 @@ PROGRAMS = {
     "aggregations": list(AGGREGATIONS),
     "stream joins": list(STREAM_JOINS),
     "tables": [*TABLE_JOINS, *TABLES, *PROCESSORS],
+    "cogroups and foreign keys": [*COGROUPS, *FOREIGN_JOINS, *MORE_JOINS, *FINALS],
+    "what is missing": list(NULLS),
 }
 
 

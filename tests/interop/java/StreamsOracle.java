@@ -19,7 +19,9 @@ import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.kstream.Branched;
+import org.apache.kafka.streams.kstream.CogroupedKStream;
 import org.apache.kafka.streams.kstream.Consumed;
+import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.GlobalKTable;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.JoinWindows;
@@ -33,6 +35,7 @@ import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.SlidingWindows;
 import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
 import org.apache.kafka.streams.processor.PunctuationType;
@@ -305,6 +308,173 @@ public class StreamsOracle {
         });
     }
 
+    /** Even numbers go to one child, those that three divides to another, and the rest to all. */
+    static class Sorting extends ContextualProcessor<String, String, String, String> {
+        @Override
+        public void process(Record<String, String> record) {
+            if (number(record.value()) % 2 == 0) {
+                context().forward(record, "even");
+            } else if (number(record.value()) % 3 == 0) {
+                context().forward(record, "third");
+            } else {
+                context().forward(record);
+            }
+        }
+    }
+
+    static class Repeating extends ContextualFixedKeyProcessor<String, String, String> {
+        @Override
+        public void process(FixedKeyRecord<String, String> record) {
+            context().forward(record.withValue(record.value() + record.value()));
+        }
+    }
+
+    static void forwards() {
+        SCENES.put("forward", b -> {
+            var sorted = b.stream("forward-in", IN).process(Sorting::new, Named.as("sorting"));
+            sorted.mapValues(v -> v + "e", Named.as("even")).to("forward-even-out", OUT);
+            sorted.processValues(Repeating::new, Named.as("third")).to("forward-third-out", OUT);
+            sorted.to("forward-all-out", Produced.with(TEXT, TEXT).withName("all"));
+        });
+    }
+
+    static CogroupedKStream<String, String> cogrouped(StreamsBuilder b, String scene) {
+        return b.stream(scene + "-left", IN).groupByKey(GROUPED).<String>cogroup((k, v, sum) -> sum + v)
+            .cogroup(b.stream(scene + "-right", IN).groupByKey(GROUPED), (k, v, sum) -> sum + "*" + v);
+    }
+
+    static void cogroups() {
+        SCENES.put("cogroup", b -> cogrouped(b, "cogroup").aggregate(() -> "", kept("cogroup-store"))
+            .toStream().to("cogroup-out", OUT));
+        SCENES.put("cogroup-rekeyed", b -> b.stream("cogroup-rekeyed-left", IN)
+            .groupBy((k, v) -> "n" + number(v) % 3, GROUPED).<String>cogroup((k, v, sum) -> sum + v)
+            .cogroup(b.stream("cogroup-rekeyed-right", IN).groupByKey(GROUPED), (k, v, sum) -> sum + "*" + v)
+            .aggregate(() -> "", Named.as("both"), Materialized.with(TEXT, TEXT))
+            .toStream().to("cogroup-rekeyed-out", OUT));
+        SCENES.put("cogroup-tumbling", b -> cogrouped(b, "cogroup-tumbling")
+            .windowedBy(TimeWindows.ofSizeAndGrace(SECOND, SECOND))
+            .aggregate(() -> "", windowTexts("cogroup-tumbling-store"))
+            .toStream().to("cogroup-tumbling-out", windowed(TEXT, 1000)));
+        SCENES.put("cogroup-sliding", b -> cogrouped(b, "cogroup-sliding")
+            .windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(SECOND, Duration.ofSeconds(30)))
+            .aggregate(() -> "", windowTexts("cogroup-sliding-store"))
+            .toStream().to("cogroup-sliding-out", windowed(TEXT, 1000)));
+        SCENES.put("cogroup-session", b -> cogrouped(b, "cogroup-session")
+            .windowedBy(SessionWindows.ofInactivityGapAndGrace(SECOND, SECOND))
+            .aggregate(() -> "", (k, one, two) -> one + two, Materialized
+                .<String, String, SessionStore<Bytes, byte[]>>as("cogroup-session-store")
+                .withKeySerde(TEXT).withValueSerde(TEXT))
+            .toStream().to("cogroup-session-out", sessions(TEXT)));
+    }
+
+    static String otherKey(String value) {
+        int place = number(value) % 5;
+        return place == 4 ? null : "abcd".substring(place, place + 1);
+    }
+
+    static void foreignJoins() {
+        SCENES.put("foreign-join", b -> b.table("foreign-join-left", IN)
+            .join(b.table("foreign-join-right", IN), v -> otherKey(v), (one, two) -> one + "+" + two,
+                kept("foreign-join-store")).toStream().to("foreign-join-out", OUT));
+        SCENES.put("foreign-left-join", b -> b.table("foreign-left-join-left", IN)
+            .leftJoin(b.table("foreign-left-join-right", IN), v -> otherKey(v), (one, two) -> one + "+" + two,
+                TableJoined.as("looked-up")).toStream().to("foreign-left-join-out", OUT));
+        SCENES.put("foreign-join-counted", b -> b.table("foreign-join-counted-left", IN)
+            .mapValues(v -> v + "0", Materialized.with(TEXT, TEXT))
+            .join(b.table("foreign-join-counted-right", IN), (k, v) -> otherKey(v), (one, two) -> one + "+" + two,
+                Materialized.with(TEXT, TEXT))
+            .groupBy((k, v) -> KeyValue.pair(v.substring(v.length() - 1), v), GROUPED)
+            .count(counted("foreign-join-counted-store")).toStream().to("foreign-join-counted-out", COUNTS));
+    }
+
+    static void moreJoins() {
+        SCENES.put("self-join", b -> {
+            var stream = b.stream("self-join-in", IN);
+            stream.join(stream, (one, two) -> one + "+" + two, JoinWindows.ofTimeDifferenceAndGrace(SECOND, SECOND),
+                StreamJoined.with(TEXT, TEXT, TEXT)).to("self-join-out", OUT);
+        });
+    }
+
+    static void nulls() {
+        SCENES.put("nulls-table", b -> {
+            var table = b.table("nulls-table-in", IN);
+            table.toStream().to("nulls-table-out", OUT);
+            table.filterNot((k, v) -> number(v) % 2 == 0).mapValues(v -> number(v) % 3 == 0 ? null : v + "!")
+                .toStream().to("nulls-table-odd-out", OUT);
+            table.groupBy((k, v) -> KeyValue.pair(otherKey(v), v), GROUPED).count()
+                .toStream().to("nulls-table-count-out", COUNTS);
+        });
+        SCENES.put("nulls-count", b -> {
+            var grouped = b.stream("nulls-count-in", IN).groupByKey(GROUPED);
+            grouped.count().toStream().to("nulls-count-out", COUNTS);
+            grouped.windowedBy(TimeWindows.ofSizeAndGrace(SECOND, SECOND)).reduce((one, two) -> one + "+" + two)
+                .toStream().to("nulls-count-reduced-out", windowed(TEXT, 1000));
+            grouped.windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(SECOND, SECOND)).count()
+                .toStream().to("nulls-count-sliding-out", windowed(Serdes.Long(), 1000));
+            grouped.windowedBy(SessionWindows.ofInactivityGapAndGrace(SECOND, SECOND)).count()
+                .toStream().to("nulls-count-session-out", sessions(Serdes.Long()));
+        });
+        SCENES.put("nulls-lookup", b -> {
+            var stream = b.stream("nulls-lookup-in", IN);
+            var table = b.table("nulls-lookup-table", IN);
+            var joined = Joined.with(TEXT, TEXT, TEXT);
+            stream.leftJoin(table, (one, two) -> one + "+" + two, joined).to("nulls-lookup-left-out", OUT);
+            stream.join(table, (one, two) -> one + "+" + two, joined).to("nulls-lookup-out", OUT);
+        });
+        SCENES.put("nulls-global", b -> {
+            GlobalKTable<String, String> table = b.globalTable("nulls-global-table", IN);
+            var stream = b.stream("nulls-global-in", IN);
+            stream.leftJoin(table, (k, v) -> v == null || number(v) % 3 == 0 ? null : v, (one, two) -> one + "+" + two)
+                .to("nulls-global-left-out", OUT);
+            stream.join(table, (k, v) -> v == null || number(v) % 3 == 0 ? null : v, (one, two) -> one + "+" + two)
+                .to("nulls-global-out", OUT);
+        });
+        SCENES.put("nulls-streams", b -> {
+            var left = b.stream("nulls-streams-left", IN);
+            var right = b.stream("nulls-streams-right", IN);
+            var windows = JoinWindows.ofTimeDifferenceAndGrace(SECOND, SECOND);
+            var joined = StreamJoined.with(TEXT, TEXT, TEXT);
+            left.join(right, (one, two) -> one + "+" + two, windows, joined).to("nulls-streams-inner-out", OUT);
+            left.leftJoin(right, (one, two) -> one + "+" + two, windows, joined).to("nulls-streams-left-out", OUT);
+            left.outerJoin(right, (one, two) -> one + "+" + two, windows, joined).to("nulls-streams-outer-out", OUT);
+        });
+        SCENES.put("nulls-rekeyed", b -> {
+            var chosen = b.stream("nulls-rekeyed-in", IN).selectKey((k, v) -> v == null ? k : otherKey(v));
+            chosen.repartition(org.apache.kafka.streams.kstream.Repartitioned.with(TEXT, TEXT)).to("nulls-rekeyed-all-out", OUT);
+            chosen.groupByKey(GROUPED).count().toStream().to("nulls-rekeyed-out", COUNTS);
+            chosen.toTable(kept("nulls-rekeyed-store")).toStream().to("nulls-rekeyed-table-out", OUT);
+        });
+        SCENES.put("disordered-table", b -> {
+            var table = b.table("disordered-table-in", IN);
+            table.toStream().to("disordered-table-out", OUT);
+            table.groupBy((k, v) -> KeyValue.pair("n" + number(v) % 3, v), GROUPED)
+                .aggregate(() -> "v0", (k, v, sum) -> "v" + (number(sum) + number(v)),
+                    (k, v, sum) -> "v" + (number(sum) - number(v)), kept("disordered-table-store"))
+                .toStream().to("disordered-table-sum-out", OUT);
+        });
+    }
+
+    static void finals() {
+        SCENES.put("suppress-session", b -> b.stream("suppress-session-in", IN).groupByKey(GROUPED)
+            .windowedBy(SessionWindows.ofInactivityGapAndGrace(SECOND, SECOND)).count(sessionCounts("suppress-session-store"))
+            .suppress(Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded()))
+            .toStream().to("suppress-session-out", sessions(Serdes.Long())));
+        SCENES.put("emit-final", b -> {
+            var grouped = b.stream("emit-final-in", IN).groupByKey(GROUPED);
+            grouped.windowedBy(TimeWindows.ofSizeAndGrace(SECOND, SECOND).advanceBy(Duration.ofMillis(400)))
+                .emitStrategy(EmitStrategy.onWindowClose()).reduce((one, two) -> one + "+" + two, windowTexts("emit-final-store").withRetention(Duration.ofHours(1)))
+                .toStream().to("emit-final-out", windowed(TEXT, 1000));
+            grouped.windowedBy(SlidingWindows.ofTimeDifferenceAndGrace(SECOND, SECOND))
+                .emitStrategy(EmitStrategy.onWindowClose()).count(windowCounts("emit-final-sliding-store").withRetention(Duration.ofHours(1)))
+                .toStream().to("emit-final-sliding-out", windowed(Serdes.Long(), 1000));
+            grouped.windowedBy(SessionWindows.ofInactivityGapAndGrace(SECOND, SECOND))
+                .emitStrategy(EmitStrategy.onWindowClose()).reduce((one, two) -> one + "+" + two, Materialized
+                    .<String, String, SessionStore<Bytes, byte[]>>as("emit-final-session-store")
+                    .withKeySerde(TEXT).withValueSerde(TEXT).withRetention(Duration.ofHours(1)))
+                .toStream().to("emit-final-session-out", sessions(TEXT));
+        });
+    }
+
     static void run(String program, List<Line> input) {
         var builder = new StreamsBuilder();
         var names = List.of(program.split(","));
@@ -312,6 +482,9 @@ public class StreamsOracle {
             SCENES.get(name).accept(builder);
         }
         var settings = new Properties();
+        // Without these, results that are due wait for the clock on the wall, which stands still here.
+        settings.put("__emit.interval.ms.kstreams.windowed.aggregation__", 0L);
+        settings.put("__emit.interval.ms.kstreams.outer.join.spurious.results.fix__", 0L);
         settings.putAll(Map.of("application.id", "oracle", "bootstrap.servers", "nowhere:1",
             "statestore.cache.max.bytes", "0", "state.dir", System.getProperty("java.io.tmpdir") + "/oracle-"
                 + ProcessHandle.current().pid(), "default.key.serde", Serdes.StringSerde.class.getName(),
@@ -364,6 +537,12 @@ public class StreamsOracle {
         tableJoins();
         tables();
         processors();
+        forwards();
+        cogroups();
+        foreignJoins();
+        moreJoins();
+        nulls();
+        finals();
         var input = new ArrayList<Line>();
         try (var lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {

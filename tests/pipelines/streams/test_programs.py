@@ -129,6 +129,25 @@ def _doubled(stream: KStream) -> KStream:
     return stream.map_values(lambda number: number + number - 0, name="doubling")
 
 
+def test_a_serde_that_does_not_fit_and_a_program_that_has_changed_are_said(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    source, other = (topics.create(1) for _ in range(2))
+    topics.produce(source, [{"key": "a", "value": "not a long"}])
+    settings = config(topics, tmp_path)
+
+    def program(topic: str) -> KafkaStreams:
+        builder = StreamsBuilder()
+        grouped = builder.stream(topic, Consumed.with_("string", "long")).group_by_key()
+        grouped.reduce(lambda one, two: one + two, name="adding")
+        return KafkaStreams(builder.build(), settings, spark)
+
+    with pytest.raises(StreamsException, match=rf"adding cannot decode {source}-0@0 or encode .*8 bytes"):
+        program(source).run_available()
+    with pytest.raises(StreamsException, match=rf"state of adding .* over {source}, .* over {other}\. Name"):
+        program(other).start()
+
+
 def test_topics_that_are_missing_are_named(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     builder = StreamsBuilder()
     builder.stream("nobody-made-this", Consumed.with_("string", "string")).foreach(lambda key, value: None)

@@ -23,6 +23,9 @@ SCENES = [
     "global-left-join",
     "suppress-time",
     "tumbling",
+    "foreign-left-join",
+    "cogroup-session",
+    "forward",
 ]
 
 

@@ -24,14 +24,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from moldau.pipelines.streams.branches import BranchedKStream
 from moldau.pipelines.streams.builder import GlobalKTable, StreamsBuilder
+from moldau.pipelines.streams.cogrouped import CogroupedKStream
 from moldau.pipelines.streams.errors import StreamsException, TopologyException
 from moldau.pipelines.streams.grouped import KGroupedStream, SessionWindowedKStream, TimeWindowedKStream
 from moldau.pipelines.streams.grouped_table import KGroupedTable
-from moldau.pipelines.streams.kstream import BranchedKStream, KStream
+from moldau.pipelines.streams.kstream import KStream
 from moldau.pipelines.streams.ktable import KTable
 from moldau.pipelines.streams.parameters import (
     Branched,
+    BufferConfig,
     Consumed,
     EmitStrategy,
     Grouped,
@@ -43,6 +46,7 @@ from moldau.pipelines.streams.parameters import (
     Repartitioned,
     StreamJoined,
     Suppressed,
+    TableJoined,
 )
 from moldau.pipelines.streams.processors import (
     FixedKeyProcessor,
@@ -62,6 +66,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Branched",
     "BranchedKStream",
+    "BufferConfig",
+    "CogroupedKStream",
     "Consumed",
     "EmitStrategy",
     "FixedKeyProcessor",
@@ -95,6 +101,7 @@ __all__ = [
     "StreamsBuilder",
     "StreamsException",
     "Suppressed",
+    "TableJoined",
     "TimeWindowedKStream",
     "TimeWindows",
     "Topology",

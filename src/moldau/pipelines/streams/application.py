@@ -33,6 +33,7 @@ from moldau.client.admin import AdminClient
 from moldau.pipelines.queries import QuerySpec
 from moldau.pipelines.queries import start as start_query
 from moldau.pipelines.shipping import ship_modules_beside_the_script
+from moldau.pipelines.streams.checkpoints import check_checkpoints
 from moldau.pipelines.streams.errors import StreamsException
 from moldau.pipelines.streams.physical.late_rows import LateRows
 from moldau.pipelines.streams.physical.stage_frames import StageBuilder, StageFrame
@@ -186,7 +187,9 @@ class KafkaStreams:
 
     def _prepared(self) -> Prepared:
         ship_modules_beside_the_script()
-        return prepare(self.topology, self.settings, create=True)
+        prepared = prepare(self.topology, self.settings, create=True)
+        check_checkpoints(prepared.stages, prepared.planner)
+        return prepared
 
     def _session(self) -> SparkSession:
         if self._spark is None:

@@ -13,88 +13,23 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from moldau.client.partitioners import partition_for_key
 from moldau.client.records import ConsumerRecord, Headers
 from moldau.client.serdes import SerializationError
-from moldau.pipelines.streams.errors import StreamsException
-from moldau.pipelines.streams.operations import Branch, Operation
-from moldau.pipelines.streams.serdes import Serde, inner_serde
-from moldau.pipelines.streams.settings import Handler
-
-#: The exit of dead letters.
-DEAD_LETTER = -1
-#: The exit of rows that had a target when they came.
-SIDE_OUTPUT = -2
-
-
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """Where rows leave a chain: for a topic, or (without one) for what comes next in the query."""
-
-    number: int
-    name: str
-    key_serde: Serde | None
-    value_serde: Serde | None
-    topic: str | None = None
-    extractor: Callable[[Any, Any, Any], str] | None = None
-    partitioner: Callable[[str, Any, Any, int], int] | None = None
-    #: How many partitions the topic has, where a partition is chosen here.
-    partitions: int | None = None
-    #: Changelogs and cuts stay in the partition that they came from.
-    keeps_partition: bool = False
-    #: Windowed keys go where their keys alone would go.
-    windowed: bool = False
-    #: What a window store's changelog has behind its keys.
-    key_suffix: bytes = b""
-    #: Only whether there is a value counts.
-    presence_only: bool = False
-    #: Nobody reads the values, so they may stay as they are.
-    any_form: bool = False
-    #: Rows without a key stay behind.
-    needs_key: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    name: str
-    operation: Operation
-    #: The numbers of the steps behind it.
-    after: tuple[int, ...]
-    exits: tuple[Exit, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A chain from one origin."""
-
-    steps: tuple[Step, ...]
-    first: tuple[int, ...]
-    first_exits: tuple[Exit, ...]
-    key_serde: Serde | None
-    value_serde: Serde | None
-    timestamp_extractor: Callable[[ConsumerRecord[Any, Any], int], int] | None = None
-    on_deserialization_error: Handler = "fail"
-    on_processing_error: Handler = "fail"
-    dead_letter_topic: str | None = None
-
-
-class Left(NamedTuple):
-    """A row that has left a chain."""
-
-    exit: int
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-    headers: Headers
-    topic: str | None
-    partition: int | None
-    offset: int | None
-    seq: int
-    target: str | None
-    target_partition: int | None
+from moldau.pipelines.streams.chain_program import (
+    CHILD_HEADER,
+    DEAD_LETTER,
+    SIDE_OUTPUT,
+    Exit,
+    Left,
+    Program,
+    Step,
+)
+from moldau.pipelines.streams.errors import StreamsException, failure
+from moldau.pipelines.streams.operations import Branch, child_names
+from moldau.pipelines.streams.serdes import inner_serde
 
 
 class Current:
@@ -135,12 +70,12 @@ class Runner:
         self._highest: dict[tuple[str | None, int | None], int] = {}
 
     def run(self, rows: Iterable[Sequence[Any]]) -> list[Left]:
-        """Rows are key, value, timestamp, headers, topic, partition, offset and target: with a target they
-        are on their way already."""
+        """Rows are key, value, timestamp, headers, topic, partition, offset, target and child: with a target
+        they are on their way already, with a child only that step takes them."""
         current = self.current
         current.rows = []
         program, first = self.program, self._first
-        for key, value, timestamp, headers, topic, partition, offset, target in rows:
+        for key, value, timestamp, headers, topic, partition, offset, target, child in rows:
             current.key, current.value, current.timestamp = key, value, timestamp
             current.headers = headers or ()
             current.topic, current.partition, current.offset = topic, partition, offset
@@ -156,17 +91,29 @@ class Runner:
             except SerializationError as error:
                 self._undecodable(error)
                 continue
-            if program.timestamp_extractor is None or self._extract(decoded_key, decoded):
+            if child is not None:
+                self._to_child(child, decoded_key, decoded)
+            elif program.timestamp_extractor is None or self._extract(decoded_key, decoded):
                 first(decoded_key, decoded)
         return current.rows
+
+    def _to_child(self, name: str, key: Any, value: Any) -> None:
+        """A processor has named the operator that gets its record. Those that are behind a topic know by a
+        header whether it is theirs."""
+        for number in self.program.first:
+            if name in child_names(self.program.steps[number].name, self.program.steps[number].operation):
+                self._step(number)(key, value)
+        headers = self.current.headers
+        self.current.headers = [*headers, (CHILD_HEADER, name.encode())]
+        for leaving in self.program.first_exits:
+            self._exit(leaving)(key, value)
+        self.current.headers = headers
 
     def failed(self, name: str, error: Exception) -> None:
         """A function of the user's has failed on the current record."""
         program = self.program
         if program.on_processing_error == "fail":
-            raise StreamsException(
-                f"{name} failed on {self.current.where()}: {type(error).__name__}: {error}"
-            ) from error
+            raise failure(name, self.current.where(), error) from error
         if program.dead_letter_topic is not None:
             self.dead_letter(error)
 
@@ -198,7 +145,11 @@ class Runner:
         highest = self._highest.get(place, -1)
         extractor = self.program.timestamp_extractor
         if extractor is not None:
-            current.timestamp = extractor(record, highest)
+            try:
+                current.timestamp = extractor(record, highest)
+            except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+                self.failed("The timestamp extractor", error)
+                return False
         self._highest[place] = max(highest, current.timestamp)
         return current.timestamp >= 0
 
@@ -280,10 +231,14 @@ class Runner:
             if leaving.needs_key and key is None:
                 return
             topic = leaving.topic
-            if leaving.extractor is not None:
-                topic = leaving.extractor(key, value, self.current)
+            try:
+                if leaving.extractor is not None:
+                    topic = leaving.extractor(key, value, self.current)
+                place = self._partition(leaving, topic, key, value)
+            except Exception as error:  # noqa: BLE001 - the user's functions may raise anything
+                self.failed(leaving.name, error)
+                return
             encoded_key, encoded = self._encoded(leaving, topic, key, value)
-            place = self._partition(leaving, topic, key, value)
             self._leave(leaving.number, encoded_key, encoded, self.current.headers, topic, place)
 
         return leave

@@ -15,6 +15,8 @@ from moldau.pipelines.streams.settings import Handler
 DEAD_LETTER = -1
 #: The exit of rows that had a target when they came.
 SIDE_OUTPUT = -2
+#: The header of a row on its way to one operator behind its processor alone, in a topic between stages.
+CHILD_HEADER = "__streams.child"
 
 
 @dataclass(frozen=True, slots=True)

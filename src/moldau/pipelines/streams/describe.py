@@ -12,22 +12,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from moldau.pipelines.streams.graph import Node, TableStore
+from moldau.pipelines.streams.java_sets import TreeSet, java_order
 from moldau.pipelines.streams.operations import (
-    Aggregate,
-    JoinWindowed,
-    Process,
     Repartition,
     Sink,
     Source,
+    TableFilter,
+    TableMapValues,
+    TableSource,
+    ToTable,
+)
+from moldau.pipelines.streams.stateful import (
+    Aggregate,
+    ForeignKeyJoin,
+    ForeignKeyLookup,
+    JoinWindowed,
+    Process,
     StreamStreamJoin,
     StreamTableJoin,
     Suppress,
     TableAggregate,
-    TableFilter,
-    TableMapValues,
-    TableSource,
     TableTableJoin,
-    ToTable,
 )
 
 
@@ -42,8 +47,8 @@ class Entry:
     detail: str = ""
     is_global: bool = False
     size: int = 1
-    predecessors: list[Entry] = field(default_factory=list)
-    successors: list[Entry] = field(default_factory=list)
+    predecessors: TreeSet[Entry] = field(default_factory=lambda: TreeSet(_rank))
+    successors: TreeSet[Entry] = field(default_factory=lambda: TreeSet(_rank))
 
     def text(self) -> str:
         after = f"--> {_names(self.successors)}"
@@ -81,6 +86,7 @@ def written(node: Node) -> Iterator[Entry]:
             if operation.filter_name is not None:
                 yield Entry("Processor", operation.filter_name, above)
                 above = (operation.filter_name,)
+            above = operation.written_by or above
             yield Entry("Sink", operation.sink_name, above, detail=f"topic: {operation.topic}")
             yield Entry("Source", operation.source_name, detail=f"[{operation.topic}]")
         case Sink():
@@ -91,6 +97,17 @@ def written(node: Node) -> Iterator[Entry]:
             yield from _stream_join(node.name, operation)
         case TableTableJoin():
             yield from _table_join(node.name, operation)
+        case ForeignKeyLookup(receive=receive, store_name=store):
+            yield Entry("Processor", receive, above[:1], (store,))
+            yield Entry("Processor", node.name, (receive,), tuple(operation.table_stores))
+            yield Entry("Processor", operation.changed, (operation.table_name,), (store,))
+        case ForeignKeyJoin(resolver=resolver):
+            yield Entry("Processor", resolver, above, tuple(operation.table_stores))
+            yield Entry("Processor", node.name, (resolver,), _materialized(operation.store))
+        case Aggregate(processors=processors) if processors:
+            for processor, port in zip(processors, node.ports, strict=True):
+                yield Entry("Processor", processor, (port.name,), (operation.store.name,))
+            yield Entry("Processor", node.name, processors)
         case JoinWindowed():
             yield Entry("Processor", operation.processor, above, (operation.store_name,))
         case _:
@@ -153,7 +170,7 @@ def _groups(entries: list[Entry]) -> list[list[Entry]]:
 
 def _subtopology(number: int, group: list[Entry]) -> str:
     _connect(group)
-    in_order = sorted(group, key=lambda entry: (-entry.size, entry.name))
+    in_order = sorted(group, key=_rank)
     lines = "".join(f"    {entry.text()}\n" for entry in in_order)
     return f"Sub-topology: {number}\n{lines}\n"
 
@@ -171,8 +188,8 @@ def _connect(group: list[Entry]) -> None:
         entry = by_name[name]
         for above in entry.above:
             other = by_name[above]
-            _insert(entry.predecessors, other)
-            _insert(other.successors, entry)
+            entry.predecessors.add(other)
+            other.successors.add(entry)
             _grow(other, entry.size)
 
 
@@ -182,34 +199,9 @@ def _grow(entry: Entry, size: int) -> None:
         _grow(above, size)
 
 
-def _insert(entries: list[Entry], entry: Entry) -> None:
-    place = 0
-    while place < len(entries) and (-entries[place].size, entries[place].name) < (-entry.size, entry.name):
-        place += 1
-    if entry not in entries:
-        entries.insert(place, entry)
+def _rank(entry: Entry) -> tuple[int, str]:
+    return -entry.size, entry.name
 
 
-def _names(entries: list[Entry]) -> str:
+def _names(entries: Iterable[Entry]) -> str:
     return ", ".join(entry.name for entry in entries) or "none"
-
-
-def java_order(names: Iterable[str]) -> list[str]:
-    """The order in which Java's `HashSet` of these strings is iterated."""
-    unique = list(dict.fromkeys(names))
-    buckets = 16
-    while len(unique) > buckets * 3 // 4:
-        buckets *= 2
-    return sorted(unique, key=lambda name: _spread_hash(name) & (buckets - 1))
-
-
-def _spread_hash(text: str) -> int:
-    value = 0
-    for unit in _units(text):
-        value = (value * 31 + unit) & 0xFFFFFFFF
-    return value ^ (value >> 16)
-
-
-def _units(text: str) -> list[int]:
-    raw = text.encode("utf-16-be")
-    return [int.from_bytes(raw[at : at + 2]) for at in range(0, len(raw), 2)]

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from moldau.pipelines.streams.cogrouped import CogroupedKStream
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.graph import Graph, Node
 from moldau.pipelines.streams.ktable import KTable
-from moldau.pipelines.streams.operations import Aggregate, AggregateKind
 from moldau.pipelines.streams.parameters import EmitStrategy, Function, Grouped, Materialized, Named
 from moldau.pipelines.streams.repartitioning import repartition_node
-from moldau.pipelines.streams.serdes import Serde, Serdes, session_windowed_serde, time_windowed_serde
+from moldau.pipelines.streams.serdes import Serde, Serdes, windowed_serde
+from moldau.pipelines.streams.stateful import Aggregate, AggregateKind
 from moldau.pipelines.streams.windows import (
     AggregationWindows,
     SessionWindows,
@@ -44,10 +45,10 @@ class KGroupedStream:
     """A stream by key, before it is aggregated or windowed."""
 
     def __init__(self, graph: Graph, node: Node, grouped: Grouped, repartition_required: bool) -> None:
-        self._graph = graph
+        self.graph = graph
+        self.repartition_required = repartition_required
         self._node = node
         self._grouped = grouped
-        self._repartition_required = repartition_required
         #: Aggregates of one group share the internal topic if the user named it.
         self._through: Node | None = None
 
@@ -83,6 +84,11 @@ class KGroupedStream:
         """Spark's aggregate expression over the columns of key and value, such as "sum(value.amount)"."""
         return self.aggregated("native", None, _Functions(expression=expression), name, materialized)
 
+    def cogroup(self, aggregator: Callable[[Any, Any, Any], Any]) -> CogroupedKStream:
+        """Aggregated together with other groups, each by its own aggregator of key, value and what there
+        is."""
+        return CogroupedKStream(self, aggregator)
+
     def windowed_by(self, windows: AggregationWindows) -> TimeWindowedKStream | SessionWindowedKStream:
         if isinstance(windows, SessionWindows):
             return SessionWindowedKStream(self, windows)
@@ -102,7 +108,7 @@ class KGroupedStream:
         on_close: bool = False,
     ) -> KTable:
         """The aggregate's nodes: numbers are used up in Java's order."""
-        graph, prefix = self._graph, _PREFIX[kind]
+        graph, prefix = self.graph, _PREFIX[kind]
         unnamed = materialized is not None and materialized.name is None
         if kind == "count" and unnamed and not isinstance(windows, SlidingWindows):
             graph.new_store_name(prefix)
@@ -120,7 +126,7 @@ class KGroupedStream:
             on_close,
         )
         parent = self._parent(store.name)
-        key_serde = _windowed(given.key_serde, windows)
+        key_serde = windowed_serde(given.key_serde, windows)
         node = Node(own_name, operation, (parent,), key_serde, given.value_serde, store, is_table=True)
         return KTable(graph, graph.add(parent, node))
 
@@ -135,32 +141,31 @@ class KGroupedStream:
 
     def _parent(self, store_name: str) -> Node:
         """What the aggregate reads: the stream, or an internal topic if its keys changed."""
-        if not self._repartition_required:
-            # Readers of the stream's bytes go by what `Grouped` says.
-            return _with_serdes(self._node, self._grouped)
-        grouped = self._grouped
-        through = repartition_node(
-            self._graph, grouped.name or store_name, grouped.key_serde, grouped.value_serde
-        )
-        if self._through is None or grouped.name is None:
-            through.ports = (self._node,)
+        if not self.repartition_required:
+            return self.read_node()
+        through = self.new_repartition(store_name)
+        if self._through is None or self._grouped.name is None:
             self._through = through
-        return self._graph.add(self._node, self._through)
+        return self.graph.add(self._node, self._through)
 
+    def read_node(self) -> Node:
+        """The stream itself. Where it has forgotten its serdes, those of the group are those of its bytes."""
+        node = self._node
+        node.key_serde = node.key_serde or self._grouped.key_serde
+        node.value_serde = node.value_serde or self._grouped.value_serde
+        return node
 
-def _with_serdes(node: Node, grouped: Grouped) -> Node:
-    """Where the stream itself has forgotten its serdes, those of the group are those of its bytes."""
-    node.key_serde = node.key_serde or grouped.key_serde
-    node.value_serde = node.value_serde or grouped.value_serde
-    return node
+    def new_repartition(self, store_name: str) -> Node:
+        """A way through a topic that is named by the user or after a store; not in its place yet."""
+        given = self._grouped
+        through = repartition_node(self.graph, given.name or store_name, given.key_serde, given.value_serde)
+        through.ports = (self._node,)
+        return through
 
-
-def _windowed(key_serde: Serde | None, windows: AggregationWindows | None) -> Serde | None:
-    if key_serde is None or windows is None:
-        return key_serde
-    if isinstance(windows, SessionWindows):
-        return session_windowed_serde(key_serde)
-    return time_windowed_serde(key_serde, windows.size_ms)
+    @property
+    def key_serde(self) -> Serde | None:
+        serde: Serde | None = self._grouped.key_serde
+        return serde
 
 
 class TimeWindowedKStream:

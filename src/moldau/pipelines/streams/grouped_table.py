@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from moldau.pipelines.streams.graph import Graph, Node
-from moldau.pipelines.streams.operations import AggregateKind, Repartition, TableAggregate
+from moldau.pipelines.streams.operations import Repartition
 from moldau.pipelines.streams.parameters import Grouped, Materialized, Named
 from moldau.pipelines.streams.repartitioning import SUFFIX
 from moldau.pipelines.streams.serdes import Serde, Serdes
+from moldau.pipelines.streams.stateful import AggregateKind, TableAggregate
 
 if TYPE_CHECKING:
     from moldau.pipelines.streams.ktable import KTable

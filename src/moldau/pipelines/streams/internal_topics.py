@@ -13,19 +13,20 @@ from dataclasses import dataclass, field
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.graph import Node, TableStore
 from moldau.pipelines.streams.late import LATE_CONFIG, late_topics
-from moldau.pipelines.streams.operations import (
-    GlobalTableJoin,
-    Repartition,
-    Source,
-    StreamStreamJoin,
-    StreamTableJoin,
-    TableSource,
-    TableTableJoin,
-    is_stateful,
-)
+from moldau.pipelines.streams.operations import Repartition, Source, TableSource
 from moldau.pipelines.streams.programs import Planner
 from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.stages import Stage
+from moldau.pipelines.streams.stateful import (
+    Aggregate,
+    ForeignKeyJoin,
+    ForeignKeyLookup,
+    GlobalTableJoin,
+    StreamStreamJoin,
+    StreamTableJoin,
+    TableTableJoin,
+    is_stateful,
+)
 from moldau.pipelines.streams.stores import StoreBuilder
 from moldau.pipelines.streams.windows import SessionWindows, SlidingWindows
 
@@ -36,6 +37,9 @@ REPARTITION_CONFIG = {
     "segment.bytes": "52428800",
     "retention.ms": "-1",
 }
+
+
+_JOINS = StreamStreamJoin | StreamTableJoin | TableTableJoin | ForeignKeyLookup | ForeignKeyJoin
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class Partitions:
     def align(self, nodes: Sequence[Node]) -> None:
         """Give the sides of every join equally many partitions."""
         for node in nodes:
-            if isinstance(node.operation, StreamStreamJoin | StreamTableJoin | TableTableJoin):
+            if isinstance(node.operation, _JOINS) or _is_cogroup(node):
                 self._align(node, [root for port in node.ports for root in _roots(port)])
 
     def _align(self, join: Node, roots: Sequence[Node]) -> None:
@@ -94,6 +98,10 @@ class Partitions:
         wanted = max(fixed.values()) if fixed else max((self.of(root) for root in free), default=0)
         for root in free:
             self.repartitioned[root] = wanted
+
+
+def _is_cogroup(node: Node) -> bool:
+    return isinstance(node.operation, Aggregate) and len(node.ports) > 1
 
 
 def _roots(node: Node) -> list[Node]:

@@ -11,126 +11,39 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from moldau.pipelines.streams import stream_joins
+from moldau.pipelines.streams.branches import BranchedKStream
 from moldau.pipelines.streams.errors import TopologyException
-from moldau.pipelines.streams.graph import Graph, Node
+from moldau.pipelines.streams.graph import Node
 from moldau.pipelines.streams.grouped import KGroupedStream
 from moldau.pipelines.streams.ktable import KTable
 from moldau.pipelines.streams.operations import (
-    Branch,
-    Filter,
-    FlatMap,
-    FlatMapValues,
-    ForEach,
-    Map,
-    MapValues,
     Merge,
-    Operation,
-    Peek,
-    Print,
-    Process,
     SelectKey,
     Sink,
     Split,
     ToTable,
-    takes_key,
 )
 from moldau.pipelines.streams.parameters import (
-    Branched,
     Function,
     Grouped,
     Joined,
     Materialized,
     Named,
-    Printed,
     Produced,
     Repartitioned,
     StreamJoined,
 )
 from moldau.pipelines.streams.repartitioning import repartition_node
-from moldau.pipelines.streams.serdes import Serde
+from moldau.pipelines.streams.stateful import Process
+from moldau.pipelines.streams.stream_steps import StreamSteps, named
 from moldau.pipelines.streams.windows import JoinWindows
 
 if TYPE_CHECKING:
     from moldau.pipelines.streams.builder import GlobalKTable
 
 
-def named(name: Named | str | None) -> str | None:
-    return name.name if isinstance(name, Named) else name
-
-
-class KStream:
+class KStream(StreamSteps):
     """A stream of records. Predicates and mappers take key and value; value mappers the value, or both."""
-
-    def __init__(self, graph: Graph, node: Node, *, repartition_required: bool = False) -> None:
-        self.graph = graph
-        self.node = node
-        self.repartition_required = repartition_required
-        #: The internal topic that joins go through, made by the first of them.
-        self.repartitioned: Node | None = None
-
-    @property
-    def key_serde(self) -> Serde | None:
-        return self.node.key_serde
-
-    @property
-    def value_serde(self) -> Serde | None:
-        return self.node.value_serde
-
-    def _then(
-        self,
-        operation: Operation,
-        prefix: str,
-        name: Named | str | None,
-        *,
-        key: bool = False,
-        value: bool = False,
-    ) -> KStream:
-        """A stateless step; `key` and `value` say what it may change."""
-        node = Node(
-            self.graph.name_or_new(named(name), prefix),
-            operation,
-            (self.node,),
-            None if key else self.key_serde,
-            None if value else self.value_serde,
-        )
-        self.graph.add(self.node, node)
-        return KStream(self.graph, node, repartition_required=self.repartition_required or key)
-
-    def filter(self, predicate: Function, name: Named | str | None = None) -> KStream:
-        return self._then(Filter(predicate), "KSTREAM-FILTER-", name)
-
-    def filter_not(self, predicate: Function, name: Named | str | None = None) -> KStream:
-        return self._then(Filter(predicate, negated=True), "KSTREAM-FILTER-", name)
-
-    def select_key(self, mapper: Function, name: Named | str | None = None) -> KStream:
-        return self._then(SelectKey(mapper), "KSTREAM-KEY-SELECT-", name, key=True)
-
-    def map(self, mapper: Callable[[Any, Any], tuple[Any, Any]], name: Named | str | None = None) -> KStream:
-        """A new key and value for every record."""
-        return self._then(Map(mapper), "KSTREAM-MAP-", name, key=True, value=True)
-
-    def map_values(self, mapper: Function, name: Named | str | None = None) -> KStream:
-        step = MapValues(mapper, takes_key(mapper, 1))
-        return self._then(step, "KSTREAM-MAPVALUES-", name, value=True)
-
-    def flat_map(self, mapper: Callable[[Any, Any], Any], name: Named | str | None = None) -> KStream:
-        """Any number of keys and values for every record."""
-        return self._then(FlatMap(mapper), "KSTREAM-FLATMAP-", name, key=True, value=True)
-
-    def flat_map_values(self, mapper: Callable[..., Any], name: Named | str | None = None) -> KStream:
-        step = FlatMapValues(mapper, takes_key(mapper, 1))
-        return self._then(step, "KSTREAM-FLATMAPVALUES-", name, value=True)
-
-    def peek(self, action: Callable[[Any, Any], Any], name: Named | str | None = None) -> KStream:
-        return self._then(Peek(action), "KSTREAM-PEEK-", name)
-
-    def foreach(self, action: Callable[[Any, Any], Any], name: Named | str | None = None) -> None:
-        self._then(ForEach(action), "KSTREAM-FOREACH-", name)
-
-    def print(self, printed: Printed | None = None) -> None:
-        """Each record as a line, where Spark's workers run."""
-        given = printed or Printed()
-        self._then(Print(given, given.label or self.node.name), "KSTREAM-PRINTER-", given.name)
 
     def split(self, name: Named | str | None = None) -> BranchedKStream:
         return BranchedKStream(self, self._then(Split(), "KSTREAM-BRANCH-", name).node)
@@ -153,6 +66,7 @@ class KStream:
             given.key_serde or self.key_serde,
             given.value_serde or self.value_serde,
             given.number_of_partitions,
+            given.partitioner,
         )
         node.ports = (self.node,)
         return KStream(self.graph, self.graph.add(self.node, node))
@@ -259,46 +173,3 @@ class KStream:
         )
         self.graph.add(self.node, node)
         return KStream(self.graph, node, repartition_required=self.repartition_required or not fixed_key)
-
-
-class BranchedKStream:
-    """The branches of a split. Each is named after the split and its own name or number."""
-
-    def __init__(self, source: KStream, splitter: Node) -> None:
-        self._source = source
-        self._splitter = splitter
-        self._branches: dict[str, KStream] = {}
-
-    def branch(self, predicate: Function, branched: Branched | str | None = None) -> BranchedKStream:
-        """What no earlier branch has taken, and what the predicate holds for."""
-        predicates = self._predicates
-        predicates.append(predicate)
-        self._add(branched, len(predicates), len(predicates) - 1)
-        return self
-
-    def default_branch(self, branched: Branched | str | None = None) -> dict[str, KStream]:
-        """The rest; and all branches by their names."""
-        self._add(branched, 0, None)
-        return self._branches
-
-    def no_default_branch(self) -> dict[str, KStream]:
-        """All branches by their names; the rest is dropped."""
-        return self._branches
-
-    @property
-    def _predicates(self) -> list[Function]:
-        operation = self._splitter.operation
-        return operation.predicates if isinstance(operation, Split) else []
-
-    def _add(self, branched: Branched | str | None, number: int, position: int | None) -> None:
-        given = Branched(branched) if isinstance(branched, str) else branched or Branched()
-        name = f"{self._splitter.name}{number if given.name is None else given.name}"
-        source = self._source
-        source.graph.new_name(name)
-        node = Node(name, Branch(position), (self._splitter,), source.key_serde, source.value_serde)
-        source.graph.add(self._splitter, node)
-        stream: KStream | None = KStream(source.graph, node, repartition_required=source.repartition_required)
-        if given.chain is not None:
-            stream = given.chain(stream)
-        if stream is not None:
-            self._branches[name] = stream

@@ -7,23 +7,29 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from moldau.pipelines.streams.errors import TopologyException
+from moldau.pipelines.streams.foreign_keys import foreign_key_join
 from moldau.pipelines.streams.graph import Graph, Node, TableStore
 from moldau.pipelines.streams.grouped_table import KGroupedTable
-from moldau.pipelines.streams.operations import (
+from moldau.pipelines.streams.operations import TableFilter, TableMapValues, ToStream, ToTable, takes_key
+from moldau.pipelines.streams.operations import TableSource as TableSourceOperation
+from moldau.pipelines.streams.parameters import (
+    Function,
+    Grouped,
+    Materialized,
+    Named,
+    Suppressed,
+    TableJoined,
+)
+from moldau.pipelines.streams.serdes import Serde
+from moldau.pipelines.streams.stateful import (
     Aggregate,
+    ForeignKeyJoin,
     JoinKind,
     Suppress,
-    TableFilter,
-    TableMapValues,
     TableSelect,
     TableTableJoin,
-    ToStream,
-    ToTable,
-    takes_key,
 )
-from moldau.pipelines.streams.operations import TableSource as TableSourceOperation
-from moldau.pipelines.streams.parameters import Function, Grouped, Materialized, Named, Suppressed
-from moldau.pipelines.streams.serdes import Serde
+from moldau.pipelines.streams.table_joins import key_join
 
 if TYPE_CHECKING:
     from moldau.pipelines.streams.kstream import KStream
@@ -145,7 +151,7 @@ class KTable:
             store.kind = self.node.store.kind
         node = Node(
             name,
-            Suppress(suppressed.limit_ms, store_name),
+            Suppress(suppressed.limit_ms, store_name, suppressed.buffer),
             (self.node,),
             self.key_serde,
             self.value_serde,
@@ -176,8 +182,14 @@ class KTable:
         joiner: Callable[[Any, Any], Any],
         name: Named | str | None = None,
         materialized: Materialized | None = None,
+        *,
+        foreign_key_extractor: Callable[..., Any] | None = None,
+        table_joined: TableJoined | None = None,
     ) -> KTable:
-        return self._join("inner", other, joiner, _name(name), materialized)
+        """By equal keys; or with the row of the other table whose key the extractor gives, a function of the
+        value, or of key and value."""
+        by = foreign_key_extractor, table_joined
+        return self._join("inner", other, joiner, _name(name), materialized, *by)
 
     def left_join(
         self,
@@ -185,8 +197,13 @@ class KTable:
         joiner: Callable[[Any, Any], Any],
         name: Named | str | None = None,
         materialized: Materialized | None = None,
+        *,
+        foreign_key_extractor: Callable[..., Any] | None = None,
+        table_joined: TableJoined | None = None,
     ) -> KTable:
-        return self._join("left", other, joiner, _name(name), materialized)
+        """As `join`, with a result for every row of this table."""
+        by = foreign_key_extractor, table_joined
+        return self._join("left", other, joiner, _name(name), materialized, *by)
 
     def outer_join(
         self,
@@ -204,47 +221,25 @@ class KTable:
         joiner: Callable[[Any, Any], Any],
         name: str | None,
         materialized: Materialized | None,
+        extractor: Callable[..., Any] | None = None,
+        table_joined: TableJoined | None = None,
     ) -> KTable:
         if not isinstance(other, KTable):
             raise TopologyException(
                 f"A table is joined with a table, not with a {type(other).__name__}: "
                 "join the stream with this table, or make it a table with to_table()"
             )
-        store = None if materialized is None else self.graph.new_store(materialized, "KTABLE-MERGE-")
-        merge_name = self.graph.name_or_new(name, "KTABLE-MERGE-")
-        if kind != "inner":
-            self.send_old_values()
-        if kind == "outer":
-            other.send_old_values()
-        given = materialized or Materialized()
-        operation = TableTableJoin(
-            kind=kind,
-            joiner=joiner,
-            this_name=self.node.name,
-            other_name=other.node.name,
-            this_join=self.graph.name_or_new(name, "KTABLE-JOINTHIS-", "-join-this"),
-            other_join=self.graph.name_or_new(name, "KTABLE-JOINOTHER-", "-join-other"),
-            this_stores=tuple(self.getter_stores()),
-            other_stores=tuple(other.getter_stores()),
-            store=store,
-        )
-        node = Node(
-            merge_name,
-            operation,
-            (self.node, other.node),
-            given.key_serde or self.key_serde,
-            given.value_serde,
-            store,
-            is_table=True,
-        )
-        self.graph.add(self.node, node)
-        self.graph.add(other.node, node)
+        if extractor is None:
+            node = key_join(kind, self, other, joiner, name, materialized)
+        else:
+            joined, left = table_joined or TableJoined(name=name), kind == "left"
+            node = foreign_key_join(self, other, extractor, joiner, joined, materialized, left=left)
         return KTable(self.graph, node, (self, other))
 
     def getter_stores(self) -> list[str]:
         """The stores in which this table's rows are looked up; a table that is read so gets its store."""
         operation, store = self.node.operation, self.node.store
-        if store is not None and isinstance(operation, TableSourceOperation | ToTable):
+        if store is not None and isinstance(operation, TableSourceOperation | ToTable | ForeignKeyJoin):
             store.materialized = True
         if isinstance(operation, Suppress):
             return [operation.store_name, *self._parents[0].getter_stores()]
@@ -255,7 +250,7 @@ class KTable:
     def send_old_values(self) -> None:
         """Somebody below needs to know what an update replaces, which takes a store."""
         operation, store = self.node.operation, self.node.store
-        if isinstance(operation, TableSourceOperation | ToTable):
+        if isinstance(operation, TableSourceOperation | ToTable | ForeignKeyJoin):
             if store is not None:
                 store.materialized = True
         elif store is None or isinstance(operation, TableTableJoin | Suppress):

@@ -10,9 +10,9 @@ from __future__ import annotations
 from moldau.client.records import Headers
 from moldau.pipelines.late_records import LATE_CONFIG, LATE_HEADER
 from moldau.pipelines.streams.graph import Node
-from moldau.pipelines.streams.operations import Aggregate, StreamStreamJoin
 from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.stages import Stage, only_suppressed_by
+from moldau.pipelines.streams.stateful import Aggregate, StreamStreamJoin
 
 __all__ = ["LATE_CONFIG", "LATE_HEADER", "is_windowed", "late_headers", "late_topics"]
 

@@ -3,20 +3,18 @@
 A function may be a Python callable, or an expression that Spark itself computes: a `Column`, or SQL text.
 Those are *native*; see `is_native`.
 
-`STATEFUL` operators need what came before: a stage has at most one of them. Everything else is a step of a
-chain.
+These are steps of a chain; operators that keep state are in `stateful`.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from moldau.pipelines.streams.parameters import Consumed, Function, Printed
 from moldau.pipelines.streams.serdes import Serde
-from moldau.pipelines.streams.windows import AggregationWindows, JoinWindows
 
 if TYPE_CHECKING:
     from moldau.pipelines.streams.graph import Node, TableStore
@@ -41,6 +39,14 @@ def takes_key(function: Function, without_key: int) -> bool:
         if each.default is each.empty and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
     ]
     return len(required) == without_key + 1
+
+
+def child_names(name: str, operation: Operation) -> tuple[str, ...]:
+    """By which names a processor may forward to an operator behind it: the operator's own, and those that
+    Java has for the ends of a topic."""
+    if isinstance(operation, Repartition):
+        return tuple(each for each in (name, operation.filter_name, operation.sink_name) if each)
+    return (name,)
 
 
 class Operation:
@@ -150,6 +156,12 @@ class Repartition(Operation):
     key_serde: Serde | None
     value_serde: Serde | None
     partitions: int | None = None
+    partitioner: Callable[[str, Any, Any, int], int] | None = None
+    #: Keys and values are as those of these nodes, where no serde is said.
+    keys_of: Node | None = None
+    values_of: Node | None = None
+    #: Who writes it in a description, if not the parents.
+    written_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,26 +176,6 @@ class Sink(Operation):
 @dataclass(frozen=True, slots=True)
 class ToTable(Operation):
     store: TableStore
-
-
-AggregateKind = Literal["count", "reduce", "aggregate", "native"]
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregate(Operation):
-    """A table of one value for each key, or key and window."""
-
-    kind: AggregateKind
-    store: TableStore
-    windows: AggregationWindows | None = None
-    initializer: Callable[[], Any] | None = None
-    #: key, value, aggregate so far; of a reduce: aggregate so far, value.
-    aggregator: Callable[..., Any] | None = None
-    #: Of sessions: key and two aggregates.
-    merger: Callable[[Any, Any, Any], Any] | None = None
-    #: Of native ones: Spark's aggregate expression, or several by name.
-    expression: Function | None = None
-    on_close: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,111 +195,3 @@ class TableMapValues(Operation):
 @dataclass(frozen=True, slots=True)
 class ToStream(Operation):
     """A table's updates as records."""
-
-
-@dataclass(frozen=True, slots=True)
-class Suppress(Operation):
-    """Until the window closes, or for a time."""
-
-    limit_ms: int | None
-    store_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class TableSelect(Operation):
-    """New keys and values for a table's rows, old ones taken back: what KTable.group_by begins with."""
-
-    selector: Callable[[Any, Any], tuple[Any, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class TableAggregate(Operation):
-    kind: AggregateKind
-    store: TableStore
-    initializer: Callable[[], Any] | None
-    #: key, value, aggregate so far; of a reduce: aggregate so far, value.
-    adder: Callable[..., Any]
-    subtractor: Callable[..., Any]
-
-
-@dataclass(frozen=True, slots=True)
-class JoinWindowed(Operation):
-    """Keeps one side of a stream-stream join. Only a name in the description: Spark's join has its own
-    state."""
-
-    processor: str
-    store_name: str
-
-
-JoinKind = Literal["inner", "left", "outer"]
-
-
-@dataclass(frozen=True, slots=True)
-class StreamStreamJoin(Operation):
-    kind: JoinKind
-    joiner: Function
-    with_key: bool
-    windows: JoinWindows
-    this_windowed: str
-    other_windowed: str
-    this_join: str
-    other_join: str
-    this_store: str
-    other_store: str
-    outer_store: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class StreamTableJoin(Operation):
-    kind: JoinKind
-    joiner: Callable[..., Any]
-    with_key: bool
-    table_stores: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class GlobalTableJoin(Operation):
-    kind: JoinKind
-    key_selector: Callable[[Any, Any], Any]
-    joiner: Callable[..., Any]
-    with_key: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TableTableJoin(Operation):
-    kind: JoinKind
-    joiner: Callable[[Any, Any], Any]
-    this_name: str
-    other_name: str
-    this_join: str
-    other_join: str
-    this_stores: Sequence[str]
-    other_stores: Sequence[str]
-    store: TableStore | None
-
-
-@dataclass(frozen=True, slots=True)
-class Process(Operation):
-    """A processor of the user's, with stores and timers; `fixed_key` leaves the keys alone."""
-
-    supplier: Callable[[], Any]
-    store_names: tuple[str, ...]
-    fixed_key: bool
-
-
-#: These keep state. Of them Spark computes the ones natively that `physical` says.
-STATEFUL = (
-    Aggregate,
-    Suppress,
-    TableSelect,
-    TableAggregate,
-    StreamStreamJoin,
-    StreamTableJoin,
-    GlobalTableJoin,
-    TableTableJoin,
-    Process,
-)
-
-
-def is_stateful(node: Node) -> bool:
-    return isinstance(node.operation, STATEFUL)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 from moldau.pipelines.streams.errors import TopologyException
@@ -99,6 +99,8 @@ class Repartitioned(_WithSerdes):
     key_serde: Any = None
     value_serde: Any = None
     number_of_partitions: int | None = None
+    #: Takes topic, key, value and the number of partitions, and says which partition.
+    partitioner: Callable[[str, Any, Any, int], int] | None = None
     name: str | None = None
 
 
@@ -133,6 +135,16 @@ class Joined(_Parameters):
         **others: Any,
     ) -> Self:
         return cls(key_serde, value_serde, other_value_serde, **others)
+
+
+@dataclass(frozen=True, slots=True)
+class TableJoined(_Parameters):
+    """Of two tables by a foreign key: how each of them is partitioned, where not by the hash of its keys."""
+
+    #: Takes topic, key, None and the number of partitions, and says which partition.
+    partitioner: Callable[[str, Any, Any, int], int] | None = None
+    other_partitioner: Callable[[str, Any, Any, int], int] | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +190,8 @@ class Printed(_Parameters):
     file: str | None = None
     label: str | None = None
     name: str | None = None
+    #: Makes the text of a key and a value.
+    mapper: Callable[[Any, Any], str] | None = None
 
     @classmethod
     def to_sys_out(cls, label: str | None = None) -> Printed:
@@ -189,19 +203,56 @@ class Printed(_Parameters):
 
 
 @dataclass(frozen=True, slots=True)
+class BufferConfig:
+    """How much may be held back in each task, and what happens when that is too little: the oldest goes on
+    early, or the application stops."""
+
+    records: int | None = None
+    size_bytes: int | None = None
+    shuts_down: bool = False
+
+    @classmethod
+    def unbounded(cls) -> BufferConfig:
+        return cls()
+
+    @classmethod
+    def max_records(cls, limit: int) -> BufferConfig:
+        return cls(records=limit)
+
+    @classmethod
+    def max_bytes(cls, limit: int) -> BufferConfig:
+        return cls(size_bytes=limit)
+
+    def with_max_records(self, limit: int) -> BufferConfig:
+        return replace(self, records=limit)
+
+    def with_max_bytes(self, limit: int) -> BufferConfig:
+        return replace(self, size_bytes=limit)
+
+    def shut_down_when_full(self) -> BufferConfig:
+        return replace(self, shuts_down=True)
+
+    def emit_early_when_full(self) -> BufferConfig:
+        return replace(self, shuts_down=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Suppressed(_Parameters):
     """Hold updates back: until their window closes, or until they are `limit_ms` old in the stream's time."""
 
     limit_ms: int | None = None
     name: str | None = None
+    buffer: BufferConfig = field(default_factory=BufferConfig)
 
     @classmethod
     def until_window_closes(cls, name: str | None = None) -> Suppressed:
         return cls(None, name)
 
     @classmethod
-    def until_time_limit(cls, limit: Duration, name: str | None = None) -> Suppressed:
-        return cls(milliseconds(limit, "limit"), name)
+    def until_time_limit(
+        cls, limit: Duration, name: str | None = None, buffer: BufferConfig | None = None
+    ) -> Suppressed:
+        return cls(milliseconds(limit, "limit"), name, buffer or BufferConfig())
 
 
 @dataclass(frozen=True, slots=True)

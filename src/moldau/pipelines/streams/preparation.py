@@ -41,6 +41,7 @@ def prepare(topology: Topology, settings: StreamsSettings, *, create: bool) -> P
         partitions.align(topology.nodes)
         planner = Planner(settings, counts)
         topics = internal_topics(cut, planner, partitions, stores)
+        planner = Planner(settings, counts | {each.name: each.partitions for each in topics})
         if create:
             _create(admin, topics, settings)
     return Prepared(cut, planner, tuple(topics), stores)

@@ -92,7 +92,8 @@ class ProcessorContext(Protocol):
     @property
     def headers(self) -> Headers: ...
 
-    def forward(self, record: Record) -> None: ...
+    def forward(self, record: Record, child_name: str | None = None) -> None:
+        """To all operators behind this one, or to the one with that name."""
 
     def schedule(
         self, interval_ms: int, punctuation: PunctuationType, callback: Callable[[int], None]

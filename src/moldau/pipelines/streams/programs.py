@@ -10,25 +10,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moldau.pipelines.streams.chain import Exit, Program, Step
+from moldau.pipelines.streams.chain_program import Exit, Program, Step
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.graph import Node, TableStore
 from moldau.pipelines.streams.operations import (
-    Aggregate,
     ForEach,
     Print,
-    Process,
     Repartition,
     Sink,
     Source,
-    TableSelect,
     TableSource,
     is_native,
-    is_stateful,
 )
-from moldau.pipelines.streams.serdes import PICKLE, Serde, inner_serde
+from moldau.pipelines.streams.serdes import PICKLE, Serde, inner_serde, windowed_serde
 from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.stages import Leg
+from moldau.pipelines.streams.stateful import (
+    Aggregate,
+    ForeignKeyLookup,
+    ForeignKeySubscribe,
+    GlobalTableJoin,
+    Process,
+    StreamStreamJoin,
+    StreamTableJoin,
+    TableSelect,
+    is_kept,
+    is_stateful,
+)
 
 #: Behind the key and the start of a window, a window store counts records of the same time.
 WINDOW_STORE_SUFFIX = b"\0\0\0\0"
@@ -56,7 +64,7 @@ class Planner:
             return self.settings.internal(operation.topic)
         if isinstance(operation, TableSource):
             return operation.topic
-        if node.store is not None and not _is_cut(node):
+        if is_kept(node) and node.store is not None:
             return self.settings.internal(node.store.changelog)
         if is_stateful(node):
             return self.settings.internal(f"{node.name}-repartition")
@@ -64,12 +72,14 @@ class Planner:
 
     def origin_serdes(self, origin: Node) -> KeyValueSerdes:
         """How the rows of an origin are read."""
-        if isinstance(origin.operation, TableSelect | Process) or (
-            is_stateful(origin) and origin.store is None
-        ):
+        operation = origin.operation
+        if isinstance(operation, TableSelect | Process) or (is_stateful(origin) and not is_kept(origin)):
             return self.result_serdes(origin)
+        if isinstance(operation, Repartition):
+            return self._between(origin, operation)
         what = f"what {origin.name} reads"
-        return KeyValueSerdes(self._key(origin.key_serde, what), self._value(origin.value_serde, what))
+        key = self._windowed_key(origin) or self._key(origin.key_serde, what)
+        return KeyValueSerdes(key, self._value(origin.value_serde, what))
 
     def result_serdes(self, operator: Node) -> KeyValueSerdes:
         """The serdes in which an operator's result is."""
@@ -79,13 +89,22 @@ class Planner:
             return KeyValueSerdes(
                 self._key(operator.key_serde, what), self._value(operator.value_serde, what)
             )
+        if isinstance(operation, ForeignKeySubscribe | ForeignKeyLookup):
+            return self.origin_serdes(operator.children[0])
         if isinstance(operation, Process) and not operation.fixed_key:
             return KeyValueSerdes(operator.key_serde or PICKLE, operator.value_serde or PICKLE)
-        key = operator.key_serde or self.port_serdes(operator.ports[0]).key
-        if operator.store is not None and not _is_cut(operator):
+        key = operator.key_serde or self._windowed_key(operator) or self.port_serdes(operator.ports[0]).key
+        if is_kept(operator):
             what = f"the table {operator.name} (give Materialized)"
             return KeyValueSerdes(key, self._value(operator.value_serde, what))
         return KeyValueSerdes(key, operator.value_serde or PICKLE)
+
+    def _windowed_key(self, node: Node) -> Serde | None:
+        """Of a windowed aggregate for whose plain keys no serde is said but in the configuration."""
+        operation = node.operation
+        if node.key_serde is not None or not isinstance(operation, Aggregate) or operation.windows is None:
+            return None
+        return windowed_serde(self.port_serdes(node.ports[0]).key, operation.windows)
 
     def port_serdes(self, port: Node) -> KeyValueSerdes:
         """How an operator reads an input."""
@@ -142,14 +161,7 @@ class Planner:
         if isinstance(operation, Sink):
             return self._sink(leaf, operation, number)
         if isinstance(operation, Repartition):
-            what = f"the topic of {leaf.name} (give Grouped, Joined or Repartitioned)"
-            return Exit(
-                number,
-                leaf.name,
-                self._key(operation.key_serde, what),
-                self._value(operation.value_serde, what),
-                self.topic_of(leaf),
-            )
+            return self._repartition(leaf, operation, number)
         serdes = self.origin_serdes(leaf) if is_stateful(leaf) else self._table_serdes(leaf)
         return Exit(
             number,
@@ -159,6 +171,33 @@ class Planner:
             self.topic_of(leaf),
             keeps_partition=True,
             key_suffix=store_suffix(leaf.store),
+        )
+
+    def _between(self, node: Node, operation: Repartition) -> KeyValueSerdes:
+        """How rows are in the topic of a repartition."""
+        what = f"the topic of {node.name} (give Grouped, Joined or Repartitioned)"
+        keys_of, values_of = operation.keys_of, operation.values_of
+        return KeyValueSerdes(
+            self._key(operation.key_serde, what) if keys_of is None else self.port_serdes(keys_of).key,
+            self._value(operation.value_serde, what)
+            if values_of is None
+            else self.port_serdes(values_of).value,
+        )
+
+    def _repartition(self, leaf: Node, operation: Repartition, number: int) -> Exit:
+        serdes, topic = self._between(leaf, operation), self.topic_of(leaf)
+        # Rows of an operator that says where they belong go there.
+        placed = operation.values_of is not None and operation.partitioner is None
+        return Exit(
+            number,
+            leaf.name,
+            serdes.key,
+            serdes.value,
+            topic,
+            partitioner=operation.partitioner,
+            partitions=self.partitions.get(topic or ""),
+            keeps_partition=placed,
+            needs_key=operation.filter_name is not None and not _wants_missing_keys(leaf),
         )
 
     def _table_serdes(self, leaf: Node) -> KeyValueSerdes:
@@ -208,10 +247,13 @@ def same_bytes(one: Serde | None, other: Serde | None) -> bool:
     )
 
 
-def _is_cut(node: Node) -> bool:
-    from moldau.pipelines.streams.operations import Suppress
-
-    return isinstance(node.operation, Suppress)
+def _wants_missing_keys(node: Node) -> bool:
+    """Whether a join below gives results for records without a key: left and outer joins of streams do."""
+    joins = StreamStreamJoin | StreamTableJoin | GlobalTableJoin
+    return any(
+        (isinstance(child.operation, joins) and child.operation.kind != "inner") or _wants_missing_keys(child)
+        for child in node.children
+    )
 
 
 def _inherited_key(node: Node) -> Serde | None:

@@ -4,6 +4,8 @@ needed."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 from moldau.pipelines.streams.graph import Graph, Node
 from moldau.pipelines.streams.operations import Repartition
@@ -19,6 +21,7 @@ def repartition_node(
     key_serde: Serde | None,
     value_serde: Serde | None,
     partitions: int | None = None,
+    partitioner: Callable[[str, Any, Any, int], int] | None = None,
 ) -> Node:
     """A way through `<prefix>-repartition`, not yet in its place. It uses up three numbers, as every way
     does."""
@@ -28,5 +31,5 @@ def repartition_node(
     source = graph.new_name("KSTREAM-SOURCE-")
     if not _GENERATED.fullmatch(prefix):
         sink, null_filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
-    operation = Repartition(topic, sink, source, null_filter, key_serde, value_serde, partitions)
+    operation = Repartition(topic, sink, source, null_filter, key_serde, value_serde, partitions, partitioner)
     return Node(source, operation, key_serde=key_serde, value_serde=value_serde)

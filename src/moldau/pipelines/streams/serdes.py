@@ -17,6 +17,7 @@ from typing import Any
 from moldau.client import schema_serdes, serdes
 from moldau.client.records import Headers
 from moldau.client.serdes import Deserializer, SerializationError, Serializer
+from moldau.pipelines.streams.windows import AggregationWindows, SessionWindows
 
 _LONG = Struct(">q")
 _END_AND_START = Struct(">qq")
@@ -114,6 +115,15 @@ def time_windowed_serde(inner: Serde, window_size_ms: int) -> Serde:
 def session_windowed_serde(inner: Serde) -> Serde:
     codec = _SessionWindowed(inner)
     return Serde(codec, codec)
+
+
+def windowed_serde(key_serde: Serde | None, windows: AggregationWindows | None) -> Serde | None:
+    """Of a windowed table's keys, by that of its plain keys."""
+    if key_serde is None or windows is None:
+        return key_serde
+    if isinstance(windows, SessionWindows):
+        return session_windowed_serde(key_serde)
+    return time_windowed_serde(key_serde, windows.size_ms)
 
 
 def inner_serde(serde: Serde) -> Serde:

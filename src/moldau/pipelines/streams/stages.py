@@ -18,18 +18,15 @@ from dataclasses import dataclass
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.graph import Node
 from moldau.pipelines.streams.operations import (
-    Aggregate,
     ForEach,
-    JoinWindowed,
     Print,
     Repartition,
     Sink,
     Source,
-    Suppress,
     TableSource,
     ToTable,
-    is_stateful,
 )
+from moldau.pipelines.streams.stateful import Aggregate, JoinWindowed, Suppress, is_kept, is_stateful
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +94,7 @@ def is_leaf(node: Node) -> bool:
     """Whether rows leave a chain here, though some may also go on."""
     if isinstance(node.operation, Sink | Repartition | ForEach | Print | ToTable):
         return True
-    return node.store is not None and not isinstance(node.operation, TableSource | Suppress)
+    return is_kept(node) and not isinstance(node.operation, TableSource)
 
 
 def written_by_operator(node: Node) -> bool:
@@ -105,9 +102,7 @@ def written_by_operator(node: Node) -> bool:
     it."""
     if not is_stateful(node):
         return False
-    if node.store is not None and not isinstance(node.operation, Suppress):
-        return True
-    return any(_consumers(node))
+    return is_kept(node) or any(_consumers(node))
 
 
 def _consumers(node: Node) -> Iterable[Node]:

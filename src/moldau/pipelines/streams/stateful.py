@@ -6,17 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from moldau.pipelines.streams.operations import Operation
-from moldau.pipelines.streams.parameters import Function
+from moldau.pipelines.streams.parameters import BufferConfig, Function
 from moldau.pipelines.streams.windows import AggregationWindows, JoinWindows
 
 if TYPE_CHECKING:
     from moldau.pipelines.streams.graph import Node, TableStore
 
-AggregateKind = Literal["count", "reduce", "aggregate", "native"]
+AggregateKind = Literal["count", "reduce", "aggregate", "native", "cogroup"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,9 @@ class Aggregate(Operation):
     #: Of native ones: Spark's aggregate expression, or several by name.
     expression: Function | None = None
     on_close: bool = False
+    #: Of a cogroup: for each input its aggregator, and the name of Java's processor.
+    aggregators: tuple[Callable[[Any, Any, Any], Any], ...] = ()
+    processors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Suppress(Operation):
 
     limit_ms: int | None
     store_name: str
+    buffer: BufferConfig = field(default_factory=BufferConfig)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,37 @@ class TableTableJoin(Operation):
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignKeySubscribe(Operation):
+    """Says which key of another table each row of a table looks for; see `foreign_keys`."""
+
+    extractor: Callable[..., Any]
+    with_key: bool
+    left: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeyLookup(Operation):
+    """Answers subscriptions, and tells subscribers of changed rows; with the names of Java's processors."""
+
+    receive: str
+    changed: str
+    store_name: str
+    table_name: str
+    table_stores: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeyJoin(Operation):
+    """Makes the result of a row and the response to it."""
+
+    joiner: Callable[[Any, Any], Any]
+    left: bool
+    resolver: str
+    table_stores: Sequence[str]
+    store: TableStore
+
+
+@dataclass(frozen=True, slots=True)
 class Process(Operation):
     """A processor of the user's, with stores and timers; `fixed_key` leaves the keys alone."""
 
@@ -136,8 +171,19 @@ STATEFUL = (
     StreamTableJoin,
     GlobalTableJoin,
     TableTableJoin,
+    ForeignKeySubscribe,
+    ForeignKeyLookup,
+    ForeignKeyJoin,
     Process,
 )
+
+
+def is_kept(node: Node) -> bool:
+    """Whether a node's table has a changelog. What a suppress lets through has none, and the result of a join
+    by a foreign key only if somebody wants the table."""
+    if node.store is None or isinstance(node.operation, Suppress):
+        return False
+    return node.store.materialized or not isinstance(node.operation, ForeignKeyJoin)
 
 
 def is_stateful(node: Node) -> bool:

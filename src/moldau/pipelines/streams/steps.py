@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from moldau.pipelines.streams.chain import Next, Runner, Step
+from moldau.pipelines.streams.chain import Next, Runner
+from moldau.pipelines.streams.chain_program import Step
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.operations import (
     Branch,
@@ -24,13 +25,13 @@ from moldau.pipelines.streams.operations import (
     SelectKey,
     Sink,
     Split,
-    Suppress,
     TableFilter,
     TableMapValues,
     ToStream,
     ToTable,
     is_native,
 )
+from moldau.pipelines.streams.stateful import Suppress
 
 _FAILED = object()
 
@@ -150,11 +151,19 @@ def _act(runner: Runner, step: Step, operation: Peek | ForEach) -> Next:
     return run
 
 
+def _pair(key: Any, value: Any) -> str:
+    return f"{key}, {value}"
+
+
 def _print(runner: Runner, step: Step, operation: Print) -> Next:
     after = runner.after(step)
+    text = _guarded(runner, step, operation.printed.mapper or _pair)
 
     def run(key: Any, value: Any) -> None:
-        line = f"[{operation.label}]: {key}, {value}\n"
+        said = text(key, value)
+        if said is _FAILED:
+            return
+        line = f"[{operation.label}]: {said}\n"
         if operation.printed.file is None:
             sys.stdout.write(line)
         else:

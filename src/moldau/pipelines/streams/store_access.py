@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from moldau.pipelines.streams.errors import StreamsException
 from moldau.pipelines.streams.graph import Node, TableStore
-from moldau.pipelines.streams.operations import Suppress
 from moldau.pipelines.streams.programs import Planner
 from moldau.pipelines.streams.readonly_stores import StoreLocation
 from moldau.pipelines.streams.serdes import inner_serde
 from moldau.pipelines.streams.settings import StreamsSettings
+from moldau.pipelines.streams.stateful import Suppress
 from moldau.pipelines.streams.stores import StoreBuilder
 from moldau.pipelines.streams.topology import Topology
 from moldau.pipelines.streams.windows import SlidingWindows, TimeWindows

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.graph import Node
-from moldau.pipelines.streams.operations import (
+from moldau.pipelines.streams.operations import takes_key
+from moldau.pipelines.streams.parameters import Function, Joined, StreamJoined
+from moldau.pipelines.streams.repartitioning import repartition_node
+from moldau.pipelines.streams.serdes import Serde
+from moldau.pipelines.streams.stateful import (
     GlobalTableJoin,
     JoinKind,
     JoinWindowed,
     StreamStreamJoin,
     StreamTableJoin,
-    takes_key,
 )
-from moldau.pipelines.streams.parameters import Function, Joined, StreamJoined
-from moldau.pipelines.streams.repartitioning import repartition_node
-from moldau.pipelines.streams.serdes import Serde
 from moldau.pipelines.streams.windows import JoinWindows
 
 if TYPE_CHECKING:

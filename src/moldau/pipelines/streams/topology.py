@@ -5,7 +5,8 @@ from __future__ import annotations
 from moldau.pipelines.streams.describe import description
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.graph import Graph, Node
-from moldau.pipelines.streams.operations import Process, Source, TableSource
+from moldau.pipelines.streams.operations import Source, TableSource
+from moldau.pipelines.streams.stateful import Process
 
 
 class Topology:

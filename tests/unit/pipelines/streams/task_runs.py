@@ -20,6 +20,10 @@ class TaskRun:
         rows = [self._row(*each) for each in records]
         return run(self.operator, 0, self.maps, rows, now_ms)
 
+    def rows(self, rows: Sequence[Row]) -> list[Out]:
+        """Rows as they are."""
+        return run(self.operator, 0, self.maps, rows, 0)
+
     def _row(self, port: int, key: str | None, value: str | None, timestamp: int) -> Row:
         self._offset += 1
         return Row(port, _bytes(key), _bytes(value), timestamp, topic=f"topic-{port}", offset=self._offset)

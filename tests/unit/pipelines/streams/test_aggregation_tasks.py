@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from moldau.pipelines.streams.builder import StreamsBuilder
 from moldau.pipelines.streams.graph import TableStore
-from moldau.pipelines.streams.operations import Aggregate
 from moldau.pipelines.streams.serdes import Serdes
+from moldau.pipelines.streams.stateful import Aggregate
 from moldau.pipelines.streams.tasks.aggregation import Aggregation, Functions, TimeWindowAggregation
 from moldau.pipelines.streams.tasks.sessions import SessionAggregation
 from moldau.pipelines.streams.tasks.sliding import SlidingAggregation
@@ -26,6 +26,7 @@ from tests.unit.pipelines.streams.task_runs import TaskRun
 
 TEXT = Serdes.string()
 SCENES_OF_TASKS = ("reduce", "aggregate", "hopping", "sliding", "session", "session-aggregate", "tumbling")
+COGROUPS = ("cogroup", "cogroup-tumbling", "cogroup-sliding", "cogroup-session")
 
 
 def operator_of(scene: str, *, final: bool = False) -> Operator:
@@ -34,7 +35,7 @@ def operator_of(scene: str, *, final: bool = False) -> Operator:
     node = next(node for node in builder.build().nodes if isinstance(node.operation, Aggregate))
     assert isinstance(node.operation, Aggregate)
     assert node.value_serde is not None
-    functions = Functions(node.operation, TEXT, TEXT, node.value_serde)
+    functions = Functions(node.operation, TEXT, (TEXT, TEXT), node.value_serde)
     match node.operation.windows:
         case TimeWindows() as windows:
             return TimeWindowAggregation(functions, windows, final)
@@ -57,10 +58,12 @@ def written(scene: str, given: list[Out]) -> list[Written]:
     )
 
 
-@pytest.mark.parametrize("scene", SCENES_OF_TASKS)
+@pytest.mark.parametrize("scene", [*SCENES_OF_TASKS, *COGROUPS])
 @pytest.mark.parametrize("cuts", [0, 1, 7])
 def test_the_table_is_that_of_kafka_streams(scene: str, cuts: int) -> None:
-    records = [(0, each.key, each.value, each.timestamp) for each in inputs(scene)]
+    records = [
+        (int(each.topic.endswith("-right")), each.key, each.value, each.timestamp) for each in inputs(scene)
+    ]
     places = sorted(Random(cuts).sample(range(1, len(records)), cuts))
     run = TaskRun(operator_of(scene))
     given: list[Out] = []
@@ -109,7 +112,7 @@ def test_sliding_windows_are_those_of_their_definition(times: list[int], size_ms
     """For every record the window that ends with it, and that behind it if it is not empty; also near the
     epoch, where windows cannot begin earlier."""
     operation = Aggregate("count", TableStore("store", queryable=False, materialized=True))
-    functions = Functions(operation, TEXT, TEXT, Serdes.long())
+    functions = Functions(operation, TEXT, (TEXT,), Serdes.long())
     run = TaskRun(SlidingAggregation(functions, SlidingWindows(size_ms, 1_000), final=False))
     found: dict[int, int] = {}
     for time in times:
@@ -122,7 +125,7 @@ def test_sliding_windows_are_those_of_their_definition(times: list[int], size_ms
 
 def counting(windows: TimeWindows | SessionWindows | SlidingWindows | None) -> Operator:
     operation = Aggregate("count", TableStore("counts", queryable=False, materialized=True), windows)
-    functions = Functions(operation, TEXT, TEXT, Serdes.long())
+    functions = Functions(operation, TEXT, (TEXT,), Serdes.long())
     match windows:
         case TimeWindows():
             return TimeWindowAggregation(functions, windows, final=False)

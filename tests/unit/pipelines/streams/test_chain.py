@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from moldau.pipelines.streams.builder import StreamsBuilder
-from moldau.pipelines.streams.chain import DEAD_LETTER, SIDE_OUTPUT, Left, Runner
+from moldau.pipelines.streams.chain import Runner
+from moldau.pipelines.streams.chain_program import CHILD_HEADER, DEAD_LETTER, SIDE_OUTPUT, Left
 from moldau.pipelines.streams.errors import StreamsException
 from moldau.pipelines.streams.kstream import KStream
-from moldau.pipelines.streams.parameters import Consumed, Produced
+from moldau.pipelines.streams.parameters import Consumed, Joined, Produced, Repartitioned
 from moldau.pipelines.streams.programs import Planner
 from moldau.pipelines.streams.serdes import Serdes, Window, Windowed
 from moldau.pipelines.streams.settings import StreamsSettings
@@ -33,15 +35,17 @@ def runner(
         {"application.id": "app", "bootstrap.servers": "nowhere:1", **(config or {})}
     )
     planner = Planner(settings, {"in": partitions, "out": partitions})
-    (stage,) = stages(builder.build().nodes)
+    stage = next(each for each in stages(builder.build().nodes) if each.before)
     (leg,) = stage.before
     exits = {leaf: planner.leaf_exit(leaf, number) for number, leaf in enumerate(stage.leaves)}
     known = {leaf: leaving for leaf, leaving in exits.items() if leaving is not None}
     return Runner(planner.program(leg, known, planner.origin_serdes(leg.origin)))
 
 
-def row(key: bytes | None, value: bytes | None, offset: int = 0, timestamp: int = 5) -> tuple[Any, ...]:
-    return key, value, timestamp, [("h", b"1")], "in", 2, offset, None
+def row(
+    key: bytes | None, value: bytes | None, offset: int = 0, timestamp: int = 5, child: str | None = None
+) -> tuple[Any, ...]:
+    return key, value, timestamp, [("h", b"1")], "in", 2, offset, None, child
 
 
 def pairs(left: list[Left]) -> list[tuple[bytes | None, bytes | None]]:
@@ -135,6 +139,56 @@ def test_dead_letters_have_their_bytes_and_kafkas_headers() -> None:
     assert b"not JSON" in (headers["__streams.errors.message"] or b"")
 
 
+def test_a_record_for_one_child_goes_there_alone_and_through_topics_with_a_header() -> None:
+    def write(stream: KStream) -> None:
+        stream.map_values(str.upper, name="upper").to("out", OUT)
+        stream.map_values(str.title, name="title").to("out", OUT)
+        stream.repartition(Repartitioned(name="again"))
+
+    run = runner(write)
+    assert len(run.run([row(b"a", b"x")])) == 3
+    assert pairs(run.run([row(b"a", b"x", child="upper")])) == [(b"a", b"X")]
+    (through,) = run.run([row(b"a", b"x", child="again-repartition-filter")])
+    assert (through.target, through.headers) == ("app-again-repartition", [("h", b"1")])
+    program = replace(run.program, first_exits=(replace(run.program.steps[-1].exits[0], topic="cut"),))
+    (_, cut) = Runner(program).run([row(b"a", b"x", child="upper")])
+    assert (cut.target, cut.headers) == ("cut", [("h", b"1"), (CHILD_HEADER, b"upper")])
+
+
+@pytest.mark.parametrize("handler", ["fail", "continue"])
+def test_functions_that_choose_topics_partitions_and_times_may_fail(handler: str) -> None:
+    def write(stream: KStream) -> None:
+        stream.to(lambda key, value, record: 1 / 0, OUT)  # type: ignore[arg-type, return-value]
+
+    def no_time(record: Any, highest: int) -> int:
+        raise ValueError("no time")
+
+    config = {"processing.exception.handler": handler}
+    consumed = Consumed("string", "string", timestamp_extractor=no_time)
+    runs = [runner(write, config=config), runner(lambda stream: stream.to("out", OUT), consumed, config)]
+    for run, says in zip(
+        runs,
+        ("SINK.* failed on in-2@3: ZeroDivisionError", "extractor failed on in-2@3: ValueError"),
+        strict=True,
+    ):
+        if handler == "fail":
+            with pytest.raises(StreamsException, match=says):
+                run.run([row(b"a", b"x", 3)])
+        else:
+            assert run.run([row(b"a", b"x", 3)]) == []
+
+
+@pytest.mark.parametrize("join", ["join", "left_join"])
+def test_records_without_a_key_go_through_a_topic_only_for_joins_that_take_them(join: str) -> None:
+    def write(stream: KStream) -> None:
+        chosen, joined = stream.select_key(lambda key, value: key), Joined.with_("string", "string", "string")
+        getattr(chosen, join)(stream.to_table(), lambda one, two: one, joined=joined)
+
+    found = runner(write).run([row(None, b"x"), row(b"a", b"y")])
+    through = [each for each in found if each.target is not None and each.target.endswith("-repartition")]
+    assert [each.key for each in through] == ([b"a"] if join == "join" else [None, b"a"])
+
+
 def test_what_a_sink_cannot_encode_is_said() -> None:
     run = runner(lambda stream: stream.map_values(len).to("out", OUT))
     with pytest.raises(StreamsException, match="in-2@0: out: a int is not a string"):
@@ -148,7 +202,7 @@ def test_timestamps_are_extracted_with_the_highest_so_far() -> None:
     run = runner(lambda stream: stream.to("out", OUT), Consumed("string", "string", extract))
     left = run.run([row(b"a", b"30"), row(b"a", b"20"), row(b"a", b"x")])
     assert [each.timestamp for each in left] == [30, 20, 30]
-    other = (b"a", b"7", 5, [], "other", 2, 0, None)
+    other = (b"a", b"7", 5, [], "other", 2, 0, None, None)
     left = run.run([other, (b"a", b"x", *other[2:]), row(b"a", b"x")])
     assert [each.timestamp for each in left] == [7, 7, 30]
 
@@ -195,7 +249,7 @@ def test_tables_delete_what_does_not_pass() -> None:
     )
     settings = StreamsSettings.of({"application.id": "app", "bootstrap.servers": "nowhere:1"})
     planner = Planner(settings, {"in": 1, "out": 1})
-    (stage,) = stages(builder.build().nodes)
+    stage = next(each for each in stages(builder.build().nodes) if each.before)
     (leg,) = stage.before
     leaving = planner.leaf_exit(stage.leaves[0], 0)
     assert leaving is not None
@@ -206,7 +260,7 @@ def test_tables_delete_what_does_not_pass() -> None:
 
 def test_rows_that_have_a_target_pass() -> None:
     run = runner(lambda stream: stream.map_values(int).to("out", Produced.with_("string", "long")))
-    (left,) = run.run([(b"k", b"not a number", 5, [], None, 1, None, "changelog")])
+    (left,) = run.run([(b"k", b"not a number", 5, [], None, 1, None, "changelog", None)])
     assert (left.exit, left.target, left.target_partition, left.value) == (
         SIDE_OUTPUT,
         "changelog",

@@ -7,11 +7,11 @@ import pytest
 from moldau.pipelines.streams.builder import StreamsBuilder
 from moldau.pipelines.streams.graph import TableStore
 from moldau.pipelines.streams.late import late_topics
-from moldau.pipelines.streams.operations import Aggregate
 from moldau.pipelines.streams.parameters import Consumed, Grouped, Materialized, Produced, Suppressed
 from moldau.pipelines.streams.serdes import Serdes
 from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.stages import stages
+from moldau.pipelines.streams.stateful import Aggregate
 from moldau.pipelines.streams.tasks.aggregation import Closing, Functions, TimeWindowAggregation
 from moldau.pipelines.streams.tasks.sessions import SessionAggregation
 from moldau.pipelines.streams.tasks.sliding import SlidingAggregation
@@ -28,7 +28,7 @@ SLIDING = SlidingWindows.of_time_difference_and_grace(100, 50)
 def counting(windows: TimeWindows | SessionWindows | SlidingWindows, *, final: bool = False) -> Closing:
     store = TableStore("counts", queryable=True, materialized=True)
     text = Serdes.string()
-    functions = Functions(Aggregate("count", store, windows), text, text, Serdes.long())
+    functions = Functions(Aggregate("count", store, windows), text, (text,), Serdes.long())
     made: Closing
     match windows:
         case TimeWindows():

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from moldau.pipelines.streams.errors import StreamsException
 from moldau.pipelines.streams.processors import (
     FixedKeyProcessor,
     Processor,
@@ -110,7 +111,7 @@ class Asking(Processor):
 
 
 def test_a_store_that_was_not_given_is_named() -> None:
-    with pytest.raises(KeyError, match="counts"):
+    with pytest.raises(StreamsException, match="not given the store 'counts'"):
         TaskRun(processing(Asking)).batch((0, "a", "x", 1))
 
 
@@ -161,3 +162,16 @@ def test_a_store_of_sessions() -> None:
         b"a" + bytes(7) + b"\x0a" + bytes(8),
         b"a" + bytes(7) + b"<" + bytes(7) + b"2",
     }
+
+
+class Choosing(Processor):
+    def process(self, record: Record) -> None:
+        self.context.forward(record, record.value)
+
+
+def test_a_record_is_forwarded_to_the_child_that_is_named() -> None:
+    settings = ProcessSettings("app", Choosing, (), False, TEXT, TEXT, TEXT, TEXT, ("one", "two"))
+    run = TaskRun(Processing(settings))
+    assert [out.child for out in run.batch((0, "a", "two", 1), (0, "a", "one", 2))] == ["two", "one"]
+    with pytest.raises(StreamsException, match="no operator three behind this processor, but one, two"):
+        run.batch((0, "a", "three", 3))

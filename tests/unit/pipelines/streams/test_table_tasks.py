@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moldau.pipelines.streams.errors import StreamsException
+from moldau.pipelines.streams.parameters import BufferConfig
 from moldau.pipelines.streams.serdes import Serdes
 from moldau.pipelines.streams.tasks.changes import Change, decode_change, encode_change
 from moldau.pipelines.streams.tasks.grouped_tables import (
@@ -160,3 +162,26 @@ def test_only_the_last_update_goes_on_when_its_time_has_come() -> None:
     ]
     assert run.batch((0, "d", None, 126)) == []
     assert texts(run.batch((0, "e", "1", 200))) == [("d", None, 126)]
+
+
+def test_what_fails_in_a_task_is_named_with_its_record() -> None:
+    def fails(key: str, one: str, two: str) -> str:
+        raise ValueError("never")
+
+    join = TaskRun(TableJoin("inner", fails, JoinSerdes(TEXT, TEXT, TEXT, TEXT)))
+    join.operator.name = "both"
+    with pytest.raises(StreamsException, match="both failed on topic-1-0@2: ValueError: never"):
+        join.batch((0, "a", "1", 1), (1, "a", "2", 2))
+    numbers = TaskRun(TableJoin("inner", fails, JoinSerdes(TEXT, Serdes.long(), TEXT, TEXT)))
+    with pytest.raises(StreamsException, match="cannot decode topic-1-0@2 or encode what became of it"):
+        numbers.batch((0, "a", "1", 1), (1, "a", "2", 2))
+
+
+def test_what_is_held_back_has_limits() -> None:
+    early = TaskRun(Suppression(1000, BufferConfig.max_records(2).with_max_bytes(100)))
+    given = early.batch((0, "a", "1", 5), (0, "b", "2", 6), (0, "a", "3", 7), (0, "c", "4", 8))
+    assert texts(given) == [("a", "3", 7)]
+    assert texts(early.batch((0, "d", "x" * 99, 9))) == [("b", "2", 6), ("c", "4", 8)]
+    strict = TaskRun(Suppression(1000, BufferConfig.max_records(1).shut_down_when_full()))
+    with pytest.raises(StreamsException, match="2 updates in 4 bytes are held back, more than 1 updates"):
+        strict.batch((0, "a", "1", 5), (0, "b", "2", 6))

@@ -17,11 +17,11 @@ from pyspark.sql import functions as F
 
 from moldau.pipelines.late_records import closed_session, closed_window
 from moldau.pipelines.streams.graph import Node
-from moldau.pipelines.streams.operations import Aggregate
 from moldau.pipelines.streams.physical import native
 from moldau.pipelines.streams.physical.native import NativeRows
 from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
 from moldau.pipelines.streams.physical.tasks import run_tasks
+from moldau.pipelines.streams.stateful import Aggregate
 from moldau.pipelines.streams.tasks.aggregation import Aggregation, Closing, Functions, TimeWindowAggregation
 from moldau.pipelines.streams.tasks.sessions import SessionAggregation
 from moldau.pipelines.streams.tasks.sliding import SlidingAggregation
@@ -35,10 +35,9 @@ def aggregate(node: Node, ports: Sequence[Port], context: OperatorContext) -> Re
     operation = node.operation
     if not isinstance(operation, Aggregate):
         raise TypeError(f"{node.name} is no aggregate")
-    (port,) = ports
     if is_native_aggregate(operation, context.value_serde.format, context.final):
-        return _native(node.name, operation, port, context)
-    given = run_tasks([port.frame], _task(operation, port, context))
+        return _native(node.name, operation, ports[0], context)
+    given = run_tasks([port.frame for port in ports], _task(operation, ports, context), name=node.name)
     return Result(given, "append", side_outputs=operation.windows is not None)
 
 
@@ -52,8 +51,9 @@ def is_native_aggregate(operation: Aggregate, result_format: str | None, final: 
     return operation.windows is None or isinstance(operation.windows, TimeWindows)
 
 
-def _task(operation: Aggregate, port: Port, context: OperatorContext) -> Operator:
-    functions = Functions(operation, port.key_serde, port.value_serde, context.value_serde)
+def _task(operation: Aggregate, ports: Sequence[Port], context: OperatorContext) -> Operator:
+    values = tuple(port.value_serde for port in ports)
+    functions = Functions(operation, ports[0].key_serde, values, context.value_serde)
     made: Closing
     match operation.windows:
         case TimeWindows() as windows:

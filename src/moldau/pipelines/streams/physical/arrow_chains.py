@@ -49,7 +49,7 @@ LEFT_COLUMNS = (
 
 
 def through_python(frame: DataFrame, program: Program) -> DataFrame:
-    target = F.col("target") if "target" in frame.columns else F.lit(None).cast("string")
+    nothing = F.lit(None).cast("string")
     given = frame.select(
         "key",
         "value",
@@ -58,7 +58,7 @@ def through_python(frame: DataFrame, program: Program) -> DataFrame:
         "topic",
         "partition",
         "offset",
-        target.alias("target"),
+        *(F.col(name) if name in frame.columns else nothing.alias(name) for name in ("target", "child")),
     )
     left = given.mapInArrow(arrow_function(program), _DDL)
     return left.select(

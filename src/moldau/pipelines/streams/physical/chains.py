@@ -7,15 +7,14 @@ form, nobody decodes anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from moldau.pipelines.streams.chain import SIDE_OUTPUT, Exit, Left, Program, Runner, Step
+from moldau.pipelines.streams.chain_program import SIDE_OUTPUT, Exit, Program, Step
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.operations import (
     Branch,
@@ -26,50 +25,17 @@ from moldau.pipelines.streams.operations import (
     SelectKey,
     Sink,
     Split,
-    Suppress,
     ToStream,
     ToTable,
     is_native,
 )
 from moldau.pipelines.streams.physical import native
+from moldau.pipelines.streams.physical.arrow_chains import LEFT_COLUMNS, through_python
 from moldau.pipelines.streams.physical.native import NativeRows
 from moldau.pipelines.streams.programs import same_bytes
+from moldau.pipelines.streams.stateful import Suppress
 
 _PASSING = (Merge, Repartition, Sink, Suppress, ToStream, ToTable, Branch)
-_HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
-_ARROW = pa.schema(
-    [
-        ("exit", pa.int32()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("ts", pa.int64()),
-        ("headers", pa.list_(_HEADER)),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("seq", pa.int32()),
-        ("target", pa.string()),
-        ("target_partition", pa.int32()),
-    ]
-)
-_DDL = (
-    "exit int, key binary, value binary, ts long, headers array<struct<key: string, value: binary>>, "
-    "topic string, partition int, offset long, seq int, target string, target_partition int"
-)
-#: The columns of what leaves a chain.
-LEFT_COLUMNS = (
-    "exit",
-    "key",
-    "value",
-    "timestamp",
-    "headers",
-    "topic",
-    "partition",
-    "offset",
-    "seq",
-    "target",
-    "target_partition",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +64,7 @@ def lower(rows: NativeRows, program: Program, *, validate: bool) -> Lowered:
         rows = _apply(rows, step)
         program = replace(program, first=step.after, first_exits=step.exits)
     program = replace(program, key_serde=rows.key_serde, value_serde=rows.value_serde)
-    return Lowered(_python(rows.frame, _reachable(program)), python=True)
+    return Lowered(through_python(rows.frame, _reachable(program)), python=True)
 
 
 def _reachable(program: Program) -> Program:
@@ -272,58 +238,3 @@ def _union(frame: DataFrame, frames: Sequence[DataFrame]) -> DataFrame:
     for each in frames[1:]:
         whole = whole.union(each)
     return whole
-
-
-def _python(frame: DataFrame, program: Program) -> DataFrame:
-    target = F.col("target") if "target" in frame.columns else F.lit(None).cast("string")
-    given = frame.select(
-        "key",
-        "value",
-        F.unix_millis("timestamp").alias("ts"),
-        "headers",
-        "topic",
-        "partition",
-        "offset",
-        target.alias("target"),
-    )
-    left = given.mapInArrow(arrow_function(program), _DDL)
-    return left.select(
-        *(
-            F.timestamp_millis("ts").alias("timestamp") if name == "timestamp" else F.col(name)
-            for name in LEFT_COLUMNS
-        )
-    )
-
-
-def arrow_function(
-    program: Program,
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The program as Spark's workers call it."""
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        runner = Runner(program)
-        for batch in batches:
-            left = runner.run(_rows(batch))
-            if left:
-                yield _batch(left)
-
-    return run
-
-
-def _rows(batch: pa.RecordBatch) -> Iterator[Sequence[Any]]:
-    columns = [column.to_pylist() for column in batch.columns]
-    columns[3] = [_pairs(headers) for headers in columns[3]]
-    return zip(*columns, strict=True)
-
-
-def _pairs(headers: list[dict[str, Any]] | None) -> list[tuple[str, bytes | None]]:
-    return [(each["key"], each["value"]) for each in headers] if headers else []
-
-
-def _batch(left: Sequence[Left]) -> pa.RecordBatch:
-    columns = [list(column) for column in zip(*left, strict=True)]
-    columns[4] = [
-        [{"key": key, "value": value} for key, value in each] if each else None for each in columns[4]
-    ]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, _ARROW, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)

@@ -6,10 +6,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from moldau.pipelines.streams.graph import Node
-from moldau.pipelines.streams.operations import (
+from moldau.pipelines.streams.operations import Operation
+from moldau.pipelines.streams.physical import (
+    aggregates,
+    foreign_keys,
+    processors,
+    stream_joins,
+    table_aggregates,
+    table_joins,
+)
+from moldau.pipelines.streams.physical.ports import OperatorContext, Port, Result
+from moldau.pipelines.streams.stateful import (
     Aggregate,
+    ForeignKeyJoin,
+    ForeignKeyLookup,
+    ForeignKeySubscribe,
     GlobalTableJoin,
-    Operation,
     Process,
     StreamStreamJoin,
     StreamTableJoin,
@@ -18,19 +30,14 @@ from moldau.pipelines.streams.operations import (
     TableSelect,
     TableTableJoin,
 )
-from moldau.pipelines.streams.physical import (
-    aggregates,
-    processors,
-    stream_joins,
-    table_aggregates,
-    table_joins,
-)
-from moldau.pipelines.streams.physical.ports import OperatorContext, Port, Result
 
 Operator = Callable[[Node, Sequence[Port], OperatorContext], Result]
 
 OPERATORS: Mapping[type[Operation], Operator] = {
     Aggregate: aggregates.aggregate,
+    ForeignKeyJoin: foreign_keys.resolve,
+    ForeignKeyLookup: foreign_keys.lookup,
+    ForeignKeySubscribe: foreign_keys.subscribe,
     GlobalTableJoin: table_joins.global_table_join,
     Process: processors.process,
     StreamStreamJoin: stream_joins.stream_join,

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.graph import Node
-from moldau.pipelines.streams.operations import Process
+from moldau.pipelines.streams.operations import child_names
 from moldau.pipelines.streams.physical.ports import OperatorContext, Port, Result
 from moldau.pipelines.streams.physical.tasks import run_tasks
+from moldau.pipelines.streams.stateful import Process
 from moldau.pipelines.streams.stores import StoreBuilder
 from moldau.pipelines.streams.tasks.processing import Processing, ProcessSettings, uses_the_clock
 
@@ -27,9 +28,10 @@ def process(node: Node, ports: Sequence[Port], context: OperatorContext) -> Resu
         port.value_serde,
         context.key_serde,
         context.value_serde,
+        tuple(name for child in node.children for name in child_names(child.name, child.operation)),
     )
     clock = uses_the_clock(settings) and not context.bounded
-    frame = run_tasks([port.frame], Processing(settings), clock=clock)
+    frame = run_tasks([port.frame], Processing(settings), name=node.name, clock=clock)
     return Result(frame, "append", side_outputs=True)
 
 

@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 
 from moldau.pipelines.late_records import LEG_OPTION, OffsetRange
 from moldau.pipelines.queries import source_format
-from moldau.pipelines.streams.chain import DEAD_LETTER, Exit
+from moldau.pipelines.streams.chain_program import CHILD_HEADER, DEAD_LETTER, Exit
 from moldau.pipelines.streams.graph import Node
 from moldau.pipelines.streams.late import is_windowed, late_topics
-from moldau.pipelines.streams.operations import Aggregate, Source, TableSource, is_native
+from moldau.pipelines.streams.operations import Source, TableSource, is_native
 from moldau.pipelines.streams.physical import native
 from moldau.pipelines.streams.physical.aggregates import is_native_aggregate
 from moldau.pipelines.streams.physical.chains import Lowered, lower
@@ -32,6 +32,7 @@ from moldau.pipelines.streams.physical.ports import (
 )
 from moldau.pipelines.streams.programs import Planner, store_suffix
 from moldau.pipelines.streams.stages import Leg, Stage
+from moldau.pipelines.streams.stateful import Aggregate, Process
 from moldau.pipelines.streams.stores import StoreBuilder
 
 _HEADERS = "array<struct<key: string, value: binary>>"
@@ -80,7 +81,7 @@ class StageBuilder:
         """The operator's inputs; what leaves on the way to it goes to the outputs."""
         whole = self._needs_values(stage, operator)
         return [
-            self._port(number, legs, self.planner.port_exit(port, operator, 0, whole=whole), port, outputs)
+            self._port(number, legs, whole, operator, port, outputs)
             for number, (legs, port) in enumerate(zip(stage.ports, operator.ports, strict=True))
         ]
 
@@ -117,7 +118,8 @@ class StageBuilder:
         if isinstance(operation, Source | TableSource) and is_native(operation.consumed.timestamp_extractor):
             extractor = operation.consumed.timestamp_extractor
             rows = native.with_timestamps(rows, leg.origin.name, extractor)
-        return lower(rows, self.planner.program(leg, exits, serdes), validate=self._validates())
+        validate = self._validates() or "child" in frame.columns
+        return lower(rows, self.planner.program(leg, exits, serdes), validate=validate)
 
     def _validates(self) -> bool:
         """Whether every record has to be decoded, to find those that cannot be."""
@@ -125,14 +127,25 @@ class StageBuilder:
         return settings.on_deserialization_error != "fail" or settings.dead_letter_topic is not None
 
     def _port(
-        self, number: int, legs: Sequence[Leg], leaving: Exit, port: Node, outputs: list[DataFrame]
+        self,
+        number: int,
+        legs: Sequence[Leg],
+        whole: bool,
+        operator: Node,
+        port: Node,
+        outputs: list[DataFrame],
     ) -> Port:
+        leaving = self.planner.port_exit(port, operator, 0, whole=whole)
         if _is_global(port):
             serdes = self.planner.origin_serdes(port)
             return Port(self._read(port, ""), serdes.key, serdes.value)
         frames = []
         for place, leg in enumerate(legs):
             frame = self._read(leg.origin, f"{number}.{place}")
+            if isinstance(leg.origin.operation, Process):
+                frame = _with_child(frame)
+                if leg.origin is port:
+                    frame = frame.filter(F.coalesce(F.col("child") == operator.name, F.lit(True)))
             if leg.origin is port and not self._validates() and not _extracts(port):
                 frames.append(frame.select(*COLUMNS))
                 continue
@@ -147,11 +160,12 @@ class StageBuilder:
         if stage.operator is None or stage.after is None:
             raise ValueError(f"{stage.name} has no operator")
         serdes = self.planner.result_serdes(stage.operator)
-        columns = (*COLUMNS, "target") if result.side_outputs else COLUMNS
-        frame = result.frame.select(*columns)
+        forwards = isinstance(stage.operator.operation, Process)
+        added = [*(["target"] if result.side_outputs else []), *(["child"] if forwards else [])]
+        frame = result.frame.select(*COLUMNS, *added)
         rows = NativeRows(frame, serdes.key, serdes.value, result.side_outputs)
         program = self.planner.program(stage.after, self._exits(stage), serdes)
-        return lower(rows, replace(program, timestamp_extractor=None), validate=False)
+        return lower(rows, replace(program, timestamp_extractor=None), validate=forwards)
 
     def _read(self, origin: Node, leg: str) -> DataFrame:
         operation = origin.operation
@@ -178,7 +192,9 @@ class StageBuilder:
         if settings.max_offsets_per_trigger is not None:
             options["maxOffsetsPerTrigger"] = str(settings.max_offsets_per_trigger)
         stream = self.spark.readStream.format(source_format(self.spark)).options(**options).load()
-        return _standard(stream, suffix)
+        rows = _standard(stream, suffix)
+        # A table has no row without a key.
+        return rows.filter(F.col("key").isNotNull()) if isinstance(operation, TableSource) else rows
 
     def _again(self, part: OffsetRange | None, options: Mapping[str, str], suffix: bytes) -> DataFrame:
         if part is None or not part.end:
@@ -215,6 +231,14 @@ def _standard(frame: DataFrame, suffix: bytes) -> DataFrame:
         "offset",
         F.lit(0).alias("seq"),
     )
+
+
+def _with_child(frame: DataFrame) -> DataFrame:
+    """What a processor has sent to one operator alone says so in a header."""
+    named = F.get(F.filter("headers", lambda each: each["key"] == CHILD_HEADER), F.lit(0))
+    rest = F.filter("headers", lambda each: each["key"] != CHILD_HEADER)
+    child = named["value"].cast("string")
+    return frame.withColumn("child", child).withColumn("headers", rest)
 
 
 def _written(left: DataFrame) -> DataFrame:

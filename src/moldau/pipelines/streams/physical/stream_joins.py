@@ -17,10 +17,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from moldau.pipelines.late_records import behind
-from moldau.pipelines.streams.errors import TopologyException
+from moldau.pipelines.streams.errors import TopologyException, failure
 from moldau.pipelines.streams.graph import Node
-from moldau.pipelines.streams.operations import StreamStreamJoin, is_native
+from moldau.pipelines.streams.operations import is_native
 from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
+from moldau.pipelines.streams.stateful import StreamStreamJoin
 from moldau.pipelines.streams.tasks.table_joins import Joiner, JoinSerdes
 
 _HOW = {"inner": "inner", "left": "left_outer", "outer": "full_outer"}
@@ -37,18 +38,19 @@ def stream_join(node: Node, ports: Sequence[Port], context: OperatorContext) -> 
         raise TypeError(f"{node.name} is not a join of streams")
     windows = operation.windows
     delay_ms = max(windows.before_ms, windows.after_ms, 0) + windows.grace_ms
+    inner = operation.kind == "inner"
     left, right = (
-        _side(port.frame, name, delay_ms) for port, name in zip(ports, ("left", "right"), strict=True)
+        _side(port.frame, name, delay_ms, inner) for port, name in zip(ports, ("left", "right"), strict=True)
     )
     condition = (
-        (F.col("left_key") == F.col("right_key"))
+        (F.col("left_at") == F.col("right_at"))
         & (F.col("right_timestamp") >= F.col("left_timestamp") - _interval(windows.before_ms))
         & (F.col("right_timestamp") <= F.col("left_timestamp") + _interval(windows.after_ms))
     )
     pairs = left.join(right, condition, _HOW[operation.kind]).select(*_pair_columns())
     joiner = keyed(operation.joiner, with_key=operation.with_key, name=node.name)
     serdes = JoinSerdes(ports[0].key_serde, ports[0].value_serde, ports[1].value_serde, context.value_serde)
-    return Result(join_values(pairs, joiner, serdes), "append", late=_late)
+    return Result(join_values(pairs, joiner, serdes, node.name), "append", late=_late)
 
 
 def keyed(joiner: object, *, with_key: bool, name: str) -> Joiner:
@@ -67,19 +69,27 @@ class _WithoutKey:
         return function(left, right)  # type: ignore[operator]
 
 
-def join_values(pairs: DataFrame, joiner: Joiner, serdes: JoinSerdes) -> DataFrame:
+def join_values(pairs: DataFrame, joiner: Joiner, serdes: JoinSerdes, name: str) -> DataFrame:
     """Rows with two values become rows with one."""
+    inputs = ("key", "left_value", "right_value", "topic", "partition", "offset")
+
+    def value(
+        key: bytes | None,
+        left: bytes | None,
+        right: bytes | None,
+        topic: str | None,
+        partition: int,
+        offset: int,
+    ) -> bytes | None:
+        try:
+            return serdes.joined(joiner, topic or "", key, left, right)
+        except Exception as error:
+            raise failure(name, f"{topic}-{partition}@{offset}", error) from error
 
     def joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            keys, lefts, rights, topics = (
-                batch.column(name).to_pylist() for name in ("key", "left_value", "right_value", "topic")
-            )
-            values = [
-                serdes.joined(joiner, topic or "", key, left, right)
-                for key, left, right, topic in zip(keys, lefts, rights, topics, strict=True)
-            ]
-            kept = [batch.column(name) for name in COLUMNS if name not in ("key", "value")]
+            values = list(map(value, *(batch.column(each).to_pylist() for each in inputs)))
+            kept = [batch.column(each) for each in COLUMNS if each not in ("key", "value")]
             columns = [batch.column("key"), pa.array(values, pa.binary()), *kept]
             yield pa.RecordBatch.from_arrays(columns, names=list(COLUMNS))
 
@@ -99,9 +109,16 @@ def _late(frame: DataFrame, watermark_ms: int) -> DataFrame:
     return _joining(frame).where(behind(F.col("timestamp"), watermark_ms))
 
 
-def _side(frame: DataFrame, name: str, delay_ms: int) -> DataFrame:
+def _side(frame: DataFrame, name: str, delay_ms: int, inner: bool) -> DataFrame:
+    """With what is compared as `at`: Spark's outer joins would bring records without keys together, which
+    join nothing in Kafka Streams."""
     there = _joining(frame).withWatermark("timestamp", f"{delay_ms} milliseconds")
-    return there.select(*[F.col(column).alias(f"{name}_{column}") for column in COLUMNS])
+    if inner:
+        there = there.where(F.col("key").isNotNull()).withColumn("at", F.col("key"))
+    else:
+        keyed_by = F.concat(F.lit(b"k"), F.col("key"))
+        there = there.withColumn("at", F.coalesce(keyed_by, F.lit(name.encode())))
+    return there.select(*[F.col(column).alias(f"{name}_{column}") for column in (*COLUMNS, "at")])
 
 
 def _interval(milliseconds: int) -> Column:

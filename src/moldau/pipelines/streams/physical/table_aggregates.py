@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moldau.pipelines.streams.graph import Node
-from moldau.pipelines.streams.operations import Suppress, TableAggregate, TableSelect
 from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
 from moldau.pipelines.streams.physical.tasks import run_tasks
+from moldau.pipelines.streams.stateful import Suppress, TableAggregate, TableSelect
 from moldau.pipelines.streams.tasks.grouped_tables import (
     AggregateFunctions,
     AggregateSerdes,
@@ -25,7 +25,7 @@ def table_select(node: Node, ports: Sequence[Port], context: OperatorContext) ->
         raise TypeError(f"{node.name} does not group a table")
     (port,) = ports
     serdes = RegroupSerdes(port.key_serde, port.value_serde, context.key_serde, context.value_serde)
-    return _task(port, Regroup(operation.selector, serdes))
+    return _task(node, port, Regroup(operation.selector, serdes))
 
 
 def table_aggregate(node: Node, ports: Sequence[Port], context: OperatorContext) -> Result:
@@ -38,7 +38,7 @@ def table_aggregate(node: Node, ports: Sequence[Port], context: OperatorContext)
     else:
         functions = AggregateFunctions(operation.initializer, operation.adder, operation.subtractor)
     serdes = AggregateSerdes(port.key_serde, port.value_serde, context.value_serde)
-    return _task(port, AggregateTask(functions, serdes))
+    return _task(node, port, AggregateTask(functions, serdes))
 
 
 def suppress(node: Node, ports: Sequence[Port], context: OperatorContext) -> Result:
@@ -46,8 +46,8 @@ def suppress(node: Node, ports: Sequence[Port], context: OperatorContext) -> Res
     if not isinstance(operation, Suppress) or operation.limit_ms is None:
         raise TypeError(f"{node.name} does not hold updates back for a time")
     (port,) = ports
-    return _task(port, Suppression(operation.limit_ms))
+    return _task(node, port, Suppression(operation.limit_ms, operation.buffer))
 
 
-def _task(port: Port, operator: Operator) -> Result:
-    return Result(run_tasks([port.frame], operator).select(*COLUMNS), "append")
+def _task(node: Node, port: Port, operator: Operator) -> Result:
+    return Result(run_tasks([port.frame], operator, name=node.name).select(*COLUMNS), "append")

@@ -28,13 +28,19 @@ from moldau.pipelines.streams.tasks.task import Operator, Out, Row, run
 Frame = Any
 
 _HEADERS = "array<struct<key: string, value: binary>>"
-_OUT_COLUMNS = ["key", "value", "ts", "headers", "target", "task", "seq"]
-_OUT_SCHEMA = f"key binary, value binary, ts long, headers {_HEADERS}, target string, task int, seq int"
+_OUT_COLUMNS = ["key", "value", "ts", "headers", "target", "child", "partition", "seq"]
+_OUT_SCHEMA = (
+    f"key binary, value binary, ts long, headers {_HEADERS}, target string, child string, "
+    "partition int, seq int"
+)
 
 
-def run_tasks(frames: Sequence[DataFrame], operator: Operator, *, clock: bool = False) -> DataFrame:
-    """The standard columns of what comes out, and `target`. With a clock, Spark runs batches without records
-    too, for the operator's timers."""
+def run_tasks(
+    frames: Sequence[DataFrame], operator: Operator, *, name: str, clock: bool = False
+) -> DataFrame:
+    """The standard columns of what comes out, `target` and `child`. With a clock, Spark runs batches without
+    records too, for the operator's timers."""
+    operator.name = name
     processor = _SparkTask(operator, clock)
     mode = "ProcessingTime" if clock else "None"
     ports = reduce(DataFrame.union, [_port(frame, number) for number, frame in enumerate(frames)])
@@ -45,10 +51,11 @@ def run_tasks(frames: Sequence[DataFrame], operator: Operator, *, clock: bool = 
         F.timestamp_millis("ts").alias("timestamp"),
         "headers",
         F.lit(None).cast("string").alias("topic"),
-        F.col("task").alias("partition"),
+        "partition",
         F.lit(None).cast("long").alias("offset"),
         "seq",
         "target",
+        "child",
     )
 
 
@@ -136,10 +143,23 @@ def _frame(given: Sequence[Out], task: int) -> Frame:
     import pandas as pd  # type: ignore[import-untyped]
 
     rows = [
-        (each.key, each.value, each.timestamp, _headers(each), each.target, task, seq)
+        (
+            each.key,
+            each.value,
+            each.timestamp,
+            _headers(each),
+            each.target,
+            each.child,
+            _place(each, task),
+            seq,
+        )
         for seq, each in enumerate(given)
     ]
     return pd.DataFrame(rows, columns=_OUT_COLUMNS)
+
+
+def _place(out: Out, task: int) -> int:
+    return task if out.partition is None else out.partition
 
 
 def _headers(out: Out) -> list[dict[str, Any]] | None:

@@ -16,8 +16,8 @@ from struct import Struct
 from typing import Any
 
 from moldau.pipelines.streams.late import late_headers
-from moldau.pipelines.streams.operations import Aggregate
 from moldau.pipelines.streams.serdes import Serde
+from moldau.pipelines.streams.stateful import Aggregate
 from moldau.pipelines.streams.tasks.task import Operator, Out, Row, Task
 from moldau.pipelines.streams.tasks.values import TimestampedMap
 from moldau.pipelines.streams.windows import TimeWindows, takes_null_values
@@ -32,14 +32,12 @@ class Functions:
 
     operation: Aggregate
     key_serde: Serde
-    value_serde: Serde
+    #: One for each input.
+    value_serdes: tuple[Serde, ...]
     result_serde: Serde
 
     def key(self, key: bytes) -> Any:
         return self.key_serde.deserialize("", key)
-
-    def value(self, value: bytes | None) -> Any:
-        return None if self.operation.kind == "count" else self.value_serde.deserialize("", value)
 
     def first(self) -> Any:
         """What there is before the first value."""
@@ -47,13 +45,15 @@ class Functions:
             return 0
         return None if self.operation.initializer is None else self.operation.initializer()
 
-    def add(self, key: Any, value: Any, so_far: Any) -> Any:
+    def add(self, key: Any, row: Row, so_far: Any) -> Any:
         if self.operation.kind == "count":
             return so_far + 1
-        function = self._aggregator()
+        value = self.value_serdes[row.port].deserialize(row.topic, row.value, row.headers)
         if self.operation.kind == "reduce":
-            return value if so_far is None else function(so_far, value)
-        return function(key, value, so_far)
+            return value if so_far is None else self._aggregator()(so_far, value)
+        if self.operation.kind == "cogroup":
+            return self.operation.aggregators[row.port](key, value, so_far)
+        return self._aggregator()(key, value, so_far)
 
     def merge(self, key: Any, one: Any, two: Any) -> Any:
         if self.operation.kind == "count":
@@ -97,7 +97,7 @@ class Aggregation(Operator):
         """A value to the row at its place in the store, which is also the key of the update."""
         functions, before = self.functions, self.rows.get(place)
         so_far = functions.first() if before.value is None else functions.stored(before.value)
-        now = functions.result(functions.add(functions.key(key), functions.value(row.value), so_far))
+        now = functions.result(functions.add(functions.key(key), row, so_far))
         timestamp = max(before.timestamp, row.timestamp)
         self.rows.put(place, now, timestamp)
         self.update(Out(place, now, timestamp, row.headers))

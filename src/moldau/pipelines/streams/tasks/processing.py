@@ -13,6 +13,7 @@ from struct import Struct
 from typing import Any
 
 from moldau.client.records import Headers
+from moldau.pipelines.streams.errors import StreamsException
 from moldau.pipelines.streams.processors import Processor, PunctuationType, Record, RecordMetadata
 from moldau.pipelines.streams.serdes import Serde
 from moldau.pipelines.streams.stores import StoreBuilder
@@ -36,6 +37,8 @@ class ProcessSettings:
     value_serde: Serde
     result_key_serde: Serde
     result_value_serde: Serde
+    #: The operators behind the processor, to which it may forward by name.
+    children: tuple[str, ...] = ()
 
     def changelog(self, store: str) -> str:
         return f"{self.application_id}-{store}-changelog"
@@ -89,11 +92,14 @@ class Context:
             if timer.punctuation is punctuation:
                 timer.run_if_due(now_ms)
 
-    def forward(self, record: Record) -> None:
+    def forward(self, record: Record, child_name: str | None = None) -> None:
+        if child_name is not None and child_name not in self._settings.children:
+            known = ", ".join(self._settings.children) or "none"
+            raise StreamsException(f"There is no operator {child_name} behind this processor, but {known}")
         fixed = self._settings.fixed_key and self.record_metadata is not None
         key = self._settings.result_key_serde.serialize("", self._key if fixed else record.key)
         value = self._settings.result_value_serde.serialize("", record.value)
-        self._task.emit(Out(key, value, record.timestamp, record.headers))
+        self._task.emit(Out(key, value, record.timestamp, record.headers, child=child_name))
 
     def schedule(
         self, interval_ms: int, punctuation: PunctuationType, callback: Callable[[int], None]

@@ -44,7 +44,7 @@ class SessionAggregation(Closing):
         for each in near:
             so_far = functions.merge(object_key, so_far, functions.stored(each.value))
             self.update(Out(_place(key, each), None, each.end, row.headers))
-        value = functions.result(functions.add(object_key, functions.value(row.value), so_far))
+        value = functions.result(functions.add(object_key, row, so_far))
         session = _Session(start, end, value)
         # An aggregate that is nothing deletes its session.
         kept = [] if value is None else [session]

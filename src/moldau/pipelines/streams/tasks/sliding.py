@@ -111,7 +111,7 @@ class SlidingAggregation(Closing):
         functions = self.functions
         value, newest = windows.get(start, (None, row.timestamp))
         so_far = functions.first() if value is None else functions.stored(value)
-        result = functions.result(functions.add(functions.key(key), functions.value(row.value), so_far))
+        result = functions.result(functions.add(functions.key(key), row, so_far))
         windows[start] = (result, max(newest, row.timestamp))
         self._watch(key, start)
         self.update(Out(key + LONG.pack(start), result, windows[start][1], row.headers))

@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Protocol
 
 from moldau.client.records import Headers
+from moldau.pipelines.streams.errors import failure
 
 
 @dataclass(slots=True)
@@ -33,13 +34,16 @@ class Row:
 
 @dataclass(slots=True)
 class Out:
-    """A record that an operator gives on; with a `target` it goes to that topic and nowhere else."""
+    """A record that an operator gives on; with a `target` it goes to that topic and nowhere else, with a
+    `child` to that operator alone, with a `partition` to that one of the next topic."""
 
     key: bytes | None
     value: bytes | None
     timestamp: int
     headers: Headers = ()
     target: str | None = None
+    child: str | None = None
+    partition: int | None = None
 
 
 class StateMap(Protocol):
@@ -71,6 +75,8 @@ class Operator(ABC):
 
     #: The names of the maps it needs.
     maps: tuple[str, ...] = ()
+    #: Of the node, for messages.
+    name = "an operator"
 
     def open(self, task: Task) -> None:
         self.state = task.maps
@@ -153,7 +159,10 @@ def run(
     given: list[Out] = []
     operator.open(Task(partition, cached, given.append, now_ms))
     for row in in_order(rows):
-        operator.process(row)
+        try:
+            operator.process(row)
+        except Exception as error:
+            raise failure(operator.name, f"{row.topic}-{row.partition}@{row.offset}", error) from error
     operator.tick()
     operator.close()
     for each in cached.values():

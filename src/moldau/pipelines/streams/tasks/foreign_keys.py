@@ -1,0 +1,193 @@
+"""The three tasks of a join of tables by a foreign key; see `streams.foreign_keys`.
+
+`Subscribe` remembers its table to know which key a changed row looked for before. `Lookup` has subscriptions
+at port 0 and the other table at port 1. `Resolve` has the first table at port 0 and responses at port 1; a
+response to a value that it has not read yet waits for it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+
+from moldau.pipelines.streams.serdes import Serde
+from moldau.pipelines.streams.tasks.subscriptions import (
+    Instruction,
+    Response,
+    Subscription,
+    decode_response,
+    decode_subscription,
+    encode_response,
+    encode_subscription,
+    hash_of,
+)
+from moldau.pipelines.streams.tasks.table_joins import Joiner, JoinSerdes
+from moldau.pipelines.streams.tasks.task import Operator, Out, Row, Task
+from moldau.pipelines.streams.tasks.values import TimestampedMap
+
+_TIMESTAMP = Struct(">q")
+_DELETES = (Instruction.DELETE_KEY_AND_PROPAGATE, Instruction.DELETE_KEY_NO_PROPAGATE)
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeSerdes:
+    key: Serde
+    value: Serde
+    foreign_key: Serde
+
+
+class Subscribe(Operator):
+    """`extractor` gives the foreign key of a key and a value; None is none."""
+
+    maps: tuple[str, ...] = ("table",)
+
+    def __init__(self, extractor: Callable[[Any, Any], Any], serdes: SubscribeSerdes, *, left: bool) -> None:
+        self._extractor = extractor
+        self._serdes = serdes
+        self._left = left
+
+    def process(self, row: Row) -> None:
+        if row.key is None:
+            return
+        table = TimestampedMap(self.state["table"])
+        before = table.get(row.key).value
+        table.put(row.key, row.value, row.timestamp)
+        old, new = self._foreign_key(row, before), self._foreign_key(row, row.value)
+        if self._left:
+            self._left_join(row, before, old, new)
+        else:
+            self._inner_join(row, old, new)
+
+    def _left_join(self, row: Row, before: bytes | None, old: bytes | None, new: bytes | None) -> None:
+        """Every row has a result, so every change is answered, also where no key is looked for."""
+        if before is None and row.value is None:
+            return
+        if old is not None and old != new:
+            self._send(row, old, Instruction.DELETE_KEY_NO_PROPAGATE)
+        self._send(row, new, Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE)
+
+    def _inner_join(self, row: Row, old: bytes | None, new: bytes | None) -> None:
+        if new is None:
+            if old is not None:
+                self._send(row, old, Instruction.DELETE_KEY_AND_PROPAGATE)
+        elif old is None or old == new:
+            self._send(row, new, Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE)
+        else:
+            self._send(row, old, Instruction.DELETE_KEY_NO_PROPAGATE)
+            self._send(row, new, Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE)
+
+    def _foreign_key(self, row: Row, value: bytes | None) -> bytes | None:
+        if value is None:
+            return None
+        key = self._serdes.key.deserialize(row.topic, row.key, row.headers)
+        found = self._extractor(key, self._serdes.value.deserialize(row.topic, value, row.headers))
+        return self._serdes.foreign_key.serialize(row.topic, found)
+
+    def _send(self, row: Row, foreign_key: bytes | None, instruction: Instruction) -> None:
+        sent = Subscription(hash_of(row.value), instruction, row.key or b"", row.partition)
+        self.emit(Out(foreign_key, encode_subscription(sent), row.timestamp, row.headers))
+
+
+class Lookup(Operator):
+    """All subscriptions at one key are one piece of state: for each subscriber hash and partition."""
+
+    maps: tuple[str, ...] = ("table", "subscriptions")
+
+    def open(self, task: Task) -> None:
+        super().open(task)
+        self._table = TimestampedMap(task.maps["table"])
+        #: As far as this batch has looked at them, by foreign key.
+        self._subscribers: dict[bytes, dict[bytes, tuple[bytes | None, int]]] = {}
+        self._changed: set[bytes] = set()
+
+    def process(self, row: Row) -> None:
+        if row.port == 1:
+            self._changed_row(row)
+        elif row.value is not None:
+            self._subscribed(row, decode_subscription(row.value))
+
+    def _changed_row(self, row: Row) -> None:
+        if row.key is None:
+            return
+        self._table.put(row.key, row.value, row.timestamp)
+        for key, (value_hash, partition) in sorted(self._at(row.key).items()):
+            self._respond(row, key, Response(value_hash, row.value), partition, row.timestamp)
+
+    def _subscribed(self, row: Row, sent: Subscription) -> None:
+        answers_all = sent.instruction is Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
+        if row.key is not None:
+            self._note(row.key, sent)
+        elif not answers_all:
+            return
+        found = None if row.key is None else self._table.get(row.key)
+        value = None if found is None else found.value
+        timestamp = row.timestamp if found is None else max(row.timestamp, found.timestamp)
+        if sent.instruction is Instruction.DELETE_KEY_AND_PROPAGATE:
+            self._respond(row, sent.key, Response(sent.hash, None), sent.partition, timestamp)
+        elif answers_all or (sent.instruction not in _DELETES and value is not None):
+            self._respond(row, sent.key, Response(sent.hash, value), sent.partition, timestamp)
+
+    def _note(self, foreign_key: bytes, sent: Subscription) -> None:
+        subscribers = self._at(foreign_key)
+        if sent.instruction in _DELETES:
+            subscribers.pop(sent.key, None)
+        else:
+            subscribers[sent.key] = (sent.hash, sent.partition)
+        self._changed.add(foreign_key)
+
+    def _at(self, foreign_key: bytes) -> dict[bytes, tuple[bytes | None, int]]:
+        if foreign_key not in self._subscribers:
+            stored = self.state["subscriptions"].get(foreign_key)
+            self._subscribers[foreign_key] = {} if stored is None else pickle.loads(stored)
+        return self._subscribers[foreign_key]
+
+    def _respond(self, row: Row, key: bytes, response: Response, partition: int, timestamp: int) -> None:
+        self.emit(Out(key, encode_response(response), timestamp, row.headers, partition=partition))
+
+    def close(self) -> None:
+        for foreign_key in sorted(self._changed):
+            subscribers = self._subscribers[foreign_key]
+            if subscribers:
+                self.state["subscriptions"].put(foreign_key, pickle.dumps(subscribers))
+            else:
+                self.state["subscriptions"].delete(foreign_key)
+
+
+class Resolve(Operator):
+    """The result of a row and the response to it."""
+
+    maps: tuple[str, ...] = ("table", "waiting")
+
+    def __init__(self, joiner: Joiner, serdes: JoinSerdes, *, left: bool) -> None:
+        self._joiner = joiner
+        self._serdes = serdes
+        self._left = left
+
+    def process(self, row: Row) -> None:
+        if row.key is None:
+            return
+        if row.port == 0:
+            TimestampedMap(self.state["table"]).put(row.key, row.value, row.timestamp)
+            waiting = self.state["waiting"].get(row.key)
+            if waiting is not None:
+                (timestamp,) = _TIMESTAMP.unpack_from(waiting)
+                self._respond(row, waiting[_TIMESTAMP.size :], timestamp)
+        elif row.value is not None:
+            self._respond(row, row.value, row.timestamp)
+
+    def _respond(self, row: Row, data: bytes, timestamp: int) -> None:
+        key = row.key or b""
+        response = decode_response(data)
+        current = TimestampedMap(self.state["table"]).get(key).value
+        if hash_of(current) != response.hash:
+            # Either the row has changed since, and the next response is on its way; or the change itself is.
+            self.state["waiting"].put(key, _TIMESTAMP.pack(timestamp) + data)
+            return
+        self.state["waiting"].delete(key)
+        result = None
+        if response.value is not None or (self._left and current is not None):
+            result = self._serdes.joined(self._joiner, row.topic, key, current, response.value)
+        self.emit(Out(key, result, timestamp, row.headers))

@@ -237,3 +237,49 @@ def test_a_processor_that_nothing_follows_runs_all_the_same(
     streams.run_available()
     with streams.store("seen") as seen:
         assert dict(seen.all()) == {"a": 2, "b": 1}
+
+
+def test_tables_are_joined_by_a_foreign_key_while_both_change(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
+    """They have different numbers of partitions, orders not by the hash of their keys that Java has, and the
+    three queries run side by side."""
+    orders, customers = topics.create(3), topics.create(2)
+    builder = StreamsBuilder()
+    joined = builder.table(orders, Consumed.with_("string", "json")).left_join(
+        builder.table(customers, Consumed.with_("string", "string")),
+        lambda order, customer: [order["n"], customer],
+        foreign_key_extractor=lambda order: order["of"],
+        materialized=Materialized.with_("string", "json", name="named"),
+    )
+    assert joined.queryable_store_name == "named"
+    named: dict[str, str | None] = {}
+    rows: dict[str, Any] = {}
+
+    def customer(key: str, name: str | None) -> None:
+        topics.produce(customers, [{"key": key, "value": name}], partitioner="murmur2_random")
+        named[key] = name
+
+    def order(number: int, of: str) -> None:
+        row = {"n": number, "of": of}
+        topics.produce(orders, [{"key": f"o{number % 12}", "value": json.dumps(row)}])
+        rows[f"o{number % 12}"] = row
+
+    def expected() -> dict[str, list[Any]]:
+        return {key: [row["n"], named.get(row["of"])] for key, row in rows.items()}
+
+    settings = config(topics, tmp_path, commit_interval_ms="100")
+    with KafkaStreams(builder.build(), settings, spark) as streams, streams.store("named") as store:
+        for place in range(12):
+            order(place, "abc"[place % 3])
+        for key in "abx":
+            customer(key, f"{key}1")
+        eventually(lambda: dict(store.all()) == expected(), timeout=120, what="the first results")
+        for place in range(12, 20):
+            order(place, "cab"[place % 3])
+            customer("abc"[place % 3], f"name-{place}")
+        customer("a", None)
+        topics.produce(orders, [{"key": "o11", "value": None}])
+        rows.pop("o11")
+        eventually(lambda: dict(store.all()) == expected(), timeout=120, what="what has changed")
+        assert streams.state is State.RUNNING

@@ -10,10 +10,19 @@ import pytest
 from moldau.pipelines.streams.builder import StreamsBuilder
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.internal_topics import InternalTopic, Partitions, internal_topics
-from moldau.pipelines.streams.parameters import Consumed, Grouped, Materialized, Produced, Suppressed
+from moldau.pipelines.streams.parameters import (
+    Consumed,
+    Grouped,
+    Materialized,
+    Produced,
+    Suppressed,
+    TableJoined,
+)
 from moldau.pipelines.streams.programs import Planner
+from moldau.pipelines.streams.serdes import Window, Windowed
 from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.stages import Stage, levels, stages
+from moldau.pipelines.streams.stateful import is_stateful
 from moldau.pipelines.streams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows
 
 IN = Consumed.with_("string", "string")
@@ -185,3 +194,28 @@ def test_serdes_that_are_missing_are_named() -> None:
         planner.leaf_exit(stage.leaves[0], 0)
     with pytest.raises(TopologyException, match="No key serde for what KSTREAM-SOURCE-0000000000 reads"):
         planner.origin_serdes(stage.origins[0])
+
+
+def test_topics_of_a_foreign_key_join_have_the_partitions_of_the_table_they_lead_to() -> None:
+    def write(builder: StreamsBuilder) -> None:
+        left, right = builder.table("left", IN), builder.table("right", IN)
+        joined = left.join(right, max, foreign_key_extractor=str, table_joined=TableJoined(name="of"))
+        joined.to_stream().to("out", OUT)
+
+    found = topics(write, left=3, right=2, out=1)
+    assert {name: (topic.partitions, topic.is_repartition) for name, topic in found.items()} == {
+        "app-of-subscription-registration-topic": (2, True),
+        "app-of-subscription-response-topic": (3, True),
+    }
+
+
+def test_windows_are_read_by_the_default_serde_of_their_keys() -> None:
+    builder = StreamsBuilder()
+    windows = TimeWindows.of_size_with_no_grace(5)
+    builder.stream("a").group_by_key().windowed_by(windows).count().to_stream().foreach(print)
+    (aggregate,) = (node for node in builder.build().nodes if is_stateful(node))
+    config = {"application.id": "app", "bootstrap.servers": "a:1", "default.key.serde": "string"}
+    planner = Planner(StreamsSettings.of({**config, "default.value.serde": "string"}), {})
+    for serdes in (planner.origin_serdes(aggregate), planner.result_serdes(aggregate)):
+        key = serdes.key.deserialize("", b"k" + (10).to_bytes(8))
+        assert key == Windowed("k", Window(10, 15))

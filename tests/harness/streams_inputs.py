@@ -26,7 +26,14 @@ TABLE_SCENES = frozenset(
     | {"table-left-join", "table-outer-join", "table-map-values", "table-filter", "to-table", "table-count"}
     | {"table-reduce", "table-aggregate", "cogroup", "cogroup-rekeyed", "cogroup-tumbling"}
     | {"cogroup-sliding", "cogroup-session", "foreign-join", "foreign-left-join", "foreign-join-counted"}
-    | {"nulls-table", "nulls-count", "nulls-rekeyed", "disordered-table", "suppress-session"}
+    | {
+        "nulls-table",
+        "nulls-count",
+        "nulls-rekeyed",
+        "disordered-table",
+        "suppress-session",
+        "table-transform",
+    }
 )
 
 

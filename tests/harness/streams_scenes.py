@@ -31,6 +31,7 @@ from moldau.pipelines.streams.processors import (
     ProcessorContext,
     PunctuationType,
     Record,
+    ValueTransformerWithKey,
 )
 from moldau.pipelines.streams.serdes import Serde, Serdes
 from moldau.pipelines.streams.stores import Stores
@@ -420,7 +421,33 @@ class Repeating(FixedKeyProcessor):
         self.context.forward(record.with_value(record.value + record.value))
 
 
-PROCESSORS: dict[str, Scene] = {"process": process, "process-values": process_values, "forward": forward}
+class Versions(ValueTransformerWithKey):
+    """Says of every value which one it is of its key; every fifth is deleted."""
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self.versions = context.get_state_store("versions")
+
+    def transform(self, key: str, value: str | None) -> str | None:
+        before = self.versions.get(key)
+        now = 1 if before is None else number(before) + 1
+        self.versions.put(key, f"v{now}")
+        return None if now % 5 == 0 else f"{'null' if value is None else value}#{now}"
+
+
+def transform_values(builder: StreamsBuilder) -> None:
+    builder.add_state_store(Stores.key_value_store("versions", TEXT, TEXT))
+    table = builder.table("table-transform-in", IN)
+    versions = table.transform_values(Versions, "versions", materialized=kept("table-transform-store"))
+    versions.filter(lambda key, value: value != "v1#1").to_stream().to("table-transform-out", OUT)
+
+
+PROCESSORS: dict[str, Scene] = {
+    "process": process,
+    "process-values": process_values,
+    "forward": forward,
+    "table-transform": transform_values,
+}
 
 COGROUPS: dict[str, Scene] = {
     "cogroup": lambda b: (

@@ -37,6 +37,7 @@ import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.Suppressed;
 import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.ContextualFixedKeyProcessor;
@@ -329,6 +330,36 @@ public class StreamsOracle {
         }
     }
 
+    /** Says of every value which one it is of its key; every fifth is deleted. */
+    static class Versions implements ValueTransformerWithKey<String, String, String> {
+        private KeyValueStore<String, String> versions;
+
+        @Override
+        public void init(org.apache.kafka.streams.processor.ProcessorContext context) {
+            versions = context.getStateStore("versions");
+        }
+
+        @Override
+        public String transform(String key, String value) {
+            String before = versions.get(key);
+            int now = before == null ? 1 : number(before) + 1;
+            versions.put(key, "v" + now);
+            return now % 5 == 0 ? null : value + "#" + now;
+        }
+
+        @Override
+        public void close() { }
+    }
+
+    static void transforms() {
+        SCENES.put("table-transform", b -> {
+            b.addStateStore(Stores.keyValueStoreBuilder(Stores.persistentKeyValueStore("versions"), TEXT, TEXT));
+            b.table("table-transform-in", IN)
+                .transformValues(Versions::new, kept("table-transform-store"), "versions")
+                .filter((k, v) -> !v.equals("v1#1")).toStream().to("table-transform-out", OUT);
+        });
+    }
+
     static void forwards() {
         SCENES.put("forward", b -> {
             var sorted = b.stream("forward-in", IN).process(Sorting::new, Named.as("sorting"));
@@ -538,6 +569,7 @@ public class StreamsOracle {
         tables();
         processors();
         forwards();
+        transforms();
         cogroups();
         foreignJoins();
         moreJoins();

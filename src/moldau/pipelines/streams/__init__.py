@@ -54,6 +54,7 @@ from moldau.pipelines.streams.processors import (
     ProcessorContext,
     PunctuationType,
     Record,
+    ValueTransformerWithKey,
 )
 from moldau.pipelines.streams.serdes import Serde, Serdes, Window, Windowed
 from moldau.pipelines.streams.stores import StoreBuilder, Stores
@@ -106,6 +107,7 @@ __all__ = [
     "TimeWindows",
     "Topology",
     "TopologyException",
+    "ValueTransformerWithKey",
     "Window",
     "Windowed",
 ]

@@ -127,7 +127,7 @@ def _stores(node: Node) -> tuple[str, ...]:
         case StreamTableJoin(table_stores=names):
             return tuple(names)
         case Process(store_names=names):
-            return names
+            return names if node.store is None else (*names, node.store.name)
     return ()
 
 

@@ -20,6 +20,7 @@ from moldau.pipelines.streams.parameters import (
     Suppressed,
     TableJoined,
 )
+from moldau.pipelines.streams.processors import ValueTransformerWithKey
 from moldau.pipelines.streams.serdes import Serde
 from moldau.pipelines.streams.stateful import (
     Aggregate,
@@ -30,6 +31,7 @@ from moldau.pipelines.streams.stateful import (
     TableTableJoin,
 )
 from moldau.pipelines.streams.table_joins import key_join
+from moldau.pipelines.streams.transforming import transform_node
 
 if TYPE_CHECKING:
     from moldau.pipelines.streams.kstream import KStream
@@ -116,6 +118,17 @@ class KTable:
             is_table=True,
         )
         return KTable(self.graph, self.graph.add(self.node, node), (self,))
+
+    def transform_values(
+        self,
+        supplier: Callable[[], ValueTransformerWithKey],
+        *store_names: str,
+        name: Named | str | None = None,
+        materialized: Materialized | None = None,
+    ) -> KTable:
+        """By a transformer of your own, with stores that the program added."""
+        node = transform_node(self, supplier, store_names, _name(name), materialized)
+        return KTable(self.graph, node, (self,))
 
     def _named_store(self, materialized: Materialized | None, prefix: str) -> TableStore | None:
         """Only a store with a name is made; one without uses up a number all the same."""

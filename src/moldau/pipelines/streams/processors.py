@@ -125,3 +125,20 @@ class Processor(ABC):
 
 class FixedKeyProcessor(Processor):
     """For `process_values`: what it forwards keeps the key of the record it was given."""
+
+
+class ValueTransformerWithKey(ABC):
+    """For `KTable.transform_values`: gives the new value of a row, or None to delete it. A row that is
+    deleted has the value None."""
+
+    context: ProcessorContext
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+
+    @abstractmethod
+    def transform(self, key: Any, value: Any) -> Any: ...
+
+    def close(self) -> None:
+        """Called when the batch is done."""
+        return

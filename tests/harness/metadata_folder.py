@@ -27,18 +27,11 @@ _ACL, _GONE_ACL = Uuid(b"kept-acl-kept-ac"), Uuid(b"gone-acl-gone-ac")
 
 
 def append_records(directory: Path, records: Sequence[MetadataRecord]) -> None:
-    """A batch at the end of the log in a log directory; its node must not run."""
+    """A batch at the end of the log in a log directory, of its last epoch; its node must not run."""
     meta = load_properties(directory / "meta.properties")
     settings = QuorumSettings(1, str(directory), parse_uuid(meta["directory.id"]))
     log = MetadataLog.open(PosixDisk(), SystemClock(), settings)
-    loaded = log.load()
-    settings = QuorumSettings(
-        1, str(directory), settings.directory_id, next(iter(loaded.voters.voters)).endpoints
-    )
-    log.close()
-    log = MetadataLog.open(PosixDisk(), SystemClock(), settings)
-    log.lead(log.load())
-    log.append([[encode_record(record, METADATA_VERSION) for record in records]])
+    log.append([[encode_record(record, METADATA_VERSION) for record in records]], log.end.epoch)
     log.flush()
     log.committed(log.end_offset)
     log.close()

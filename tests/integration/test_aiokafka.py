@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 def run(work: Callable[[], Awaitable[T]]) -> T:
     async def bounded() -> T:
-        return await asyncio.wait_for(work(), 60)
+        return await asyncio.wait_for(work(), 150)
 
     return asyncio.run(bounded())
 
@@ -52,7 +52,7 @@ async def consume(bootstrap: str, partitions: list[TopicPartition], count: int) 
 
 async def becomes(ask: Callable[[], Awaitable[Any]], expected: Any) -> None:
     """A broker may know of a change a moment after it answered."""
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while (answer := await ask()) != expected:
         assert time.monotonic() < deadline, f"{answer!r} instead of {expected!r}"
         await asyncio.sleep(0.05)

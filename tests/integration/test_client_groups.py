@@ -39,7 +39,7 @@ def member(request: pytest.FixtureRequest, bootstrap: str, topic: str) -> Iterat
     config = {"bootstrap.servers": bootstrap, "group.id": topic, "client.id": "a-member"}
     with Consumer[Any, Any]({**config, "group.protocol": request.param}) as consumer:
         consumer.subscribe([topic])
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while len(consumer.assignment()) < PARTITIONS:
             consumer.poll(0.1)
             assert time.monotonic() < deadline, "the group does not settle"
@@ -99,7 +99,7 @@ def test_a_static_member_is_put_out(admin: AdminClient, bootstrap: str, topic: s
     config = {"bootstrap.servers": bootstrap, "group.id": topic, "group.instance.id": "static-1"}
     with Consumer[Any, Any](config) as consumer:
         consumer.subscribe([topic])
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not consumer.assignment():
             consumer.poll(0.1)
             assert time.monotonic() < deadline

@@ -43,14 +43,14 @@ def admin(bootstrap: str) -> AdminClient:
 
 @pytest.fixture
 def broker_id(admin: AdminClient) -> str:
-    return str(admin.describe_cluster().result(10).nodes[0].id)
+    return str(admin.describe_cluster().result(60).nodes[0].id)
 
 
 def create(admin: AdminClient, name: str, partitions: int = 1, **config: str) -> None:
     settings = {key.replace("_", "."): value for key, value in config.items()}
     new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
-    admin.create_topics([new])[name].result(30)
-    eventually(lambda: name in admin.list_topics(timeout=10).topics)
+    admin.create_topics([new])[name].result(60)
+    eventually(lambda: name in admin.list_topics(timeout=60).topics)
 
 
 def produce(bootstrap: str, topic: str, count: int, first_timestamp: int = 0) -> None:
@@ -58,18 +58,18 @@ def produce(bootstrap: str, topic: str, count: int, first_timestamp: int = 0) ->
     for n in range(count):
         timestamp = first_timestamp + n if first_timestamp else 0
         producer.produce(topic, str(n), partition=0, timestamp=timestamp)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def error_of(future: Any) -> KafkaError:
     with pytest.raises(KafkaException) as refused:
-        future.result(30)
+        future.result(60)
     return refused.value.args[0]
 
 
 def configs(admin: AdminClient, kind: ResourceType, name: str) -> dict[str, ConfigEntry]:
     resource = ConfigResource(kind, name)
-    return admin.describe_configs([resource])[resource].result(10)
+    return admin.describe_configs([resource])[resource].result(60)
 
 
 def alter(
@@ -86,7 +86,7 @@ APPEND, SUBTRACT = AlterConfigOpType.APPEND, AlterConfigOpType.SUBTRACT
 
 def test_create_list_describe_and_delete_a_topic(admin: AdminClient, topic: str) -> None:
     create(admin, topic, partitions=13)
-    described = admin.describe_topics(TopicCollection([topic]))[topic].result(10)
+    described = admin.describe_topics(TopicCollection([topic]))[topic].result(60)
     assert described.name == topic
     assert described.topic_id != Uuid(0, 0)
     assert not described.is_internal
@@ -94,25 +94,25 @@ def test_create_list_describe_and_delete_a_topic(admin: AdminClient, topic: str)
     for partition in described.partitions:
         assert [node.id for node in partition.replicas] == [partition.leader.id]
         assert [node.id for node in partition.isr] == [partition.leader.id]
-    admin.delete_topics([topic])[topic].result(30)
-    eventually(lambda: topic not in admin.list_topics(timeout=10).topics)
+    admin.delete_topics([topic])[topic].result(60)
+    eventually(lambda: topic not in admin.list_topics(timeout=60).topics)
 
 
 def test_a_topic_made_again_is_empty_and_has_another_id(
     admin: AdminClient, bootstrap: str, topic: str
 ) -> None:
     def topic_id() -> Uuid:
-        return admin.describe_topics(TopicCollection([topic]))[topic].result(10).topic_id
+        return admin.describe_topics(TopicCollection([topic]))[topic].result(60).topic_id
 
     create(admin, topic)
     produce(bootstrap, topic, 5)
     before = topic_id()
-    admin.delete_topics([topic])[topic].result(30)
-    eventually(lambda: topic not in admin.list_topics(timeout=10).topics)
+    admin.delete_topics([topic])[topic].result(60)
+    eventually(lambda: topic not in admin.list_topics(timeout=60).topics)
     create(admin, topic)
     assert topic_id() != before
     spec = {TopicPartition(topic, 0): OffsetSpec.latest()}
-    assert eventually(lambda: [f.result(10).offset for f in admin.list_offsets(spec).values()]) == [0]
+    assert eventually(lambda: [f.result(60).offset for f in admin.list_offsets(spec).values()]) == [0]
 
 
 def test_a_topic_that_exists_is_refused(admin: AdminClient, topic: str) -> None:
@@ -122,10 +122,10 @@ def test_a_topic_that_exists_is_refused(admin: AdminClient, topic: str) -> None:
 
 
 def test_validate_only_creates_nothing(admin: AdminClient, topic: str) -> None:
-    admin.create_topics([NewTopic(topic, num_partitions=3)], validate_only=True)[topic].result(10)
+    admin.create_topics([NewTopic(topic, num_partitions=3)], validate_only=True)[topic].result(60)
     bad = admin.create_topics([NewTopic(topic, num_partitions=3, replication_factor=9)], validate_only=True)
     assert error_of(bad[topic]).code() == KafkaError.INVALID_REPLICATION_FACTOR
-    assert topic not in admin.list_topics(timeout=10).topics
+    assert topic not in admin.list_topics(timeout=60).topics
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a/b", "../escape", "with space", "naïve", "x" * 250, "co:lon"])
@@ -149,10 +149,10 @@ def test_partition_counts_of_the_default_and_of_an_assignment(
     admin: AdminClient, topic: str, broker_id: str
 ) -> None:
     by_default, assigned = f"{topic}-default", f"{topic}-assigned"
-    admin.create_topics([NewTopic(by_default)])[by_default].result(10)
+    admin.create_topics([NewTopic(by_default)])[by_default].result(60)
     placed = NewTopic(assigned, num_partitions=2, replica_assignment=[[int(broker_id)], [int(broker_id)]])
-    admin.create_topics([placed])[assigned].result(10)
-    topics = eventually(lambda: (t := admin.list_topics(timeout=10).topics) and assigned in t and t)
+    admin.create_topics([placed])[assigned].result(60)
+    topics = eventually(lambda: (t := admin.list_topics(timeout=60).topics) and assigned in t and t)
     assert len(topics[by_default].partitions) == 1
     assert len(topics[assigned].partitions) == 2
 
@@ -184,8 +184,8 @@ def test_describing_an_unknown_topic_is_an_error(admin: AdminClient, topic: str)
 def test_partitions_are_added_and_never_taken(admin: AdminClient, bootstrap: str, topic: str) -> None:
     create(admin, topic, partitions=2)
     produce(bootstrap, topic, 3)
-    admin.create_partitions([NewPartitions(topic, 5)])[topic].result(10)
-    eventually(lambda: len(admin.list_topics(topic, timeout=10).topics[topic].partitions) == 5)
+    admin.create_partitions([NewPartitions(topic, 5)])[topic].result(60)
+    eventually(lambda: len(admin.list_topics(topic, timeout=60).topics[topic].partitions) == 5)
     for count in (5, 3):
         error = error_of(admin.create_partitions([NewPartitions(topic, count)])[topic])
         assert error.code() == KafkaError.INVALID_PARTITIONS
@@ -193,7 +193,7 @@ def test_partitions_are_added_and_never_taken(admin: AdminClient, bootstrap: str
     assert error_of(unknown).code() == KafkaError.UNKNOWN_TOPIC_OR_PART
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(topic, b"new", partition=4)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def test_topic_configs_show_where_they_come_from(admin: AdminClient, topic: str) -> None:
@@ -220,7 +220,7 @@ def test_topic_configs_are_changed_one_by_one(admin: AdminClient, topic: str) ->
     create(admin, topic, segment_bytes="2097152")
     alter(
         admin, ResourceType.TOPIC, topic, ("retention.ms", "1000", SET), ("cleanup.policy", "compact", APPEND)
-    ).result(10)
+    ).result(60)
     expected = {"retention.ms": "1000", "cleanup.policy": "delete,compact", "segment.bytes": "2097152"}
     eventually(lambda: values() == expected, what=str(expected))
     changes = [
@@ -228,7 +228,7 @@ def test_topic_configs_are_changed_one_by_one(admin: AdminClient, topic: str) ->
         ("cleanup.policy", "delete", SUBTRACT),
         ("segment.bytes", None, DELETE),
     ]
-    alter(admin, ResourceType.TOPIC, topic, *changes).result(10)
+    alter(admin, ResourceType.TOPIC, topic, *changes).result(60)
     expected = {"retention.ms": "604800000", "cleanup.policy": "compact", "segment.bytes": "1073741824"}
     eventually(lambda: values() == expected, what=str(expected))
 
@@ -236,7 +236,7 @@ def test_topic_configs_are_changed_one_by_one(admin: AdminClient, topic: str) ->
 def test_the_older_alter_configs_replaces_everything(admin: AdminClient, topic: str) -> None:
     create(admin, topic, retention_ms="1000", max_message_bytes="5000")
     resource = ConfigResource(ResourceType.TOPIC, topic, set_config={"retention.ms": "2000"})
-    admin.alter_configs([resource])[resource].result(10)
+    admin.alter_configs([resource])[resource].result(60)
 
     def replaced() -> bool:
         entries = configs(admin, ResourceType.TOPIC, topic)
@@ -266,13 +266,13 @@ def test_configs_of_an_unknown_topic(admin: AdminClient, topic: str) -> None:
 
 def test_a_changed_topic_config_takes_effect(admin: AdminClient, bootstrap: str, topic: str) -> None:
     create(admin, topic)
-    alter(admin, ResourceType.TOPIC, topic, ("max.message.bytes", "1000", SET)).result(10)
+    alter(admin, ResourceType.TOPIC, topic, ("max.message.bytes", "1000", SET)).result(60)
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
 
     def refused() -> bool:
         errors: list[KafkaError | None] = []
         producer.produce(topic, b"x" * 5000, on_delivery=lambda error, _: errors.append(error))
-        producer.flush(10)
+        producer.flush(60)
         return errors[0] is not None and errors[0].code() == KafkaError.MSG_SIZE_TOO_LARGE
 
     eventually(refused)
@@ -294,14 +294,14 @@ def test_broker_configs_are_changed_without_a_restart(admin: AdminClient, broker
         entry = configs(admin, ResourceType.BROKER, broker_id)["background.threads"]
         return entry.value, entry.source
 
-    alter(admin, ResourceType.BROKER, broker_id, ("background.threads", "14", SET)).result(10)
+    alter(admin, ResourceType.BROKER, broker_id, ("background.threads", "14", SET)).result(60)
     eventually(lambda: threads() == ("14", ConfigSource.DYNAMIC_BROKER_CONFIG.value), what="the new value")
     entry = configs(admin, ResourceType.BROKER, broker_id)["background.threads"]
     assert [(s.value, s.source) for s in entry.synonyms.values()][-1] == (
         "10",
         ConfigSource.DEFAULT_CONFIG.value,
     )
-    alter(admin, ResourceType.BROKER, broker_id, ("background.threads", None, DELETE)).result(10)
+    alter(admin, ResourceType.BROKER, broker_id, ("background.threads", None, DELETE)).result(60)
     eventually(lambda: threads() == ("10", ConfigSource.DEFAULT_CONFIG.value), what="the default again")
 
 
@@ -323,7 +323,7 @@ def test_list_offsets_by_position_time_and_max_timestamp(
     partition = TopicPartition(topic, 0)
 
     def listed(spec: OffsetSpec) -> tuple[int, int]:
-        result = admin.list_offsets({partition: spec})[partition].result(10)
+        result = admin.list_offsets({partition: spec})[partition].result(60)
         return result.offset, result.timestamp
 
     assert listed(OffsetSpec.earliest())[0] == 0
@@ -341,9 +341,9 @@ def test_the_max_timestamp_need_not_be_the_last_record(
     producer = Producer({"bootstrap.servers": bootstrap})
     for timestamp in (now, now + 500, now + 100):
         producer.produce(topic, b"v", timestamp=timestamp)
-        producer.flush(10)
+        producer.flush(60)
     partition = TopicPartition(topic, 0)
-    result = admin.list_offsets({partition: OffsetSpec.max_timestamp()})[partition].result(10)
+    result = admin.list_offsets({partition: OffsetSpec.max_timestamp()})[partition].result(60)
     assert (result.offset, result.timestamp) == (1, now + 500)
 
 
@@ -351,11 +351,11 @@ def test_delete_records_moves_the_start_of_the_log(admin: AdminClient, bootstrap
     create(admin, topic)
     produce(bootstrap, topic, 100)
     partition = TopicPartition(topic, 0, 60)
-    assert admin.delete_records([partition])[partition].result(10).low_watermark == 60
+    assert admin.delete_records([partition])[partition].result(60).low_watermark == 60
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "deleted", "enable.auto.commit": False})
-    assert consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10) == (60, 100)
+    assert consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60) == (60, 100)
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-    first = consumer.poll(10)
+    first = consumer.poll(60)
     consumer.close()
     assert (first.offset(), first.value()) == (60, b"60")
 
@@ -374,17 +374,17 @@ def test_delete_records_of_a_compacted_topic_is_refused(admin: AdminClient, topi
 
 
 def test_describe_cluster(admin: AdminClient, bootstrap: str) -> None:
-    cluster = admin.describe_cluster().result(10)
+    cluster = admin.describe_cluster().result(60)
     assert len(cluster.cluster_id) == 22
     assert [f"{node.host}:{node.port}" for node in cluster.nodes] == [bootstrap]
     assert cluster.controller.id == cluster.nodes[0].id
-    assert admin.list_topics(timeout=10).cluster_id == cluster.cluster_id
+    assert admin.list_topics(timeout=60).cluster_id == cluster.cluster_id
 
 
 def test_a_preferred_leader_election_is_not_needed(admin: AdminClient, topic: str) -> None:
     create(admin, topic)
     partition = TopicPartition(topic, 0)
-    [(_, error)] = admin.elect_leaders(ElectionType.PREFERRED, [partition]).result(10).items()
+    [(_, error)] = admin.elect_leaders(ElectionType.PREFERRED, [partition]).result(60).items()
     assert error.code() == KafkaError.ELECTION_NOT_NEEDED
 
 

@@ -16,7 +16,7 @@ from tests.integration.conftest import StartNode, new_node
 QUICK = {
     "group.consumer.heartbeat.interval.ms": "300",
     "group.consumer.min.heartbeat.interval.ms": "300",
-    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.session.timeout.ms": "30000",
     "group.consumer.min.session.timeout.ms": "6000",
     "group.consumer.assignment.interval.ms": "100",
     "group.initial.rebalance.delay.ms": "0",
@@ -47,7 +47,7 @@ def member(bootstrap: str) -> Iterator[Member]:
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
         if protocol == "classic":
-            config |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
+            config |= {"session.timeout.ms": 30_000, "heartbeat.interval.ms": 200}
         consumer = Consumer(config)
         consumer.subscribe([subscription])
         members.append(consumer)
@@ -60,7 +60,7 @@ def member(bootstrap: str) -> Iterator[Member]:
 
 def create(bootstrap: str, topic: str, partitions: int) -> AdminClient:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
     return admin
 
 
@@ -68,7 +68,7 @@ def fill(bootstrap: str, topic: str, numbers: range, partitions: int) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in numbers:
         producer.produce(topic, str(number), partition=number % partitions)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def settle(*members: Consumer, partitions: int) -> list[list[int]]:
@@ -82,17 +82,17 @@ def settle(*members: Consumer, partitions: int) -> list[list[int]]:
         is_even = max(map(len, found)) - min(map(len, found)) <= 1
         return found if everything == list(range(partitions)) and is_even else None
 
-    return eventually(settled, timeout=40, what="an even assignment")  # type: ignore[return-value]
+    return eventually(settled, what="an even assignment")  # type: ignore[return-value]
 
 
 def stable(bootstrap: str, group: str) -> Any:
     admin = AdminClient({"bootstrap.servers": bootstrap})
 
     def found() -> Any:
-        described = admin.describe_consumer_groups([group])[group].result(10)
+        described = admin.describe_consumer_groups([group])[group].result(60)
         return described if described.state == ConsumerGroupState.STABLE else None
 
-    return eventually(found, timeout=20)
+    return eventually(found)
 
 
 def read(member: Consumer, count: int) -> list[int]:
@@ -104,7 +104,7 @@ def read(member: Consumer, count: int) -> list[int]:
             numbers.append(int(message.value()))
         return len(numbers) >= count
 
-    eventually(enough, timeout=30, every=0, what=f"{count} records")
+    eventually(enough, every=0, what=f"{count} records")
     return sorted(numbers)
 
 
@@ -124,7 +124,7 @@ def test_new_partitions_are_shared_too(bootstrap: str, topic: str, member: Membe
     admin = create(bootstrap, topic, 2)
     first, second = member(topic, topic), member(topic, topic)
     settle(first, second, partitions=2)
-    admin.create_partitions([NewPartitions(topic, 6)])[topic].result(30)
+    admin.create_partitions([NewPartitions(topic, 6)])[topic].result(60)
     settle(first, second, partitions=6)
 
 
@@ -210,5 +210,5 @@ def test_no_consumer_protocol_unless_it_is_offered(start_node: StartNode, topic:
     node = start_node(config={"group.coordinator.rebalance.protocols": "classic"})
     create(node.bootstrap_servers, topic, 1)
     consumer = member(topic, topic, bootstrap=node.bootstrap_servers)
-    error = eventually(lambda: (message := consumer.poll(0.1)) and message.error(), timeout=20)
+    error = eventually(lambda: (message := consumer.poll(0.1)) and message.error())
     assert "ConsumerGroupHeartbeat fatal error: Broker: API version not supported" in error.str()

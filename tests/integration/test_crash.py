@@ -86,12 +86,12 @@ class Load:
 def read_all(bootstrap: str, topic: str, partition: int) -> list[tuple[int, int]]:
     settings = {"group.id": "check", "enable.auto.commit": False, "check.crcs": True}
     consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
-    _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)
+    _, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=60)
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
     found: list[tuple[int, int]] = []
     while not found or found[-1][0] < end - 1:
         wanted = end - 1 - found[-1][0] if found else end
-        messages = consumer.consume(min(wanted, 10_000), timeout=5.0)
+        messages = consumer.consume(min(wanted, 10_000), timeout=60)
         assert messages, f"nothing more after {found[-1:]} of {end}"
         for message in messages:
             assert message.error() is None, message.error()
@@ -103,7 +103,7 @@ def read_all(bootstrap: str, topic: str, partition: int) -> list[tuple[int, int]
 def create(bootstrap: str, topic: str) -> None:
     new = NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1, config=SMALL_SEGMENTS)
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([new])[topic].result(30)
+    admin.create_topics([new])[topic].result(60)
 
 
 def crash_under_load(node: Node, load: Load, randomness: random.Random) -> None:
@@ -170,7 +170,7 @@ def test_topics_and_configs_survive_a_crash_as_soon_as_they_are_acknowledged(sta
         node.kill()
         node.restart()
         admin = AdminClient({"bootstrap.servers": node.bootstrap_servers})
-        assert set(made) <= set(admin.list_topics(timeout=20).topics)
+        assert set(made) <= set(admin.list_topics(timeout=60).topics)
 
 
 DAMAGES = {

@@ -35,7 +35,7 @@ def running(tools: Tools, name: str, *argv: str) -> Iterator[subprocess.Popen[st
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
 
 
 def groups(tools: Tools, *argv: str) -> list[list[str]]:
@@ -78,12 +78,12 @@ def test_one_to_five_consumers_share_four_partitions(
     with ExitStack() as stack:
         for wanted in steps:
             last = stack.enter_context(running(tools, "kafka-verifiable-consumer", *argv))
-            eventually(partial(share, tools, topic, wanted), what=f"members with {wanted}", timeout=30)
+            eventually(partial(share, tools, topic, wanted), what=f"members with {wanted}")
         rows = groups(tools, "--describe", "--group", topic)
         assert sorted(row[2] for row in rows) == ["0", "1", "2", "3"]
         assert len({row[6] for row in rows}) == 4
         last.send_signal(signal.SIGTERM)
-        eventually(lambda: shares(tools, topic) == [1, 1, 1, 1], what="the fifth to be gone", timeout=30)
+        eventually(lambda: shares(tools, topic) == [1, 1, 1, 1], what="the fifth to be gone")
 
 
 def test_who_is_killed_is_replaced(tools: Tools, topic: str) -> None:
@@ -91,9 +91,9 @@ def test_who_is_killed_is_replaced(tools: Tools, topic: str) -> None:
     argv = ("--topic", topic, "--group", topic, "--command-property", "session.timeout.ms=6000")
     with ExitStack() as stack:
         one, _ = (stack.enter_context(running(tools, "kafka-console-consumer", *argv)) for _ in range(2))
-        eventually(partial(share, tools, topic, [2, 2]), what="two that share", timeout=30)
+        eventually(partial(share, tools, topic, [2, 2]), what="two that share")
         one.kill()
-        eventually(partial(share, tools, topic, [4]), what="one that reads all", timeout=30)
+        eventually(partial(share, tools, topic, [4]), what="one that reads all")
         tools.produce(
             topic, "".join(f"{number}\tnew\n" for number in range(8)), "--property", "parse.key=true"
         )
@@ -141,9 +141,9 @@ def test_patterns_find_topics_that_come_later(tools: Tools, topic: str) -> None:
     fill(tools, f"{topic}-a", 1, 2)
     argv = ("--include", rf"{topic}-\w", "--group", topic, "--from-beginning", "--max-messages", "4")
     with running(tools, "kafka-console-consumer", *argv) as reader:
-        eventually(lambda: shares(tools, topic) == [1], what="the reader to be at work", timeout=30)
+        eventually(lambda: shares(tools, topic) == [1], what="the reader to be at work")
         fill(tools, f"{topic}-b", 1, 2)
-        assert reader.wait(timeout=40) == 0
+        assert reader.wait(timeout=60) == 0
     assert {row[1] for row in groups(tools, "--describe", "--group", topic)} == {f"{topic}-a", f"{topic}-b"}
 
 
@@ -185,7 +185,7 @@ def test_offsets_and_groups_are_deleted(tools: Tools, topic: str) -> None:
 def test_groups_at_work_are_left_alone(tools: Tools, topic: str) -> None:
     fill(tools, topic, 1)
     with running(tools, "kafka-verifiable-consumer", "--topic", topic, "--group-id", topic):
-        eventually(lambda: shares(tools, topic) == [1], what="the member to be at work", timeout=30)
+        eventually(lambda: shares(tools, topic) == [1], what="the member to be at work")
         reset = ("--reset-offsets", "--group", topic, "--topic", topic, "--to-earliest", "--execute")
         out = tools.good("kafka-consumer-groups", *reset)
         assert "can only be reset if the group" in out[1]
@@ -213,9 +213,9 @@ def test_verifiable_clients_tell_everything(tools: Tools, topic: str) -> None:
 def test_a_verifiable_consumer_ends_in_order(tools: Tools, topic: str) -> None:
     fill(tools, topic, 1)
     with running(tools, "kafka-verifiable-consumer", "--topic", topic, "--group-id", topic) as consumer:
-        eventually(lambda: shares(tools, topic) == [1], what="the member to be at work", timeout=30)
+        eventually(lambda: shares(tools, topic) == [1], what="the member to be at work")
         consumer.send_signal(signal.SIGTERM)
-        out, _ = consumer.communicate(timeout=30)
+        out, _ = consumer.communicate(timeout=60)
     names = [json.loads(line)["name"] for line in out.splitlines()]
     assert names[-3:] == ["shutdown_requested", "partitions_revoked", "shutdown_complete"]
 

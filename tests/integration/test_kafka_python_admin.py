@@ -53,7 +53,7 @@ def produce(bootstrap: str, topic: str, count: int) -> None:
     producer = KafkaProducer(bootstrap_servers=bootstrap)
     for n in range(count):
         producer.send(topic, str(n).encode(), partition=0)
-    producer.flush(30)
+    producer.flush(60)
     producer.close()
 
 
@@ -231,7 +231,7 @@ def test_the_state_of_an_idempotent_producer_is_shown(
     create(admin, topic)
     producer = KafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True)
     for n in range(7):
-        producer.send(topic, str(n).encode()).get(timeout=10)
+        producer.send(topic, str(n).encode()).get(timeout=60)
     state = admin.describe_producers([TopicPartition(topic, 0)])[TopicPartition(topic, 0)]
     producer.close()
     [active] = state.active_producers

@@ -38,7 +38,7 @@ def create(bootstrap: str) -> Callable[..., None]:
         settings = {key.replace("_", "."): value for key, value in config.items()}
         admin = AdminClient({"bootstrap.servers": bootstrap})
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
-        admin.create_topics([new])[name].result(30)
+        admin.create_topics([new])[name].result(60)
 
     return create_topic
 
@@ -118,7 +118,7 @@ def test_an_idempotent_producer(kcat: Kcat, topic: str, create: Callable[..., No
 def test_acks(acks: str, kcat: Kcat, topic: str, create: Callable[..., None]) -> None:
     create(topic)
     kcat("-P", "-t", topic, "-p", "0", "-X", f"acks={acks}", stdin="one\ntwo\n")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while (output := kcat("-C", "-t", topic, "-p", "0", "-o", "beginning", "-e", "-q")) != "one\ntwo\n":
         assert time.monotonic() < deadline, output
 

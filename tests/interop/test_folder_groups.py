@@ -79,7 +79,7 @@ def test_coordinators_find_everything_again(shared: SharedFolder) -> None:
     shared.reconfigure({"log.cleaner.enable": True, "log.cleaner.min.cleanable.ratio": 0.01})
     shared.reconfigure({"log.cleaner.backoff.ms": 200})
     bootstrap = shared.start(MOLDAU)
-    eventually(lambda: cleaned_up_to(shared) > 0, timeout=30, what=f"{OFFSETS} is compacted")
+    eventually(lambda: cleaned_up_to(shared) > 0, what=f"{OFFSETS} is compacted")
     shared.stop()
     bootstrap = shared.start(APACHE)
     compacted = survey_records(stored_bytes(bootstrap, OFFSETS))

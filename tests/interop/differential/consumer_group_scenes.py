@@ -102,7 +102,7 @@ def settle(broker: Broker, label: str, *members: Consumer, also: Callable[[], No
         found = described(broker, group_id)
         return found.group_state == "Stable" and found.group_epoch == found.assignment_epoch
 
-    eventually(stable, timeout=30, every=0.1, what=f"{label}: a stable group")
+    eventually(stable, every=0.1, what=f"{label}: a stable group")
     for version in VERSIONS:
         asked = ConsumerGroupDescribeRequest(group_ids=[group_id], include_authorized_operations=version == 1)
         broker.ask(f"v{version} {label}", asked, version)
@@ -215,7 +215,7 @@ def regular_expressions(broker: Broker) -> None:
     for regex in ("a(", "[", "*", "(?=x)", "x{1001}"):
         member.beat(f"joins with {regex}", subscribed_topic_regex=regex)
     member.beat("joins")
-    eventually(lambda: (member.quietly(), member.owned)[1], timeout=30, every=0.1)
+    eventually(lambda: (member.quietly(), member.owned)[1], every=0.1)
     settle(broker, "by expression", member)
     member.beat("subscribes by name", subscribed_topic_regex="", subscribed_topic_names=[topic])
     settle(broker, "by name", member)
@@ -305,7 +305,7 @@ def settings_of_a_group(broker: Broker) -> None:
         config = AlterableConfig(name=name, config_operation=0, value=value)
         resource = AlterConfigsResource(resource_type=32, resource_name=group_id, configs=[config])
         broker.ask(f"{name}={value}", IncrementalAlterConfigsRequest(resources=[resource]), 1)
-    eventually(lambda: member.quietly().heartbeat_interval_ms == 7000, timeout=10)
+    eventually(lambda: member.quietly().heartbeat_interval_ms == 7000)
     member.beat("lives with an interval of its own")
 
 

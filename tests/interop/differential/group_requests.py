@@ -35,7 +35,7 @@ def ready(broker: Broker, *group_ids: str) -> None:
         described = broker.call(DescribeGroupsRequest(groups=list(group_ids)), 5)
         return not any(each.error_code for each in described.groups)
 
-    eventually(found, timeout=30, what="a coordinator")
+    eventually(found, what="a coordinator")
 
 
 def join_request(group_id: str, member_id: str = "", **fields: Any) -> JoinGroupRequest:

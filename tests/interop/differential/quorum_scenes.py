@@ -48,7 +48,7 @@ class Quorum:
     def epoch(self) -> int:
         """Of the leader, as soon as there is one."""
         described = eventually(
-            lambda: found if (found := self.describe()).error_code == 0 else None, what="a leader", timeout=30
+            lambda: found if (found := self.describe()).error_code == 0 else None, what="a leader"
         )
         return int(described.leader_epoch)
 
@@ -77,7 +77,7 @@ class Quorum:
             self._broker.topic(f"for-a-snapshot-{next(numbers)}")
             return None
 
-        return eventually(found, what="a snapshot", timeout=30, every=0.5)
+        return eventually(found, what="a snapshot", every=0.5)
 
     def ask(self, label: str, request: Message, version: int) -> Any:
         answer = self._broker.call(request, version, controller=True)
@@ -146,10 +146,10 @@ def votes(broker: Broker) -> None:
     ask("a promise for another voter", 2, now, pre_vote=True, voter_id=STRANGER)
     ask("a promise in an old epoch", 2, now - 1, pre_vote=True, last_offset_epoch=0)
     ask("a real vote in the next epoch, with an old log", 2, now + 1, last_offset_epoch=0, last_offset=1)
-    eventually(lambda: quorum.describe().leader_epoch > now + 1, what="a new epoch", timeout=30)
+    eventually(lambda: quorum.describe().leader_epoch > now + 1, what="a new epoch")
     now = quorum.epoch
     ask("a real vote in a higher epoch, with a better log", 2, now + 5, last_offset_epoch=now + 4)
-    eventually(lambda: quorum.describe().leader_epoch > now + 5, what="a new epoch", timeout=30)
+    eventually(lambda: quorum.describe().leader_epoch > now + 5, what="a new epoch")
 
 
 def epochs(broker: Broker) -> None:

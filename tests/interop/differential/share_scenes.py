@@ -77,7 +77,7 @@ class Sharer:
                 self.partitions = sorted(p for each in found for p in each.partitions)
             return len(self.partitions) == partitions
 
-        eventually(assigned, timeout=30, every=0.2, what=f"{partitions} partitions for {self.name}")
+        eventually(assigned, every=0.2, what=f"{partitions} partitions for {self.name}")
 
     # Records.
 
@@ -127,7 +127,7 @@ class Sharer:
             )
             return bool(self.broker.call(request, 2).error_code == 0)
 
-        eventually(known, timeout=20, what="a session")
+        eventually(known, what="a session")
         self.session_epoch = 1
 
     def say(self, label: str, *acks: tuple[int, int, list[int]], version: int = 2, **fields: Any) -> Any:
@@ -324,9 +324,7 @@ def offsets(broker: Broker) -> None:
     alter("altering for no group", "", (topic, 0, 1))
     alter("altering what is not there", group_id, ("nowhere", 0, 1), (topic, 9, 1))
     alter("altering", group_id, (topic, 0, 5), (topic, 1, 0))
-    eventually(
-        lambda: broker.call(offsets_of(group_id), 1).groups[0].topics, timeout=10, what="altered offsets"
-    )
+    eventually(lambda: broker.call(offsets_of(group_id), 1).groups[0].topics, what="altered offsets")
     broker.ask("altered", offsets_of(group_id), 1)
     describe(broker, "a group without members", group_id)
     sharer = Sharer(broker, "A", group_id, topic)
@@ -350,9 +348,7 @@ def coordinator(broker: Broker) -> None:
     ):
         broker.ask(label, FindCoordinatorRequest(key_type=2, coordinator_keys=[key]), 6)
     request = FindCoordinatorRequest(key_type=2, coordinator_keys=["g:AAAAAAAAAAAAAAAAAAAAAQ:0"])
-    eventually(
-        lambda: broker.call(request, 6).coordinators[0].error_code == 0, timeout=30, what="a coordinator"
-    )
+    eventually(lambda: broker.call(request, 6).coordinators[0].error_code == 0, what="a coordinator")
     broker.ask("a share partition", request, 6)
     broker.ask("in an old version", request, 5)
 

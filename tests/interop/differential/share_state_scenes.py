@@ -71,9 +71,7 @@ class State:
 def states(broker: Broker) -> None:
     topic = broker.topic("share-state", 2)
     request = FindCoordinatorRequest(key_type=2, coordinator_keys=["g:AAAAAAAAAAAAAAAAAAAAAQ:0"])
-    eventually(
-        lambda: broker.call(request, 6).coordinators[0].error_code == 0, timeout=30, what="a coordinator"
-    )
+    eventually(lambda: broker.call(request, 6).coordinators[0].error_code == 0, what="a coordinator")
     state = State(broker, broker.name("share-state"), topic)
 
     def loaded() -> bool:
@@ -82,7 +80,7 @@ def states(broker: Broker) -> None:
         broker.transcript.pop()
         return bool(answer.results[0].partitions[0].error_code == 0)
 
-    eventually(loaded, timeout=30, every=0.2, what="state that can be read")
+    eventually(loaded, every=0.2, what="state that can be read")
     _wrong(state)
     state.initialize("at 5", state_epoch=2, start_offset=5)
     state.read("what was initialized", leader_epoch=3)

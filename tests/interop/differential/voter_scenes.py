@@ -156,13 +156,13 @@ def coming_and_going(broker: Broker) -> None:
         quorum.note(label, [voter.replica_id for voter in quorum.describe().current_voters])
 
     for version, controller in ((0, True), (1, True), (0, False), (1, False)):
-        eventually(follower.fetch, what="the end of the log", timeout=20)
-        eventually(follower.fetch, what="the end of the log", timeout=20)
+        eventually(follower.fetch, what="the end of the log")
+        eventually(follower.fetch, what="the end of the log")
         follower.while_asking(f"v{version} added", adding(quorum, port), version, controller=controller)
         voters(f"v{version} voters then")
         follower.while_asking(f"v{version} added again", adding(quorum, port), version)
         follower.while_asking("moved", updating(quorum, port), 0)
-        eventually(follower.fetch, what="the end of the log", timeout=20)
+        eventually(follower.fetch, what="the end of the log")
         follower.while_asking("removed", removing(quorum), 0, controller=controller)
         voters(f"v{version} voters afterwards")
     follower.while_asking("removed again", removing(quorum), 0)

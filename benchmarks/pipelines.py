@@ -34,7 +34,7 @@ from benchmarks.pipeline_jobs import (
     Inputs,
     latency_name,
 )
-from benchmarks.processes import memory_megabytes, peak_of
+from benchmarks.processes import peak_of, unshared_megabytes
 from benchmarks.workloads import CPU, RECORDS, Figures
 from moldau.client import AdminClient
 from moldau.client.topic_types import NewTopic
@@ -42,7 +42,7 @@ from moldau.testing import Cluster
 
 PEER = "official connector"
 _PARTITIONS = 4
-_MEMORY = "resident memory, driver and workers, at most, MB"
+_MEMORY = "memory, driver and workers, shared pages once, at most, MB"
 _JOB_SECONDS = 540
 
 AIMS = (
@@ -104,8 +104,9 @@ def _filled(servers: str, folder: Path, share: float) -> Inputs:
 
 
 def _measure(inputs: Inputs, connector: str, turn: str) -> Figures:
-    with _started(inputs, connector, turn) as process, peak_of(lambda: memory_megabytes(process.pid)) as peak:
-        figures = _outcome(process)
+    with _started(inputs, connector, turn) as process:
+        with peak_of(lambda: unshared_megabytes(process.pid)) as peak:
+            figures = _outcome(process)
         return figures | {_MEMORY: peak()}
 
 

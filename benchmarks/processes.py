@@ -1,6 +1,7 @@
 """What a broker costs: CPU time and resident memory of its process and all processes below it.
 
-Memory is what Linux calls RSS, added up; pages of mapped files count where they are mapped.
+Memory is what Linux calls RSS, added up; pages of mapped files count where they are mapped. Where processes
+are forks of each other it is PSS instead, in which a page that several have counts once.
 """
 
 from __future__ import annotations
@@ -23,6 +24,18 @@ def cpu_seconds(pid: int) -> float:
 
 def memory_megabytes(pid: int) -> float:
     return sum(int(_stat(each)[21]) for each in _family(pid)) * _PAGE / 1e6
+
+
+def unshared_megabytes(pid: int) -> float:
+    """Memory of a family of forks."""
+    return sum(_pss_kilobytes(each) for each in _family(pid)) * 1024 / 1e6
+
+
+def _pss_kilobytes(pid: int) -> int:
+    for line in _text(Path(f"/proc/{pid}/smaps_rollup")).splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1])
+    return 0
 
 
 @contextmanager

@@ -13,14 +13,20 @@ import hashlib
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moldau.pipelines.java import Java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: A recording whose process is gone may still be being written by its JVM.
 _WRITING_SECONDS = 60.0
 #: After a recording that came to nothing there is no second one for a day: recording makes a start slow.
 _PAUSE_SECONDS = 86_400.0
+_RECORD = "-XX:ArchiveClassesAtExit"
 
 
 def archive_options(java: Java, cache: Path, pyspark: Path, *, record: bool) -> list[str]:
@@ -35,7 +41,17 @@ def archive_options(java: Java, cache: Path, pyspark: Path, *, record: bool) -> 
     if not record or _recordings(archive) or _age_seconds(_failed(archive)) < _PAUSE_SECONDS:
         return []
     cache.mkdir(parents=True, exist_ok=True)
-    return [f"-XX:ArchiveClassesAtExit={archive.with_suffix(f'.{os.getpid()}')}", *quiet]
+    return [f"{_RECORD}={archive.with_suffix(f'.{os.getpid()}')}", *quiet]
+
+
+def records(options: Sequence[str]) -> bool:
+    """Whether a JVM with these options records."""
+    return any(option.startswith(_RECORD) for option in options)
+
+
+def load_classes(spark: SparkSession) -> None:
+    """Have the classes recorded that nearly every program wants, whatever this one goes on to do."""
+    spark.sql("SELECT id % 2 AS rest, count(*) AS found FROM range(10) WHERE id > 1 GROUP BY 1").collect()
 
 
 def _fingerprint(java: Java, pyspark: Path) -> str:

@@ -5,8 +5,9 @@
 algebra use it. The script leaves the request out.
 
 **Python.** Spark lets its workers import PySpark from a zip file, which Python compiles again in every
-process: half a second of CPU for each. The script takes the zip files of this installation from the path, so
-that workers import the installed PySpark, compiled once. The process that asks a stateful operator for its
+process: half a second of CPU for each. The script takes what belongs to this installation from the path, so
+that workers import the installed PySpark, compiled once; and it has them forked from a process that has
+imported it already, where there is one (`forks`). The process that asks a stateful operator for its
 state, once per query, tells of every step on the terminal; its errors come another way, and its steps do not.
 
 Spark finds Java as `$JAVA_HOME/bin/java`, so its script lies in a folder with links to the rest of the home.
@@ -18,9 +19,11 @@ import hashlib
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from moldau.pipelines.forks import SOCKET, client_path
 from moldau.pipelines.java import Java
 
 _JAVA = """\
@@ -45,7 +48,7 @@ path=
 IFS=:
 for entry in $PYTHONPATH; do
   case "$entry" in
-    {zips}/*.zip) ;;
+    {spark}/*) ;;
     *) path="$path${{path:+:}}$entry" ;;
   esac
 done
@@ -53,7 +56,14 @@ unset IFS
 case "$*" in
   *{talkative}*) exec >/dev/null ;;
 esac
-PYTHONPATH=$path exec {python} "$@"
+export PYTHONPATH=$path
+case "$1 $2" in
+  "-m pyspark."* | "-m moldau."*)
+    if [ -S "${socket}" ]; then
+      exec {python} -I -S {client} "${socket}" {python} "$@"
+    fi ;;
+esac
+exec {python} "$@"
 """
 _TALKATIVE = "pyspark.sql.streaming.transform_with_state_driver_worker"
 
@@ -91,15 +101,32 @@ def quiet_java(java: Java, cache: Path) -> Path:
 def quick_python(pyspark: Path, cache: Path) -> Path:
     """This Python, importing the PySpark that is installed rather than its zip file."""
     text = _PYTHON.format(
-        zips=shlex.quote(str(pyspark / "python" / "lib")),
+        spark=shlex.quote(str(pyspark)),
         python=shlex.quote(sys.executable),
         talkative=_TALKATIVE,
+        socket=SOCKET,
+        client=shlex.quote(str(client_path())),
     )
     script = cache / f"python-{_digest(text)}" / "python"
     if not script.exists():
         script.parent.mkdir(parents=True, exist_ok=True)
         _write_script(script, text)
     return script
+
+
+@contextmanager
+def changed_environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Variables for the processes started meanwhile; afterwards as before."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _digest(text: str) -> str:

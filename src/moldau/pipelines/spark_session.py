@@ -12,17 +12,18 @@ import importlib.util
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import pyspark
 from pyspark.sql import SparkSession
 
-from moldau.pipelines.class_archive import archive_options
+from moldau.pipelines.class_archive import archive_options, load_classes, records
 from moldau.pipelines.data_source import MoldauDataSource
+from moldau.pipelines.driver_jvm import driver_jvm
+from moldau.pipelines.forks import SOCKET, start_server
 from moldau.pipelines.java import find_java
-from moldau.pipelines.launching import cache_folder, quick_python, quiet_java, spark_home
+from moldau.pipelines.launching import cache_folder, changed_environment, quick_python, quiet_java, spark_home
 from moldau.pipelines.official import connector_settings
 from moldau.pipelines.queries import CONNECTOR
 from moldau.pipelines.session_settings import (
@@ -95,17 +96,25 @@ def _start(
     cache = cache_folder(os.environ)
     java = find_java(os.environ)
     archive = archive_options(java, cache, installed, record=quick_start)
+    forks = None
     if is_local(master):
         settings |= local_settings(local_cores(master), memory_bytes())
-        os.environ.setdefault("PYSPARK_PYTHON", str(quick_python(installed, cache)))
+        python = str(quick_python(installed, cache))
+        if os.environ.setdefault("PYSPARK_PYTHON", python) == python:
+            forks = start_server(os.environ)
     elif master.startswith("spark://"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(name).master(master)
-    for key, value in merged(settings, java_options(quick_start, archive), wanted).items():
+    settings = {"spark.app.name": name, "spark.master": master, **settings}
+    settings = merged(settings, java_options(quick_start, archive), wanted)
+    builder = SparkSession.builder
+    for key, value in settings.items():
         builder = builder.config(key, value)
-    with _environment("JAVA_HOME", str(quiet_java(java, cache))):
+    own = {"JAVA_HOME": str(quiet_java(java, cache)), SOCKET: forks or ""}
+    with changed_environment(own), driver_jvm(installed, cache, settings):
         spark = builder.getOrCreate()
     _let_accumulators_end(spark)
+    if records(archive):
+        load_classes(spark)
     return spark
 
 
@@ -171,17 +180,3 @@ def _adapted(spark: SparkSession, wanted: Mapping[str, str]) -> SparkSession:
         )
     register(spark)
     return spark
-
-
-@contextmanager
-def _environment(key: str, value: str) -> Iterator[None]:
-    """A variable for the processes started meanwhile; afterwards as before."""
-    before = os.environ.get(key)
-    os.environ[key] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[key]
-        else:
-            os.environ[key] = before

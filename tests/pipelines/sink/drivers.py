@@ -85,11 +85,17 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def _is_worker(pid: int) -> bool:
+    """Whether a daemon, itself forked from the fork server, has forked this process."""
     with contextlib.suppress(OSError):
-        mine = Path(f"/proc/{pid}/cmdline").read_bytes()
-        parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
-        return b"pyspark.daemon" in mine and b"pyspark.daemon" in Path(f"/proc/{parent}/cmdline").read_bytes()
+        line = [pid, _parent(pid), _parent(_parent(pid))]
+        return all(
+            b"moldau.pipelines.forks.server" in Path(f"/proc/{each}/cmdline").read_bytes() for each in line
+        )
     return False
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def _alive(pid: int) -> bool:

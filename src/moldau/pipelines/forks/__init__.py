@@ -1,0 +1,79 @@
+"""Python processes of a local session, forked from one that has imported already what they all need.
+
+Spark starts a Python process for every step of using a source: to look it up, to make it, to plan it, to read
+it, and one more for every streaming query. Each starts Python and imports PySpark and Arrow again, one after
+the other, 200 to 400 ms apiece, while nothing else goes on. Here one process, the *fork server*, imports
+everything while the JVM is still starting, and the processes are forks of it, ready in a few milliseconds.
+
+    driver ──starts──▶ fork server ──forks──▶ pyspark.daemon …, streaming runners …
+       │                     ▲
+       └─▶ JVM ──starts──▶ client (one per process: sends its files, environment, arguments; waits)
+
+The client is what Spark believes to be the process: it lives as long as the fork, ends with its exit code,
+and the fork ends when the client is killed. Where there is no server, or it was started with another path or
+hash seed than the process wants, the client becomes the process itself, as if nothing of this existed.
+The server ends with the driver.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+#: Where a client finds the server: the variable that the JVM hands on to the processes it starts.
+SOCKET = "MOLDAU_FORKS"
+#: What a server and its forks must have in common, because it cannot be changed later.
+FIXED = ("PYTHONPATH", "PYTHONHASHSEED")
+#: The longest path of a socket.
+_LONGEST = 100
+
+_lifelines: dict[int, tuple[subprocess.Popen[bytes], str]] = {}
+
+
+def start_server(environ: Mapping[str, str]) -> str | None:
+    """The socket of this process's fork server, started if need be; None where forks are no good idea."""
+    if sys.platform != "linux":
+        return None
+    if os.getpid() in _lifelines:
+        return _lifelines[os.getpid()][1]
+    folder = tempfile.mkdtemp(prefix="moldau-forks-")
+    socket = os.path.join(folder, "socket")
+    if len(socket) > _LONGEST:
+        os.rmdir(folder)
+        return None
+    process = subprocess.Popen(
+        [sys.executable, "-m", f"{__name__}.server", socket],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=server_environment(environ),
+        start_new_session=True,
+    )
+    _lifelines[os.getpid()] = process, socket
+    atexit.register(_end, process, folder)
+    return socket
+
+
+def client_path() -> Path:
+    """The script to run in place of a process."""
+    return Path(__file__).with_name("client.py")
+
+
+def server_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """As Spark's own workers have it: strings hash alike everywhere, and numbers are added by one thread."""
+    return {
+        **environ,
+        "PYTHONHASHSEED": environ.get("PYTHONHASHSEED", "0"),
+        "OMP_NUM_THREADS": environ.get("OMP_NUM_THREADS", "1"),
+    }
+
+
+def _end(process: subprocess.Popen[bytes], folder: str) -> None:
+    process.kill()
+    process.communicate()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -65,9 +65,11 @@ def client_path() -> Path:
 
 
 def server_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """As Spark's own workers have it: strings hash alike everywhere, and numbers are added by one thread."""
+    """As Spark's workers have it: nothing printed is kept back, strings hash alike everywhere, and numbers are
+    added by one thread."""
     return {
         **environ,
+        "PYTHONUNBUFFERED": "YES",
         "PYTHONHASHSEED": environ.get("PYTHONHASHSEED", "0"),
         "OMP_NUM_THREADS": environ.get("OMP_NUM_THREADS", "1"),
     }

@@ -65,8 +65,7 @@ def client_path() -> Path:
 
 
 def server_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """As Spark's workers have it: nothing printed is kept back, strings hash alike everywhere, and numbers are
-    added by one thread."""
+    """As Spark's workers have it: what is printed is out, strings hash alike, and one thread adds numbers up."""
     return {
         **environ,
         "PYTHONUNBUFFERED": "YES",

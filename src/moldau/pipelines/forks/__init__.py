@@ -65,7 +65,7 @@ def client_path() -> Path:
 
 
 def server_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """As Spark's workers have it: what is printed is out, strings hash alike, and one thread adds numbers up."""
+    """As Spark's workers have it: prints are not held back, strings hash alike, one thread adds numbers."""
     return {
         **environ,
         "PYTHONUNBUFFERED": "YES",

@@ -2,6 +2,10 @@
 
 Bytes are Avro's binary form alone, as `moldau.client` writes it. Records in front of which a schema registry
 has put five bytes (a zero and the number of the schema) are read, too; those bytes are skipped.
+
+The schema that is given is the writer's; columns are found in it by their names, so that there may be fewer
+or more of them, and of wider types. Bytes of another schema, and values that do not fit a column, are errors
+of their records alone.
 """
 
 from __future__ import annotations
@@ -40,6 +44,8 @@ from moldau.client.serdes import SerializationError
 from moldau.pipelines.formats import Decoded
 
 _FRAME = 5
+#: What Arrow raises about a value that does not fit its column.
+_MISFITS = (pa.ArrowException, OverflowError, TypeError, ValueError, AttributeError)
 _SIMPLE: list[tuple[type[DataType], Any]] = [
     (BooleanType, "boolean"),
     (IntegerType, "int"),
@@ -100,7 +106,11 @@ def _reader(avro: Any, schema: StructType):  # type: ignore[no-untyped-def]
 
     def read(data: pa.Array) -> pa.Array:
         decoder = AvroDeserializer(avro)
-        return pa.array([_read_one(decoder, one) for one in data.to_pylist()], arrow)
+        rows = [_read_one(decoder, one) for one in data.to_pylist()]
+        try:
+            return pa.array(rows, arrow)
+        except _MISFITS:
+            return pa.array([_fitting(row, arrow) for row in rows], arrow)
 
     read.__annotations__ = {"data": pa.Array, "return": pa.Array}
     return arrow_udf(read, result)  # type: ignore[call-overload]
@@ -118,7 +128,16 @@ def _read_one(decoder: AvroDeserializer, data: bytes | None) -> dict[str, Any]:
                 return {"value": decoder.deserialize("", data), "error": None}
         return {"value": decoder.deserialize("", data), "error": None}
     except SerializationError as error:
-        return {"value": None, "error": str(error).removeprefix(": ")}
+        return {"value": None, "error": str(error).removeprefix(": ").removesuffix(": ")}
+
+
+def _fitting(row: dict[str, Any], arrow: pa.DataType) -> dict[str, Any]:
+    """The row, or what keeps it out of its columns."""
+    try:
+        pa.array([row], arrow)
+    except _MISFITS as error:
+        return {"value": None, "error": f"not of the columns: {error}"}
+    return row
 
 
 def _writer(avro: Any):  # type: ignore[no-untyped-def]

@@ -8,7 +8,7 @@ tombstone) are a null struct without an error, and the other way round.
     frame.select(value.struct.alias("value"), value.error.alias("error"))
 
 Everything but Avro and floating point numbers of KAFKA is done by Spark itself, without Python.
-As in ksqlDB, JSON and DELIMITED hold times as milliseconds and dates as days since 1970; text is read, too.
+How text holds times and dates is in `times_in_text`.
 """
 
 from __future__ import annotations
@@ -24,22 +24,18 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import (
-    ArrayType,
     BinaryType,
     DataType,
-    DateType,
     DoubleType,
     IntegerType,
     LongType,
-    MapType,
     StringType,
     StructField,
     StructType,
-    TimestampType,
-    TimeType,
 )
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.pipelines.times_in_text import from_wire, has_times, to_wire, unreadable, wire_type
 
 FORMATS = ("JSON", "KAFKA", "DELIMITED", "AVRO", "BYTES", "NONE")
 _CORRUPT = "__corrupt"
@@ -98,8 +94,7 @@ class JsonFormat:
             text = F.concat(F.lit(f"{{{_in_json(schema.fields[0].name)}:"), text, F.lit("}"))
         parsed = F.from_json(text, wire, {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"})
         corrupt = parsed[_CORRUPT].isNotNull() | (parsed.isNull() & data.isNotNull())
-        columns = [from_wire(parsed[field.name], field.dataType).alias(field.name) for field in schema.fields]
-        return _decoded(data, F.struct(*columns), corrupt, "not JSON of this schema")
+        return _of_text(data, parsed, schema, corrupt, "not JSON of this schema")
 
     def encode(self, row: Column, schema: StructType) -> Column:
         fields = [to_wire(row[field.name], field.dataType).alias(field.name) for field in schema.fields]
@@ -124,8 +119,11 @@ class DelimitedFormat:
 
     def decode(self, data: Column, schema: StructType) -> Decoded:
         parsed = F.from_csv(data.cast("string"), _ddl(_wire_schema(schema)), self._options)
-        columns = [from_wire(parsed[field.name], field.dataType).alias(field.name) for field in schema.fields]
-        return _decoded(data, F.struct(*columns), parsed[_CORRUPT].isNotNull(), "not the delimited columns")
+        corrupt = parsed[_CORRUPT].isNotNull()
+        if len(schema.fields) > 1:
+            # Nothing at all is no row of empty columns, as Spark takes it.
+            corrupt |= F.length(data) == 0
+        return _of_text(data, parsed, schema, corrupt, "not the delimited columns")
 
     def encode(self, row: Column, schema: StructType) -> Column:
         fields = [to_wire(row[field.name], field.dataType).alias(field.name) for field in schema.fields]
@@ -171,6 +169,19 @@ class NoFormat:
 
     def encode(self, row: Column, schema: StructType) -> Column:
         return F.lit(None).cast("binary")
+
+
+def _of_text(data: Column, parsed: Column, schema: StructType, corrupt: Column, message: str) -> Decoded:
+    """What Spark made of text, with its times understood."""
+    columns = [from_wire(parsed[field.name], field.dataType).alias(field.name) for field in schema.fields]
+    wrong = [F.when(F.coalesce(corrupt, F.lit(False)), F.lit(message))]
+    wrong += [
+        F.when(unreadable(parsed[field.name], field.dataType), F.lit(f"{message}: no time in {field.name}"))
+        for field in schema.fields
+        if has_times(field.dataType)
+    ]
+    error = F.when(data.isNotNull(), F.coalesce(*wrong))
+    return Decoded(F.when(data.isNotNull() & error.isNull(), F.struct(*columns)), error)
 
 
 def _decoded(data: Column, row: Column, bad: Column, message: str) -> Decoded:
@@ -230,61 +241,3 @@ def _wire_schema(schema: StructType) -> StructType:
 
 def _ddl(schema: StructType) -> str:
     return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in schema.fields)
-
-
-def _is_temporal(kind: DataType) -> bool:
-    if isinstance(kind, TimestampType | DateType | TimeType):
-        return True
-    if isinstance(kind, ArrayType):
-        return _is_temporal(kind.elementType)
-    if isinstance(kind, MapType):
-        return _is_temporal(kind.valueType)
-    return isinstance(kind, StructType) and any(_is_temporal(field.dataType) for field in kind.fields)
-
-
-def wire_type(kind: DataType) -> DataType:
-    """The type as it is read from text: points in time are read as text, and understood by `from_wire`."""
-    if isinstance(kind, TimestampType | DateType | TimeType):
-        return StringType()
-    if isinstance(kind, ArrayType):
-        return ArrayType(wire_type(kind.elementType))
-    if isinstance(kind, MapType):
-        return MapType(kind.keyType, wire_type(kind.valueType))
-    if isinstance(kind, StructType):
-        return StructType([StructField(field.name, wire_type(field.dataType)) for field in kind.fields])
-    return kind
-
-
-def from_wire(value: Column, kind: DataType) -> Column:
-    if not _is_temporal(kind):
-        return value
-    if isinstance(kind, ArrayType):
-        return F.transform(value, lambda one: from_wire(one, kind.elementType))
-    if isinstance(kind, MapType):
-        return F.transform_values(value, lambda _, one: from_wire(one, kind.valueType))
-    if isinstance(kind, StructType):
-        fields = [from_wire(value[field.name], field.dataType).alias(field.name) for field in kind.fields]
-        return F.when(value.isNotNull(), F.struct(*fields))
-    number = value.try_cast("bigint")
-    if isinstance(kind, DateType):
-        return F.coalesce(F.date_from_unix_date(number.try_cast("int")), value.try_cast("date"))
-    if isinstance(kind, TimeType):
-        return F.coalesce(F.time_from_millis(number), value.try_cast("time"))
-    return F.coalesce(F.timestamp_millis(number), value.try_cast("timestamp"))
-
-
-def to_wire(value: Column, kind: DataType) -> Column:
-    if not _is_temporal(kind):
-        return value
-    if isinstance(kind, ArrayType):
-        return F.transform(value, lambda one: to_wire(one, kind.elementType))
-    if isinstance(kind, MapType):
-        return F.transform_values(value, lambda _, one: to_wire(one, kind.valueType))
-    if isinstance(kind, StructType):
-        fields = [to_wire(value[field.name], field.dataType).alias(field.name) for field in kind.fields]
-        return F.when(value.isNotNull(), F.struct(*fields))
-    if isinstance(kind, DateType):
-        return F.unix_date(value)
-    if isinstance(kind, TimeType):
-        return F.time_to_millis(value)
-    return F.unix_millis(value)

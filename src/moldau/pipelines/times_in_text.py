@@ -1,0 +1,99 @@
+"""Times and dates in JSON and DELIMITED: as in ksqlDB milliseconds and days since 1970; text is read, too.
+
+Spark reads them as text (`wire_type`), which becomes what the schema says afterwards (`from_wire`), also
+inside of arrays, maps and structs. What is neither a number nor a time is `unreadable`, not null: a record
+that has it does not fit its schema.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+    TimeType,
+)
+
+
+def has_times(kind: DataType) -> bool:
+    """Whether there is a time or a date in it."""
+    if isinstance(kind, TimestampType | DateType | TimeType):
+        return True
+    if isinstance(kind, ArrayType):
+        return has_times(kind.elementType)
+    if isinstance(kind, MapType):
+        return has_times(kind.valueType)
+    return isinstance(kind, StructType) and any(has_times(field.dataType) for field in kind.fields)
+
+
+def wire_type(kind: DataType) -> DataType:
+    """The type as it is read from text: points in time are read as text, and understood by `from_wire`."""
+    if isinstance(kind, TimestampType | DateType | TimeType):
+        return StringType()
+    if isinstance(kind, ArrayType):
+        return ArrayType(wire_type(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(kind.keyType, wire_type(kind.valueType))
+    if isinstance(kind, StructType):
+        return StructType([StructField(field.name, wire_type(field.dataType)) for field in kind.fields])
+    return kind
+
+
+def from_wire(value: Column, kind: DataType) -> Column:
+    if not has_times(kind):
+        return value
+    if isinstance(kind, ArrayType):
+        return F.transform(value, lambda one: from_wire(one, kind.elementType))
+    if isinstance(kind, MapType):
+        return F.transform_values(value, lambda _, one: from_wire(one, kind.valueType))
+    if isinstance(kind, StructType):
+        fields = [from_wire(value[field.name], field.dataType).alias(field.name) for field in kind.fields]
+        return F.when(value.isNotNull(), F.struct(*fields))
+    number = value.try_cast("bigint")
+    if isinstance(kind, DateType):
+        return F.coalesce(F.date_from_unix_date(number.try_cast("int")), value.try_cast("date"))
+    if isinstance(kind, TimeType):
+        return F.coalesce(F.time_from_millis(number), value.try_cast("time"))
+    return F.coalesce(F.timestamp_millis(number), value.try_cast("timestamp"))
+
+
+def to_wire(value: Column, kind: DataType) -> Column:
+    if not has_times(kind):
+        return value
+    if isinstance(kind, ArrayType):
+        return F.transform(value, lambda one: to_wire(one, kind.elementType))
+    if isinstance(kind, MapType):
+        return F.transform_values(value, lambda _, one: to_wire(one, kind.valueType))
+    if isinstance(kind, StructType):
+        fields = [to_wire(value[field.name], field.dataType).alias(field.name) for field in kind.fields]
+        return F.when(value.isNotNull(), F.struct(*fields))
+    if isinstance(kind, DateType):
+        return F.unix_date(value)
+    if isinstance(kind, TimeType):
+        return F.time_to_millis(value)
+    return F.unix_millis(value)
+
+
+def unreadable(value: Column, kind: DataType) -> Column:
+    """Whether there is text where a time should be, and it is none."""
+    if not has_times(kind):
+        return F.lit(False)
+    if isinstance(kind, ArrayType):
+        found = F.exists(value, lambda one: unreadable(one, kind.elementType))
+    elif isinstance(kind, MapType):
+        found = F.exists(F.map_values(value), lambda one: unreadable(one, kind.valueType))
+    elif isinstance(kind, StructType):
+        parts = [unreadable(value[field.name], field.dataType) for field in kind.fields]
+        found = reduce(lambda left, right: left | right, parts)
+    else:
+        found = value.isNotNull() & from_wire(value, kind).isNull()
+    return F.coalesce(found, F.lit(False))

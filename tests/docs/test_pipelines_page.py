@@ -15,11 +15,11 @@ from tests.pipelines.runtime.topics import committed, create, orders, produce
 PAGE = "docs/PIPELINES.md"
 ADDRESS = "localhost:9092"
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(420)]
 
 
 def run(folder: Path, command: list[str]) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=150, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return done.stdout
 
@@ -50,6 +50,7 @@ def test_the_commands_of_the_page(tmp_path: Path) -> None:
         assert "large-orders.yaml: large-orders is a pipeline" in said[0]
         assert ["large-orders", "finished"] in [line.split()[:2] for line in said[2].splitlines()]
         assert "large-orders finished" in said[3]
+        assert not (tmp_path / "data").exists(), "a broker beside it wants that folder for itself"
         assert "2 dead letters" in said[3]
         assert [value for _, value, _ in committed(servers, "large-orders")] == [
             b'{"id":101,"gross":151.5}',

@@ -26,7 +26,8 @@ _STOP_PATIENCE_S = 120.0
 StateDir = Annotated[
     Path, typer.Option("--state-dir", metavar="FOLDER", help="Where the state of pipelines lies.")
 ]
-_STATE = Path("data/pipelines")
+#: Not in `data`, where `moldau dev` has its partitions: a broker wants its folder for itself.
+_STATE = Path("state/pipelines")
 
 
 def _folder(state_dir: Path) -> StateFolder:
@@ -128,32 +129,14 @@ def check(
 @app.command("list")
 def list_pipelines(state_dir: StateDir = _STATE) -> None:
     """Show all pipelines of a state folder."""
-    from rich.table import Table
+    from moldau.cli.pipeline_views import table
 
     folder = _folder(state_dir)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("NAME", "STATE", "ROWS", "ROWS/S", "LAG", "RESTARTS", "FILE"):
-        table.add_column(heading, justify="left" if heading in ("NAME", "STATE", "FILE") else "right")
-    for name in folder.names():
-        status = folder.read(name)
-        if status is not None:
-            table.add_row(*_row(status))
-    Console(highlight=False, soft_wrap=True).print(table)
-
-
-def _row(status: Status) -> list[str]:
-    rows = max((each["rows"] for each in status.queries), default=0)
-    rate = sum(each["rows_per_second"] for each in status.queries) if status.state == "running" else 0
-    lag = max((each["total_lag"] for each in status.queries), default=0)
-    return [
-        status.name,
-        status.state,
-        f"{rows:,}",
-        f"{rate:,.0f}",
-        f"{lag:,}",
-        str(status.restarts),
-        status.file,
-    ]
+    found = [status for name in folder.names() if (status := folder.read(name)) is not None]
+    if not found:
+        print(f"There is no pipeline in {state_dir}; `moldau pipeline run FILE` starts one")
+        return
+    Console(highlight=False, soft_wrap=True).print(table(found))
 
 
 @app.command()
@@ -167,13 +150,14 @@ def status(
     from dataclasses import asdict
 
     from moldau.cli.commands import _exit_with
+    from moldau.cli.pipeline_views import details
 
     def work() -> int:
         found = _found(_folder(state_dir), name)
         if json_output:
             print(json.dumps(asdict(found), indent=2))
         else:
-            _show(found, _folder(state_dir))
+            print("\n".join(details(found, _folder(state_dir).log_of(found.run))))
         return 0 if found.state in ("starting", "running", "finished", "stopped", "waiting") else 1
 
     _exit_with(work)
@@ -187,31 +171,12 @@ def _found(folder: StateFolder, name: str) -> Status:
     return found
 
 
-def _show(status: Status, folder: StateFolder) -> None:
-    from moldau.pipelines.runtime.progress_line import describe
-
-    print(describe(status))
-    print(f"  file {status.file}, process {status.supervisor}, driver {status.driver}")
-    print(f"  log {folder.log_of(status.run)}")
-    if status.error is not None:
-        print(f"  error {status.error}")
-    for query in status.queries:
-        print(
-            f"  query {query['query']}: batch {query['batch']}, {query['rows']:,} rows, "
-            f"{query['batch_ms']} ms, lag {query['total_lag']:,}"
-            + (f", state {query['state_rows']:,} rows" if query["state_rows"] else "")
-            + (f", watermark {query['watermark']}" if query["watermark"] else "")
-        )
-    for check_name, count in status.checks.items():
-        print(f"  {check_name}: {count:,}")
-
-
 @app.command()
 def stop(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The pipelines.")],
     state_dir: StateDir = _STATE,
 ) -> None:
-    """Stop pipelines, each behind the batch it is at; others of the same run go on."""
+    """Stop pipelines; others of the same run go on. A batch under way is done again at the next start."""
     from moldau.cli.commands import _exit_with
 
     def work() -> int:

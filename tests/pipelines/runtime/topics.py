@@ -16,7 +16,7 @@ from tests.harness.waiting import eventually
 def create(servers: str, partitions: int, *names: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     for future in admin.create_topics([NewTopic(name, partitions, 1) for name in names]).values():
-        future.result(30)
+        future.result(60)
 
 
 def produce(servers: str, topic: str, values: Iterable[bytes]) -> None:
@@ -39,11 +39,11 @@ def committed(servers: str, topic: str) -> list[tuple[bytes | None, bytes | None
         }
     )
     try:
-        partitions = consumer.list_topics(topic, 10).topics[topic].partitions
+        partitions = consumer.list_topics(topic, 60).topics[topic].partitions
         consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
         found, ended = [], set()
         while len(ended) < len(partitions):
-            message = consumer.poll(10)
+            message = consumer.poll(60)
             assert message is not None, f"{topic} does not answer"
             if message.error() is None:
                 found.append((message.key(), message.value(), dict(message.headers() or ())))
@@ -54,7 +54,7 @@ def committed(servers: str, topic: str) -> list[tuple[bytes | None, bytes | None
         consumer.close()
 
 
-def wait_for(servers: str, topic: str, count: int, timeout: float = 90.0) -> list[bytes | None]:
+def wait_for(servers: str, topic: str, count: int, timeout: float = 180.0) -> list[bytes | None]:
     """The values, when there are so many of them; more would be duplicates."""
 
     def read() -> list[bytes | None]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType
 
 from moldau.pipelines.dead_letters import ERROR_TYPE, error
 from moldau.pipelines.runtime.definition import BadDefinition, Check
+from moldau.pipelines.runtime.progress import ROWS
 
 #: Spark's name of the counts of a query, and the first word of the name of each.
 CHECKS = "moldau"
@@ -36,16 +39,31 @@ def check_rows(
                 f"{place}: the check '{check.name}' comes too late for a dead letter: the column '{RECORD}' "
                 "with the original record is gone. Check before, or keep the column"
             )
+        _understand(frame, check, place)
     undecoded = ERROR in frame.columns
     base = frame if undecoded else frame.withColumn(ERROR, F.lit(None).cast(ERROR_TYPE))
     readable = F.col(ERROR).isNull()
     failures = {check.name: readable & ~F.coalesce(F.expr(check.expect), F.lit(False)) for check in checks}
     counts = [F.count_if(~readable).alias(UNREADABLE)] if undecoded else []
-    counts += [F.count_if(failed).alias(f"check {name}") for name, failed in failures.items()]
+    counts += [F.count_if(failures[check.name]).alias(check.counter) for check in checks]
+    counts += [F.count_if(readable).alias(ROWS)] if checks else []
     dead = _marked(base, checks, failures)
     counted = base.observe(_counter(place), *counts) if counts else base
     good = counted.filter(_passes(checks, failures)).drop(ERROR)
     return good, dead.filter(F.col(ERROR).isNotNull()) if dead is not None else None
+
+
+def _understand(frame: DataFrame, check: Check, place: str) -> None:
+    try:
+        kind = frame.select(F.expr(check.expect).alias("expect")).schema["expect"].dataType
+    except AnalysisException as wrong:
+        reason = next((line for line in str(wrong).splitlines() if line.strip()), "")
+        raise BadDefinition(f"{place}: the check '{check.name}' is not understood: {reason}") from wrong
+    if not isinstance(kind, BooleanType):
+        raise BadDefinition(
+            f"{place}: the check '{check.name}' expects '{check.expect}', which is {kind.simpleString()}; it "
+            "should be a condition, true or false"
+        )
 
 
 def _counter(place: str) -> str:
@@ -59,7 +77,7 @@ def _marked(base: DataFrame, checks: Sequence[Check], failures: dict[str, Column
     marks = [
         F.when(
             failures[check.name],
-            error("TRANSFORMATION", f"check {check.name}", F.lit(f"expected {check.expect}")),
+            error("TRANSFORMATION", check.counter, F.lit(f"expected {check.expect}")),
         )
         for check in checks
         if check.on_fail == "dead_letter"

@@ -48,11 +48,32 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class AtMost:
+    """A number of rows, or a percentage of the rows of a batch."""
+
+    number: float
+    is_share: bool = False
+
+    def rows_of(self, rows: int) -> float:
+        return rows * self.number / 100 if self.is_share else self.number
+
+    def __str__(self) -> str:
+        return f"{self.number:g}% of the rows" if self.is_share else f"{self.number:g} rows"
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     name: str
     #: An SQL condition; a row for which it is not true fails, also if it is null.
     expect: str
     on_fail: OnFail = "fail"
+    #: More failures than this in a batch stop the pipeline.
+    at_most: AtMost | None = None
+
+    @property
+    def counter(self) -> str:
+        """Under which name its failures are counted."""
+        return f"check {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +115,8 @@ class Definition:
     exactly_once: bool = True
     #: Settings of the Spark session.
     config: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def all_checks(self) -> list[Check]:
+        """Those of the source and those among the steps."""
+        return [*self.checks, *(step.check for step in self.steps if step.check is not None)]

@@ -96,7 +96,8 @@ def _run(settings: RunSettings, loaded: Loaded, folder: StateFolder, stopping: t
     from moldau.pipelines.runtime.host import Host
     from moldau.pipelines.runtime.metrics import serve_metrics
 
-    _announce_start(settings, loaded, folder)
+    line = ProgressLine(sys.stdout)
+    line.begin(_announce_start(settings, loaded, folder))
     config = {"spark.scheduler.mode": "FAIR", **loaded.config, **settings.config}
     optional: dict[str, Any] = {} if settings.master is None else {"master": settings.master}
     spark = session(
@@ -110,8 +111,8 @@ def _run(settings: RunSettings, loaded: Loaded, folder: StateFolder, stopping: t
     _add_all(host, settings, loaded, folder)
     if settings.metrics_port is not None:
         port = serve_metrics(host.hosted, settings.metrics_port)
+        line.close()
         print(f"Metrics are served on http://localhost:{port}/metrics", flush=True)
-    line = ProgressLine(sys.stdout)
     try:
         while not stopping.is_set() and not host.has_ended:
             host.tick(time.monotonic())
@@ -125,13 +126,17 @@ def _run(settings: RunSettings, loaded: Loaded, folder: StateFolder, stopping: t
     return SOME_FAILED if any(each.status.state == "failed" for each in host.hosted) else DONE
 
 
-def _announce_start(settings: RunSettings, loaded: Loaded, folder: StateFolder) -> None:
+def _announce_start(settings: RunSettings, loaded: Loaded, folder: StateFolder) -> list[Status]:
     """Let others see what is being started; requests to stop from earlier are void."""
+    statuses = []
     for name in loaded.pipelines:
-        before = folder.read(name)
-        if before is None or before.run != settings.run:
+        status = folder.read(name)
+        if status is None or status.run != settings.run:
             folder.clear_stop(name)
-            folder.write(_new_status(settings, name, loaded.files))
+            status = _new_status(settings, name, loaded.files)
+            folder.write(status)
+        statuses.append(status)
+    return statuses
 
 
 def _new_status(settings: RunSettings, name: str, files: Mapping[str, Path]) -> Status:

@@ -17,21 +17,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
-from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from moldau.pipelines.runtime.checks import STOPPED, UNREADABLE
-from moldau.pipelines.runtime.definition import BadDefinition
+from moldau.pipelines.runtime.checks import UNREADABLE
+from moldau.pipelines.runtime.definition import Check
+from moldau.pipelines.runtime.failures import BadData, brief, is_fatal
 from moldau.pipelines.runtime.progress import Summary
 from moldau.pipelines.runtime.python_pipeline import Context, Runnable
 from moldau.pipelines.runtime.restarts import Policy, Restarts
 from moldau.pipelines.runtime.state import ENDED, StateFolder, Status
+from moldau.pipelines.runtime.thresholds import exceeded
 
 _LOG = logging.getLogger(__name__)
-
-#: Raised by Spark about a query or its options. (Parse errors are a kind of the first.)
-_NOT_UNDERSTOOD = (AnalysisException, IllegalArgumentException)
 
 #: A rate is shown for so long after the batch it was measured in.
 _QUIET_S = 5.0
@@ -52,6 +51,7 @@ class Hosted:
         self._news_at: float | None = None
         #: Which counts of the checks are those of dead letters.
         self.letters = frozenset(_dead_letter_checks(runnable))
+        self._checks = _checks(runnable)
 
     @property
     def has_ended(self) -> bool:
@@ -65,7 +65,10 @@ class Hosted:
             if now >= self._again_at:
                 self._start(spark, now)
             return
-        self._note_progress(now)
+        too_many = self._note_progress(now)
+        if too_many is not None:
+            self._failed(BadData(too_many), now)
+            return
         ended = [query for query in self._queries if not query.isActive]
         error = next((query.exception() for query in ended if query.exception() is not None), None)
         if error is not None:
@@ -74,7 +77,7 @@ class Hosted:
             self._end("finished")
 
     def stop(self) -> None:
-        """Stop the queries, each behind the batch it is at."""
+        """Stop the queries; a batch under way is done again by the next start."""
         self._note_progress()
         self._stop_queries()
         if not self.has_ended:
@@ -128,16 +131,21 @@ class Hosted:
         if state != "failed":
             self.status.error = None
 
-    def _note_progress(self, now: float | None = None) -> None:
+    def _note_progress(self, now: float | None = None) -> str | None:
+        """Take note, and say which check has failed too often."""
+        too_many = None
         for query in self._queries:
             summary = self.summaries[_name(query)]
-            if summary.take(_news(query, summary.batch)):
+            news = list(_news(query, summary.batch))
+            too_many = too_many or exceeded(self._checks, news, summary.batch)
+            if summary.take(news):
                 self.status.error = None
                 self._news_at = now
             elif now is not None and now - (self._news_at or now) > _QUIET_S:
                 # Spark says nothing of a query that has nothing to do.
                 summary.rows_per_second = 0.0
         self._show()
+        return too_many
 
     def _show(self) -> None:
         status = self.status
@@ -160,6 +168,8 @@ class Host:
         self._folder = folder
         self._clock_ms = clock_ms
         self.hosted: list[Hosted] = []
+        #: Whether the state folder could not be written to.
+        self._hidden = False
 
     def add(self, hosted: Hosted) -> None:
         hosted.status.driver = os.getpid()
@@ -186,27 +196,15 @@ class Host:
 
     def _write(self, hosted: Hosted) -> None:
         hosted.status.updated_ms = self._clock_ms()
-        self._folder.write(hosted.status)
-
-
-def is_fatal(error: BaseException) -> bool:
-    """Whether the same would happen again."""
-    if isinstance(error, BadDefinition):
-        return True
-    text = str(error)
-    if STOPPED in text:
-        return True
-    return isinstance(error, _NOT_UNDERSTOOD)
-
-
-def brief(error: BaseException) -> str:
-    """What to tell of an error: the end of a stack is where the cause is named."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith(("at ", "File ", "JVM stacktrace", "==="))]
-    stopped = next((line for line in lines if STOPPED in line), None)
-    if stopped is not None:
-        return stopped[stopped.index(STOPPED) + len(STOPPED) :].strip()
-    return " ".join(lines[:3])[:1000] or type(error).__name__
+        try:
+            self._folder.write(hosted.status)
+        except OSError as error:
+            # A full disk hides what the queries do; whether they can go on is for them to find out.
+            if not self._hidden:
+                _LOG.warning("What is known of pipelines cannot be written: %s", error)
+            self._hidden = True
+        else:
+            self._hidden = False
 
 
 def _share_cores_fairly(spark: SparkSession, name: str) -> None:
@@ -227,9 +225,13 @@ def _name(query: StreamingQuery) -> str:
     return query.name or str(query.id)
 
 
+def _checks(runnable: Runnable) -> list[Check]:
+    definition = getattr(runnable, "definition", None)
+    return [] if definition is None else definition.all_checks
+
+
 def _dead_letter_checks(runnable: Runnable) -> list[str]:
     definition = getattr(runnable, "definition", None)
     if definition is None or definition.dead_letter is None:
         return []
-    checks = [*definition.checks, *(step.check for step in definition.steps if step.check is not None)]
-    return [UNREADABLE, *(f"check {check.name}" for check in checks if check.on_fail == "dead_letter")]
+    return [UNREADABLE, *(check.counter for check in _checks(runnable) if check.on_fail == "dead_letter")]

@@ -155,9 +155,9 @@ def _of_module(file: Path, trigger: Mapping[str, Any] | None) -> list[Runnable]:
     found: list[Runnable] = []
     for variable, value in vars(module).items():
         if isinstance(value, Pipeline):
-            found.append(replace(value, trigger=trigger) if trigger else value)
+            found.append(replace(value, trigger_of_run=trigger))
         elif variable == "pipeline" and inspect.isfunction(value) and value.__module__ == module.__name__:
-            found.append(Pipeline(file.stem, value))
+            found.append(Pipeline(file.stem, value, trigger_of_run=trigger))
         elif type(value).__name__ == "KafkaStreams":
             _refuse_to_end(file, trigger, "applications of streams")
             found.append(Application(value.settings.application_id, file, variable))

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructField, StructType
 from moldau.pipelines.dead_letters import dead_letters
 from moldau.pipelines.formats import format_named
 from moldau.pipelines.queries import QuerySpec, start
+from moldau.pipelines.runtime.checkpoints import refuse_foreign
 from moldau.pipelines.runtime.checks import ERROR, RECORD, check_rows
 from moldau.pipelines.runtime.definition import BadDefinition, Definition, Sink
 from moldau.pipelines.runtime.frames import source_frame
@@ -26,25 +27,32 @@ def start_definition(
     spark: SparkSession, definition: Definition, bootstrap_servers: str, checkpoints: str
 ) -> list[StreamingQuery]:
     """Start everything that a definition asks for; nothing is left running if a part of it does not start."""
+    folder = (definition.checkpoint or checkpoints).rstrip("/")
+    others = [sink for sink in definition.sinks if sink.topic is None]
+    for checkpoint in (folder, *(_other(folder, index) for index in range(len(others)))):
+        refuse_foreign(checkpoint, definition)
     frame = source_frame(spark, definition, bootstrap_servers)
     good, failed = check_rows(frame, definition.checks, place="source")
     dead = [failed] if failed is not None and definition.dead_letter is not None else []
     rows, more = apply_steps(good, definition)
-    folder = (definition.checkpoint or checkpoints).rstrip("/")
     topics = [_records(rows, sink, definition) for sink in definition.sinks if sink.topic is not None]
     topics += [_letters(each, definition) for each in [*dead, *more]]
     queries: list[StreamingQuery] = []
     try:
         if topics:
             queries.append(_start_topics(topics, definition, bootstrap_servers, folder))
-        others = [sink for sink in definition.sinks if sink.topic is None]
         for index, sink in enumerate(others):
-            queries.append(_start_other(rows, sink, definition, f"{folder}-{index}", index))
+            queries.append(_start_other(rows, sink, definition, _other(folder, index), index))
     except BaseException:
         for query in queries:
             query.stop()
         raise
     return queries
+
+
+def _other(folder: str, index: int) -> str:
+    """The checkpoint of a sink that is no topic."""
+    return f"{folder}-{index}"
 
 
 def _start_topics(

@@ -16,6 +16,9 @@ from moldau.pipelines.source.offsets import EXTRA
 
 Offsets = dict[str, dict[str, int]]
 
+#: Counted beside the failures of checks: the rows that were checked.
+ROWS = "rows"
+
 
 @dataclass(slots=True)
 class Summary:
@@ -57,9 +60,9 @@ class Summary:
             duration = int(progress.get("durationMs", {}).get("triggerExecution", 0))
             self.batch_ms = duration
             self.rows_per_second = rows * 1000 / duration if duration else 0.0
-            for row in progress.get("observedMetrics", {}).values():
-                for name, number in _fields(row).items():
-                    self.counts[name] = self.counts.get(name, 0) + int(number or 0)
+            for counts in observed(progress):
+                for name in counts.keys() - {ROWS}:
+                    self.counts[name] = self.counts.get(name, 0) + counts[name]
         else:
             # A trigger that found nothing to do.
             self.rows_per_second = 0.0
@@ -74,7 +77,7 @@ def progress_rows(progress: Mapping[str, Any]) -> int:
 
 
 def _source_rows(source: Mapping[str, Any]) -> int:
-    start, end = _offsets(source.get("startOffset")), _offsets(source.get("endOffset"))
+    start, end = offsets_of(source.get("startOffset")), offsets_of(source.get("endOffset"))
     if end is None:
         return int(source.get("numInputRows", 0))
     extra = _first(source.get("endOffset"))
@@ -92,7 +95,7 @@ def lag(sources: Sequence[Mapping[str, Any]]) -> Offsets:
     """How far behind the ends of their partitions the sources are; each partition is counted once."""
     behind: Offsets = {}
     for source in sources:
-        end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+        end, latest = offsets_of(source.get("endOffset")), offsets_of(source.get("latestOffset"))
         if end is None or latest is None:
             continue
         for topic, partitions in latest.items():
@@ -106,7 +109,7 @@ def watermark_seconds(text: str) -> float:
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
-def _offsets(value: Any) -> Offsets | None:
+def offsets_of(value: Any) -> Offsets | None:
     """The offsets of a source that reads topics; None for other sources."""
     found = _parsed(value)
     if found is None:
@@ -126,7 +129,7 @@ def _offsets(value: Any) -> Offsets | None:
 def _first(value: Any) -> Offsets | None:
     """Where the first batch began, which our source keeps beside the offsets."""
     found = _parsed(value)
-    return None if found is None else _offsets(found.get(EXTRA, {}).get("first"))
+    return None if found is None else offsets_of(found.get(EXTRA, {}).get("first"))
 
 
 def _parsed(value: Any) -> dict[str, Any] | None:
@@ -136,6 +139,14 @@ def _parsed(value: Any) -> dict[str, Any] | None:
         except ValueError:
             return None
     return value if isinstance(value, dict) else None
+
+
+def observed(progress: Mapping[str, Any]) -> list[dict[str, int]]:
+    """What was counted in a batch, at each place where it is. Others may observe more than numbers."""
+    return [
+        {name: number or 0 for name, number in _fields(row).items() if isinstance(number, int | None)}
+        for row in progress.get("observedMetrics", {}).values()
+    ]
 
 
 def _fields(row: Any) -> Mapping[str, Any]:

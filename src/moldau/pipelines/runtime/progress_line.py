@@ -20,6 +20,12 @@ class ProgressLine:
         self._states: dict[str, str] = {}
         self._shown = ""
 
+    def begin(self, statuses: Sequence[Status]) -> None:
+        """Tell who waits at a terminal that something is coming: Spark takes seconds to start."""
+        if self._terminal:
+            names = ", ".join(status.name for status in statuses)
+            self._rewrite(f"Starting Spark for {names} ...")
+
     def show(self, statuses: Sequence[Status], now: float) -> None:
         """Tell, if there is something to tell."""
         states = {status.name: status.state for status in statuses}
@@ -40,6 +46,7 @@ class ProgressLine:
         if self._terminal and self._shown:
             self._out.write("\n")
             self._out.flush()
+            self._shown = ""
 
     def _rewrite(self, line: str) -> None:
         line = line[: shutil.get_terminal_size().columns - 1]
@@ -59,9 +66,13 @@ def describe(status: Status) -> str:
         parts += [f"{rate:,.0f} rows/s", f"{rows:,} rows", f"lag {lag:,}"]
         parts.append(f"batch {max(each['batch_ms'] for each in status.queries)} ms")
     if status.dead_letters:
-        parts.append(f"{status.dead_letters:,} dead letters")
+        parts.append(_counted(status.dead_letters, "dead letter"))
     if status.restarts:
-        parts.append(f"{status.restarts} restarts")
+        parts.append(_counted(status.restarts, "restart"))
     if status.error is not None and status.state in ("waiting", "failed"):
         parts.append(status.error)
     return f"{status.name} {status.state}" + (": " if parts else "") + ", ".join(parts)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -8,13 +8,14 @@
         return orders.filter("length(value) > 100")
 
 The function may return a frame (written to `topic`), a writer that is not started yet, queries that are, or
-an application of `moldau.pipelines.streams`. It is called again whenever the pipeline is started again.
+an application of `moldau.pipelines.streams`; or several of them: each has a name and a checkpoint of its own.
+It is called again whenever the pipeline is started again.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -58,6 +59,8 @@ class Pipeline:
     trigger: Mapping[str, Any] = field(default_factory=lambda: {"processingTime": "1 second"})
     exactly_once: bool = True
     options: Mapping[str, str] = field(default_factory=dict)
+    #: The trigger of a run, which takes the place of all others.
+    trigger_of_run: Mapping[str, Any] | None = None
     #: Applications of streams that were started, which restart nothing but watch their queries.
     _applications: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -67,42 +70,68 @@ class Pipeline:
 
     def start(self, spark: SparkSession, context: Context) -> list[StreamingQuery]:
         wanted = len(inspect.signature(self.function).parameters)
-        return self._started(self.function(*(spark, context)[:wanted]), context)
+        result = self.function(*(spark, context)[:wanted])
+        parts = _parts(result)
+        queries: list[StreamingQuery] = []
+        try:
+            for index, part in enumerate(parts):
+                queries += self._started(part, context, f"-{index}" if index else "")
+        except BaseException:
+            for query in queries:
+                query.stop()
+            raise
+        return queries
 
     def close(self) -> None:
         while self._applications:
             self._applications.pop().close()
 
-    def _started(self, result: Any, context: Context) -> list[StreamingQuery]:
+    def _started(self, result: Any, context: Context, suffix: str) -> list[StreamingQuery]:
         if isinstance(result, DataFrame):
-            return [start(result, self._spec(context))]
+            return [start(result, self._spec(context, suffix))]
         if isinstance(result, DataStreamWriter):
-            folder = context.checkpoints
-            return [result.queryName(self.name).option("checkpointLocation", folder).start()]
+            writer = result if self.trigger_of_run is None else result.trigger(**self.trigger_of_run)
+            named = writer.queryName(self.name + suffix)
+            return [named.option("checkpointLocation", context.checkpoints + suffix).start()]
         if hasattr(result, "awaitTermination"):
+            self._refuse_to_end("queries that it has started")
             return [result]
         if hasattr(result, "queries") and hasattr(result, "start"):
+            self._refuse_to_end("an application of streams")
             result.start()
             self._applications.append(result)
             return list(result.queries)
-        if isinstance(result, Iterable):
-            return [query for part in result for query in self._started(part, context)]
         raise BadDefinition(
             f"the pipeline {self.name} gives {type(result).__name__}: it should give a frame, a stream "
             "writer, queries, or an application of moldau.pipelines.streams"
         )
 
-    def _spec(self, context: Context) -> QuerySpec:
+    def _refuse_to_end(self, what: str) -> None:
+        """Rather than run for ever where somebody waits for the end."""
+        if self.trigger_of_run is not None and self.trigger_of_run.get("availableNow"):
+            raise BadDefinition(
+                f"the pipeline {self.name} gives {what}, which run until they are stopped: leave "
+                "--available-now out, or give a frame or a stream writer"
+            )
+
+    def _spec(self, context: Context, suffix: str) -> QuerySpec:
         return QuerySpec(
-            self.name,
+            self.name + suffix,
             context.bootstrap_servers,
-            context.checkpoints,
+            context.checkpoints + suffix,
             topic=self.topic,
             output_mode=self.output_mode,
-            trigger=self.trigger,
+            trigger=self.trigger_of_run or self.trigger,
             exactly_once=self.exactly_once,
             options=self.options,
         )
+
+
+def _parts(result: Any) -> list[Any]:
+    """What a function gave, one by one: lists may hold lists."""
+    if isinstance(result, list | tuple | Iterator):
+        return [part for each in result for part in _parts(each)]
+    return [result]
 
 
 def pipeline(name: str | None = None, **settings: Any) -> Callable[[Callable[..., Any]], Pipeline]:

@@ -21,8 +21,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-#: Where the state lies unless told otherwise.
-DEFAULT_FOLDER = Path("data/pipelines")
 #: States that a pipeline does not leave by itself.
 ENDED = ("stopped", "finished", "failed")
 

@@ -22,18 +22,16 @@ import yaml
 from moldau.pipelines.runtime.definition import (
     FORMATS,
     NAME,
-    ON_FAIL,
     OUTPUT_MODES,
     STEPS,
     BadDefinition,
-    Check,
     Definition,
-    OnFail,
     Sink,
     Source,
     Step,
     no_name,
 )
+from moldau.pipelines.runtime.yaml_checks import CHECK, check_of, require_names_and_letters
 from moldau.pipelines.runtime.yaml_sections import Section, compose
 
 _PIPELINE = (
@@ -63,7 +61,6 @@ _SOURCE = (
     "options",
 )
 _SINK = ("topic", "format", "key", "key_format", "path", "output_mode", "partition_by", "options")
-_CHECK = ("name", "expect", "on_fail")
 
 _INTERVAL = re.compile(r"(\d+)\s*(ms|milliseconds?|s|seconds?|min|minutes?|h|hours?|days?)")
 _UNITS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours"}
@@ -107,7 +104,7 @@ def _definition(file: Path, node: yaml.Node) -> Definition:
         source=source,
         sinks=_sinks(section),
         steps=tuple(_step(file, item) for item in section.items("steps")),
-        checks=tuple(_check(Section(file, item, "checks", _CHECK)) for item in section.items("checks")),
+        checks=tuple(check_of(Section(file, item, "checks", CHECK)) for item in section.items("checks")),
         bootstrap_servers=section.text("bootstrap_servers"),
         dead_letter=section.text("dead_letter"),
         trigger=_trigger(section),
@@ -115,7 +112,7 @@ def _definition(file: Path, node: yaml.Node) -> Definition:
         exactly_once=section.flag("exactly_once", True),
         config=section.pairs("config"),
     )
-    _check_dead_letters(section, definition)
+    require_names_and_letters(section, definition)
     return definition
 
 
@@ -201,18 +198,13 @@ def _step(file: Path, node: yaml.Node) -> Step:
         section.fail(f"a step has one key of {', '.join(STEPS)}, and this one has {len(kinds)}")
     kind = kinds[0]
     if kind == "check":
-        return Step(kind, check=_check(section.section("check", _CHECK)), line=section.line)
+        return Step(kind, check=check_of(section.section("check", CHECK)), line=section.line)
     if kind == "watermark":
         words = section.section("watermark", ("column", "delay"))
         return Step(kind, (words.needed("column"), words.needed("delay")), line=section.line)
     if kind == "select":
         return Step(kind, section.texts(kind), line=section.line)
     return Step(kind, (section.needed(kind),), line=section.line)
-
-
-def _check(section: Section) -> Check:
-    on_fail = cast(OnFail, section.choice("on_fail", ON_FAIL, "fail"))
-    return Check(section.needed("name"), section.needed("expect"), on_fail)
 
 
 def _trigger(section: Section) -> Mapping[str, Any]:
@@ -226,18 +218,3 @@ def _trigger(section: Section) -> Mapping[str, Any]:
             section.node("trigger"),
         )
     return trigger
-
-
-def _check_dead_letters(section: Section, definition: Definition) -> None:
-    everything = [*definition.checks, *(step.check for step in definition.steps if step.check is not None)]
-    names = [check.name for check in everything]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        section.fail(f"two checks are named '{twice}'; they are counted by their names")
-    wanting = next((check for check in everything if check.on_fail == "dead_letter"), None)
-    if wanting is not None and definition.dead_letter is None:
-        section.fail(f"the check '{wanting.name}' needs the key 'dead_letter', the topic for what fails it")
-    if definition.dead_letter is not None and not definition.source.is_topic:
-        section.fail(
-            "dead_letter is for records of topics, and the source reads none", section.node("dead_letter")
-        )

@@ -68,6 +68,31 @@ def test_what_never_ends_is_not_run_where_somebody_waits_for_the_end(tmp_path: P
             load([tmp_path / file], trigger={"availableNow": True})
 
 
+class Started:
+    """What a function gives that has started a query itself."""
+
+    def awaitTermination(self) -> None: ...
+
+
+@pytest.mark.parametrize("result", [Started(), [Started()], iter([Started()])])
+def test_a_query_that_never_ends_is_refused_where_somebody_waits_for_the_end(result: Any) -> None:
+    def function() -> Any:
+        return result
+
+    endless = Pipeline("mine", function, trigger_of_run={"availableNow": True})
+    with pytest.raises(BadDefinition, match=r"mine gives queries .* leave --available-now out"):
+        endless.start(object(), Context("", ""))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("result", [42, "text", None])
+def test_what_is_no_query_is_told(result: Any) -> None:
+    def function() -> Any:
+        return result
+
+    with pytest.raises(BadDefinition, match=f"gives {type(result).__name__}: it should give a frame"):
+        Pipeline("mine", function).start(object(), Context("", ""))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", ["a/b", "../up", ""])
 def test_a_name_is_one_folder(tmp_path: Path, name: str) -> None:
     file = tmp_path / "named.py"

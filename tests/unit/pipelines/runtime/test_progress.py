@@ -20,7 +20,7 @@ FIRST = batch(
     None,
     {"t": {"0": 10, "1": 5}, "$moldau": {"first": {"t": {"0": 4, "1": 5}}}},
     {"t": {"0": 30, "1": 5}},
-    observedMetrics={"moldau source": {"unreadable": 2, "check a": None}},
+    observedMetrics={"moldau source": {"unreadable": 2, "check a": None, "rows": 9, "first": "not JSON"}},
     eventTime={"watermark": "2026-01-01T00:00:00.000Z"},
     stateOperators=[{"numRowsTotal": 3}, {"numRowsTotal": 4}],
 )
@@ -69,14 +69,15 @@ def running(name: str = "orders", state: str = "running") -> Status:
 
 
 def test_a_status_in_one_line() -> None:
-    text = "orders running: 1,234 rows/s, 5,000 rows, lag 3, batch 133 ms, 2 dead letters, 1 restarts"
+    text = "orders running: 1,234 rows/s, 5,000 rows, lag 3, batch 133 ms, 2 dead letters, 1 restart"
     assert describe(running()) == text
-    assert describe(running(state="waiting")).endswith("1 restarts, broken")
+    assert describe(running(state="waiting")).endswith("1 restart, broken")
 
 
 def test_without_a_terminal_lines_are_rare_but_states_are_told_at_once() -> None:
     out = io.StringIO()
     line = ProgressLine(out)
+    line.begin([running()])
     for second in range(12):
         line.show([running(), running("clicks", "waiting" if second == 3 else "running")], float(second))
     told = [text.split(":")[0] for text in out.getvalue().splitlines()]
@@ -92,8 +93,13 @@ class Terminal(io.StringIO):
 def test_on_a_terminal_one_line_is_written_over() -> None:
     out = Terminal()
     line = ProgressLine(out)
+    line.begin([running()])
     line.show([running()], 0.0)
     line.show([running()], 1.0)
     line.close()
-    assert out.getvalue().count("\r\x1b[K") == 1
+    line.close()
+    starting, shown = out.getvalue().split("\r\x1b[K")[1:]
+    assert starting == "Starting Spark for orders ..."
+    assert shown.startswith("orders running")
+    assert shown.count("\n") == 1
     assert out.getvalue().endswith("\n")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.pipelines.runtime.definition import BadDefinition, Check, Definition
+from moldau.pipelines.runtime.definition import AtMost, BadDefinition, Check, Definition
 from moldau.pipelines.runtime.yaml_file import read_definitions, trigger_of
 
 WHOLE = """\
@@ -21,7 +21,7 @@ source:
   starting_offsets: latest
   options: {maxOffsetsPerTrigger: 1000}
 checks:
-  - {name: positive, expect: amount > 0, on_fail: dead_letter}
+  - {name: positive, expect: amount > 0, on_fail: dead_letter, at_most: 5%}
   - {name: known, expect: customer IS NOT NULL}
 steps:
   - watermark: {column: at, delay: 10 minutes}
@@ -55,7 +55,7 @@ def test_everything_a_definition_can_say(tmp_path: Path) -> None:
     assert (source.key_format, source.key_schema) == ("kafka", "customer STRING")
     assert source.options == {"maxOffsetsPerTrigger": "1000", "startingOffsets": "latest"}
     assert definition.checks == (
-        Check("positive", "amount > 0", "dead_letter"),
+        Check("positive", "amount > 0", "dead_letter", AtMost(5, True)),
         Check("known", "customer IS NOT NULL", "fail"),
     )
     assert [(step.kind, step.words) for step in definition.steps] == [
@@ -100,6 +100,8 @@ def test_several_documents_are_several_pipelines(tmp_path: Path) -> None:
         (SMALL + "checks:\n  - {name: a, expect: b, on_fail: explode}\n", "on_fail has no value 'explode'"),
         (SMALL + "checks:\n  - {name: a, expect: b, on_fail: dead_letter}\n", "needs the key 'dead_letter'"),
         (SMALL + "checks:\n  - {name: a, expect: b}\n  - {name: a, expect: c}\n", "two checks are named 'a'"),
+        (SMALL + "checks:\n  - {name: a, expect: b, on_fail: warn, at_most: x}\n", "'x' is neither a number"),
+        (SMALL + "checks:\n  - {name: a, expect: b, at_most: 5%}\n", "at_most is for drop, dead_letter"),
         ("name: a\nsource: {format: rate}\nsink: {topic: out}\ndead_letter: d\n", "the source reads none"),
         ("name: [a\nsource: x\n", "this is not YAML"),
         ("- a\n- b\n", "p.yaml:1: pipeline is a mapping with the keys name"),

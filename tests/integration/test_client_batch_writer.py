@@ -339,7 +339,7 @@ def test_a_broker_that_is_not_there_is_reported_soon(new: NewProducer) -> None:
     begin = time.monotonic()
     with pytest.raises(KafkaError, match="connection refused"):
         producer.flush()
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 60
 
 
 class Killer:

@@ -50,7 +50,7 @@ def read(bootstrap: str, topic: str, count: int, **options: Any) -> list[Any]:
 def test_a_future_tells_where_the_record_is(bootstrap: str, topic: str) -> None:
     with Producer({"bootstrap.servers": bootstrap}) as producer:
         first = producer.send(topic, b"v", b"abc", headers=[("h", b"1"), ("none", None)], timestamp=1234)
-        metadata = first.result(20)
+        metadata = first.result(60)
     partition = partition_for_key(b"abc", 4)
     assert metadata == RecordMetadata(topic, partition, 0, 1234, 3, 1)
     assert str(metadata) == f"{topic}-{partition}@0"
@@ -91,8 +91,8 @@ def test_serializers_partitioner_and_interceptors_work_together(bootstrap: str, 
     with Producer(config, partitioner=Important(), interceptors=[Broken(), counting]) as producer:
         futures = [producer.send(topic, {"price": 1}, name) for name in ("MOLD", "X", "Y", "MOLD")]
         producer.send(ProducerRecord(topic, {"price": 2}, "MOLD", partition=0))
-        assert [futures[0].result(20).partition, futures[3].result(20).partition] == [3, 3]
-        assert {futures[1].result(20).partition, futures[2].result(20).partition} <= {0, 1, 2}
+        assert [futures[0].result(60).partition, futures[3].result(60).partition] == [3, 3]
+        assert {futures[1].result(60).partition, futures[2].result(60).partition} <= {0, 1, 2}
     assert (counting.sent, counting.acknowledged, counting.closed) == (5, 5, True)
     records = read(bootstrap, topic, 5, value_deserializer="json", key_deserializer="string")
     assert sorted(record.value["number"] for record in records) == [1, 2, 3, 4, 5]
@@ -102,7 +102,7 @@ def test_round_robin_by_name(bootstrap: str, topic: str) -> None:
     config = {"bootstrap.servers": bootstrap, "partitioner.class": "RoundRobinPartitioner"}
     with Producer(config, partitioner=RoundRobinPartitioner()) as producer:
         found = [producer.send(topic, b"", b"same") for _ in range(8)]
-        assert [future.result(20).partition for future in found] == [0, 1, 2, 3, 0, 1, 2, 3]
+        assert [future.result(60).partition for future in found] == [0, 1, 2, 3, 0, 1, 2, 3]
 
 
 def test_callbacks_and_flush(bootstrap: str, topic: str) -> None:
@@ -110,7 +110,7 @@ def test_callbacks_and_flush(bootstrap: str, topic: str) -> None:
     with Producer({"bootstrap.servers": bootstrap, "linger.ms": 20}) as producer:
         for number in range(1000):
             producer.send(topic, str(number).encode(), on_delivery=lambda *answer: told.append(answer))
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         assert len(told) == 1000 and all(error is None for _, error in told)
         metrics = producer.metrics()
         assert metrics["record-send-total"] == 1000 and metrics["records-waiting"] == 0
@@ -135,7 +135,7 @@ def test_what_fails_later_fails_the_future(bootstrap: str, topic: str) -> None:
     with Producer({"bootstrap.servers": bootstrap}) as producer:
         future = producer.send(topic, b"", partition=99, on_delivery=lambda *answer: told.append(answer))
         with pytest.raises(ClientError) as caught:
-            future.result(30)
+            future.result(60)
     assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert told[0][0] is None and told[0][1] is caught.value
 
@@ -154,7 +154,7 @@ def test_a_full_buffer_blocks_for_max_block_ms_and_no_longer() -> None:
 def test_closing_gives_up_what_a_silent_broker_has(start_node: StartNode) -> None:
     node = start_node()
     producer = Producer[Any, Any]({"bootstrap.servers": node.bootstrap_servers})
-    producer.send("t", b"answered").result(20)
+    producer.send("t", b"answered").result(60)
     os.kill(node.pid, signal.SIGSTOP)
     try:
         futures = [producer.send("t", b"on the way")]
@@ -181,7 +181,7 @@ def test_many_threads_share_one_producer(bootstrap: str, topic: str) -> None:
         def work() -> None:
             try:
                 for future in [producer.send(topic, b"x") for _ in range(200)]:
-                    future.result(30)
+                    future.result(60)
             except BaseException as error:
                 failures.append(error)
 
@@ -190,7 +190,7 @@ def test_many_threads_share_one_producer(bootstrap: str, topic: str) -> None:
             thread.start()
         for thread in threads:
             thread.join(60)
-        producer.flush(10)
+        producer.flush(60)
         assert producer.metrics()["record-send-total"] == 1000
     assert failures == []
 

@@ -42,7 +42,7 @@ def new(bootstrap: str, topic: str) -> Iterator[NewProducer]:
     def make(**config: Any) -> Producer[Any, Any]:
         settings = {"bootstrap.servers": bootstrap, "transactional.id": topic}
         made.append(Producer(settings | {name.replace("_", "."): value for name, value in config.items()}))
-        made[-1].init_transactions(30)
+        made[-1].init_transactions(60)
         return made[-1]
 
     yield make
@@ -61,7 +61,7 @@ def read(bootstrap: str, topic: str, isolation: str, count: int) -> list[bytes]:
     found: list[Any] = []
     with Consumer[Any, Any](config) as consumer:
         consumer.assign([TopicPartition(topic, each) for each in range(PARTITIONS)])
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while len(found) < count and time.monotonic() < deadline:
             found += consumer.poll(0.2)
         found += consumer.poll(1.0)
@@ -74,7 +74,7 @@ def test_a_block_is_committed_as_a_whole(bootstrap: str, topic: str, new: NewPro
     with producer.transaction():
         producer.send(topic, b"1", partition=0)
         producer.send(topic, b"2", partition=1)
-        assert producer.flush(20) == 0
+        assert producer.flush(60) == 0
         assert read(bootstrap, topic, "read_committed", 0) == []
         assert read(bootstrap, topic, "read_uncommitted", 2) == [b"1", b"2"]
     assert read(bootstrap, topic, "read_committed", 2) == [b"1", b"2"]
@@ -84,7 +84,7 @@ def test_a_block_that_raises_is_aborted(bootstrap: str, topic: str, new: NewProd
     producer = new()
     with pytest.raises(RuntimeError, match="on purpose"), producer.transaction():
         producer.send(topic, b"lost", partition=0)
-        producer.flush(20)
+        producer.flush(60)
         raise RuntimeError("on purpose")
     with producer.transaction():
         producer.send(topic, b"kept", partition=0)
@@ -106,11 +106,11 @@ def test_a_zombie_is_fenced(bootstrap: str, topic: str, new: NewProducer) -> Non
     zombie = new()
     zombie.begin_transaction()
     zombie.send(topic, b"zombie", partition=0)
-    zombie.flush(20)
+    zombie.flush(60)
     successor = new()
     with pytest.raises(ClientError) as caught:
         zombie.send(topic, b"again", partition=0)
-        zombie.commit_transaction(20)
+        zombie.commit_transaction(60)
     assert caught.value.fatal
     assert caught.value.code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
     with successor.transaction():
@@ -128,14 +128,14 @@ def test_offsets_are_part_of_it(bootstrap: str, topic: str, new: NewProducer) ->
     with Consumer[Any, Any]({**config, "enable.auto.commit": False}) as consumer:
         consumer.subscribe([topic])
         records: list[Any] = []
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while len(records) < 10:
             records += consumer.poll(0.2)
             assert time.monotonic() < deadline
         producer.begin_transaction()
         producer.send(topic, b"out", partition=1)
         producer.send_offsets_to_transaction({zero: 10}, consumer.group_metadata(), 20)
-        producer.abort_transaction(20)
+        producer.abort_transaction(60)
         assert consumer.committed([zero]) == {zero: None}
         with producer.transaction():
             producer.send(topic, b"out again", partition=1)
@@ -152,7 +152,7 @@ def test_the_admin_client_sees_transactions_and_ends_them(
     producer = new()
     producer.begin_transaction()
     producer.send(topic, b"open", partition=0)
-    producer.flush(20)
+    producer.flush(60)
     with AdminClient(bootstrap) as admin:
         listed = {each.transactional_id: each for each in admin.list_transactions(states=["Ongoing"])}
         assert topic in listed
@@ -166,7 +166,7 @@ def test_the_admin_client_sees_transactions_and_ends_them(
         assert not isinstance(fenced, KafkaError)
         assert fenced[0] == described.producer_id and fenced[1] > described.producer_epoch
     with pytest.raises(ClientError):
-        producer.commit_transaction(20)
+        producer.commit_transaction(60)
 
 
 def test_on_an_event_loop(bootstrap: str, topic: str) -> None:

@@ -37,7 +37,7 @@ def test_read_process_write_under_kill_9(start_node: StartNode, topic: str) -> N
         for step in range(KILLS):
             for number in range(step * NUMBERS // KILLS, (step + 1) * NUMBERS // KILLS):
                 producer.produce(source, str(number), partition=number % PARTITIONS)
-            producer.flush(30)
+            producer.flush(60)
             # When the blow falls is what this is about.
             time.sleep(chance.uniform(0.3, 1.5))
             if step % 3 == 2:
@@ -46,9 +46,7 @@ def test_read_process_write_under_kill_9(start_node: StartNode, topic: str) -> N
             else:
                 workers.kill(chance.randrange(WORKERS))
         wanted = sorted(f"{number}:{number * number}" for number in range(NUMBERS))
-        eventually(
-            lambda: len(read(bootstrap, target, PARTITIONS)) >= NUMBERS, timeout=45, every=1, what="all of it"
-        )
+        eventually(lambda: len(read(bootstrap, target, PARTITIONS)) >= NUMBERS, every=1, what="all of it")
         found = read(bootstrap, target, PARTITIONS)
         assert sorted(found) == wanted
     finally:

@@ -49,7 +49,7 @@ def values(bootstrap: str, topic: str, count: int) -> list[bytes]:
     settings = {"group.id": "full", "enable.auto.commit": False, "check.crcs": True}
     consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-    messages = consumer.consume(count, timeout=30)
+    messages = consumer.consume(count, timeout=60)
     consumer.close()
     return [message.value()[:8] for message in messages if not message.error()]
 
@@ -135,5 +135,5 @@ def test_topics_cannot_be_created_on_a_full_disk_until_there_is_room(
             created.error_code in (0, 36) and produce(node.bootstrap_servers, topic, batch()).error_code == 0
         )
 
-    eventually(works, timeout=20, what="topics are created again")
+    eventually(works, what="topics are created again")
     eventually(lambda: produce(node.bootstrap_servers, f"{topic}-later", batch()).error_code == 0)

@@ -36,7 +36,7 @@ class TestLife:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_format_start_and_a_signal(self, formatted: Operator, number: signal.Signals) -> None:
         process = formatted.launch("--override", "log.retention.hours=24")
-        eventually(formatted.ready, timeout=30, what="the port is open")
+        eventually(formatted.ready, what="the port is open")
         described = run_tool(
             "kafka-configs",
             *("--bootstrap-server", f"localhost:{formatted.port}", "--describe", "--all"),
@@ -45,7 +45,7 @@ class TestLife:
         assert "log.retention.hours=24 " in described.out
         assert "log.segment.bytes=1073741824 " in described.out
         process.send_signal(number)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
         assert "Traceback" not in formatted.said()
 
     def test_a_daemon_is_ready_when_the_command_ends(self, formatted: Operator) -> None:
@@ -81,18 +81,18 @@ class TestLife:
         process = subprocess.Popen(
             [sys.executable, "-m", "moldau", "server", str(formatted.file)], stdout=subprocess.DEVNULL
         )
-        eventually(formatted.ready, timeout=30, what="the port is open")
+        eventually(formatted.ready, what="the port is open")
         assert formatted.stop().code == 0
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
     def test_a_second_node_on_the_same_file(self, formatted: Operator) -> None:
         process = formatted.launch()
-        eventually(formatted.ready, timeout=30, what="the port is open")
+        eventually(formatted.ready, what="the port is open")
         second = run_tool("kafka-server-start", str(formatted.file))
         assert second.code == 1
         assert str(formatted.port) in second.err and "in use" in second.err
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 class TestStopping:
@@ -101,12 +101,12 @@ class TestStopping:
         other = Operator(tmp_path / "other")
         assert other.format().code == 0
         one, two = formatted.launch(), other.launch()
-        eventually(lambda: formatted.ready() and other.ready(), timeout=30, what="both are there")
+        eventually(lambda: formatted.ready() and other.ready(), what="both are there")
         assert formatted.stop().code == 0
-        assert one.wait(30) == 0
+        assert one.wait(60) == 0
         assert two.poll() is None and other.ready()
         assert other.stop().code == 0
-        assert two.wait(30) == 0
+        assert two.wait(60) == 0
 
     def test_what_only_looks_like_a_node_is_left_alone(self, formatted: Operator) -> None:
         words = f"kafka-server-start {formatted.file}"
@@ -132,9 +132,9 @@ class TestStopping:
         formatting = ("-t", identity, "-c", str(operator.folder / "format.properties"))
         assert run_tool("kafka-storage", "format", "--standalone", *formatting).code == 0
         process = operator.launch("--override", f"node.id={mine}")
-        eventually(operator.ready, timeout=30, what="the port is open")
+        eventually(operator.ready, what="the port is open")
         assert operator.stop().code == 0
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 class TestRefusals:
@@ -203,10 +203,10 @@ class TestRefusals:
     def test_a_name_nobody_knows_is_a_warning(self, formatted: Operator) -> None:
         formatted.add("log.retention.horus=5")
         process = formatted.launch()
-        eventually(formatted.ready, timeout=30, what="the port is open")
+        eventually(formatted.ready, what="the port is open")
         assert re.search(r"WARN.*log\.retention\.horus", formatted.said())
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 class TestDev:
@@ -232,7 +232,7 @@ class TestDev:
             assert shown[3] == "Press Ctrl-C to stop.\n"
             identities.add(run_tool("kafka-cluster", "cluster-id", "--bootstrap-server", address).out)
             os.killpg(process.pid, signal.SIGINT)
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=60)
             assert (process.returncode, out) == (0, "Stopped.\n")
             assert "log.retention.horus" in err and "Traceback" not in err
         assert len(identities) == 1
@@ -240,7 +240,7 @@ class TestDev:
     def test_a_port_in_use_is_one_sentence(self, tmp_path: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            out, err = (process := self.dev(tmp_path, "--port", str(port))).communicate(timeout=30)
+            out, err = (process := self.dev(tmp_path, "--port", str(port))).communicate(timeout=60)
         assert (process.returncode, out) == (1, "")
         assert err.startswith(f"Port {port} is in use.") and err.count("\n") == 1
         assert f"--port {port + 10}" in err
@@ -254,6 +254,6 @@ class TestDev:
         ],
     )
     def test_mistakes_are_sentences(self, tmp_path: Path, options: list[str], said: str) -> None:
-        out, err = (process := self.dev(tmp_path, "--port", "0", *options)).communicate(timeout=30)
+        out, err = (process := self.dev(tmp_path, "--port", "0", *options)).communicate(timeout=60)
         assert (process.returncode, out) == (1, "")
         assert said in err and "Traceback" not in err

@@ -40,13 +40,13 @@ def test_two_consoles_of_one_group_get_each_record_once(
     command = tool_command(TOOL, "--bootstrap-server", tools.bootstrap, *queue)
     consoles = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     try:
-        eventually(lambda: members(tools, topic) == 2, timeout=30, what="two members")
+        eventually(lambda: members(tools, topic) == 2, what="two members")
         tools.produce(topic, "".join(f"{number}\tlater-{number}\n" for number in range(20)), *PARSE_KEY)
-        eventually(lambda: lag(tools, topic) == 0, timeout=30, what="an end of the lag")
+        eventually(lambda: lag(tools, topic) == 0, what="an end of the lag")
     finally:
         for console in consoles:
             console.send_signal(signal.SIGTERM)
-        outputs = [console.communicate(timeout=30)[0] for console in consoles]
+        outputs = [console.communicate(timeout=60)[0] for console in consoles]
     later = [f"later-{number}" for number in range(20)]
     assert sorted("".join(outputs).split()) == sorted([*VALUES, *later])
     assert members(tools, topic) == 0

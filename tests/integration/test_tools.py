@@ -157,7 +157,7 @@ def test_a_consumer_ends_by_ctrl_c(tools: Tools, topic: str) -> None:
     assert consumer.stdout is not None
     assert consumer.stdout.readline() == "first\n"
     consumer.send_signal(signal.SIGINT)
-    _, err = consumer.communicate(timeout=20)
+    _, err = consumer.communicate(timeout=60)
     assert (consumer.returncode, err) == (130, "Processed a total of 1 messages\n")
 
 
@@ -176,7 +176,7 @@ def test_a_closed_pipe_ends_a_consumer_quietly(tools: Tools, topic: str) -> None
     assert consumer.stdout.readline() == "0\n"
     consumer.stdout.close()
     tools.produce(topic, "one more line to write\n" * 1000)
-    assert consumer.wait(timeout=20) == 0
+    assert consumer.wait(timeout=60) == 0
     assert re.fullmatch(r"Processed a total of \d+ messages\n", consumer.stderr.read())
     consumer.stderr.close()
 

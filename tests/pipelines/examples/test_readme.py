@@ -8,13 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from moldau.client import AdminClient, Consumer, NewTopic, Producer
 from moldau.testing import Cluster
 from tests.docs.markdown import blocks, section
 from tests.harness.waiting import eventually
+from tests.pipelines.runtime.hosting import run_yaml
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 ADDRESS = "localhost:9092"
 PART = section("README.md", "Pipelines on Spark")
@@ -41,7 +43,7 @@ def run(words: list[str], folder: Path) -> str:
         env={**os.environ, "TMPDIR": str(folder)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=400,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -58,7 +60,7 @@ def read(servers: str, topic: str, count: int) -> list[tuple[bytes | None, bytes
             found.extend((record.key, record.value) for record in consumer.poll(1.0))
             return len(found) >= count
 
-        eventually(complete, timeout=60, what=f"{count} records in {topic}")
+        eventually(complete, timeout=120, what=f"{count} records in {topic}")
     return found
 
 
@@ -77,7 +79,7 @@ def test_the_python(tmp_path: Path) -> None:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=400,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
@@ -85,8 +87,25 @@ def test_the_python(tmp_path: Path) -> None:
             b'{"amount": 150}',
             b'{"amount": 250}',
         ]
+        assert not (tmp_path / "data").exists(), "the README's broker wants that folder for itself"
         counts = {key: int.from_bytes(value, "big") for key, value in read(servers, "counts", 4)}
         assert counts == {b"to": 2, b"be": 2, b"or": 1, b"not": 1}
+
+
+def test_the_pipeline_from_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    (definition,) = blocks(PART, "yaml")
+    assert blocks(PART, "sh")[-1].text == "moldau pipeline run amounts.yaml\n"
+    with Cluster() as node:
+        servers = node.bootstrap_servers
+        with AdminClient(servers) as admin:
+            admin.create_topics([NewTopic("orders", 1)])
+        with Producer({"bootstrap.servers": servers}) as producer:
+            for value in (b"book", b'{"amount": 50}', b'{"amount": -1}'):
+                producer.send("orders", value)
+        found = run_yaml(spark, servers, tmp_path, f"{definition.text}trigger: available_now\n")
+        assert (found["amounts"].state, found["amounts"].dead_letters) == ("finished", 2)
+        assert [value for _, value in read(servers, "amounts", 1)] == [b'{"amount":50.0,"tax":10.0}']
+        assert {value for _, value in read(servers, "orders-dead", 2)} == {b"book", b'{"amount": -1}'}
 
 
 def test_the_sql(tmp_path: Path) -> None:

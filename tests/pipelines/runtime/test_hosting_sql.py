@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
-from moldau.pipelines.runtime.host import Host, Hosted
-from moldau.pipelines.runtime.loading import load
-from moldau.pipelines.runtime.python_pipeline import Context
-from moldau.pipelines.runtime.restarts import Policy
-from moldau.pipelines.runtime.state import StateFolder, Status
 from moldau.testing import Cluster
 from tests.harness.waiting import eventually
+from tests.pipelines.runtime.hosting import host_of
 from tests.pipelines.runtime.topics import committed, create, orders, produce
+
+pytestmark = pytest.mark.timeout(400)
 
 SCRIPT = """\
 SET 'auto.offset.reset' = 'earliest';
@@ -35,24 +34,21 @@ application = KafkaStreams(builder.build(), config)
 def test_sql_and_streams_are_hosted_too(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
     servers = broker.bootstrap_servers
     create(servers, 1, "host-sql-in", "host-streams", "host-sql")
-    produce(servers, "host-sql-in", orders(0, 30))
+    produce(servers, "host-sql-in", [b"not JSON", *orders(0, 30)])
     (tmp_path / "large.sql").write_text(SCRIPT)
     text = APPLICATION.format(servers=servers, folder=tmp_path / "app")
     (tmp_path / "host_application.py").write_text(text)
-    loaded = load([tmp_path / "large.sql", tmp_path / "host_application.py"])
-    assert list(loaded.pipelines) == ["large", "host-app"]
-    host = Host(spark, StateFolder(tmp_path / "state"), lambda: 0)
-    for name, runnable in loaded.pipelines.items():
-        context = Context(servers, str(tmp_path / "state" / name / "checkpoint"))
-        host.add(Hosted(runnable, Status(name), context, Policy()))
+    files = [tmp_path / "large.sql", tmp_path / "host_application.py"]
+    host = host_of(spark, servers, tmp_path, files)
+    assert [each.status.name for each in host.hosted] == ["large", "host-app"]
 
     def copied() -> bool:
         host.tick(time.monotonic())
         counts = [len(committed(servers, topic)) for topic in ("host-sql", "host-streams")]
-        return counts == [10, 30]
+        return counts == [10, 31]
 
     try:
-        eventually(copied, timeout=100, every=0.3, what=str([each.status for each in host.hosted]))
+        eventually(copied, timeout=180, every=0.3, what=str([each.status for each in host.hosted]))
     finally:
         host.stop()
     assert [each.status.state for each in host.hosted] == ["stopped", "stopped"]

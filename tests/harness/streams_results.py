@@ -1,7 +1,7 @@
 """What scenes write, in a form that can be compared, and what Kafka Streams wrote, recorded once.
 
-Of a table the last values count; of a stream every record with its timestamp, in whatever order. Keys and
-values are hexadecimal, so windowed keys are compared byte by byte.
+Of a table the last values count, of a stream every record in whatever order; each with its timestamp. Keys
+and values are hexadecimal, so windowed keys are compared byte by byte.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RECORDED = Path(__file__).parent / "streams_results.tsv"
 
 
 class Written(NamedTuple):
-    """`value` is None where a table's key was deleted; `timestamp` is empty for tables."""
+    """`value` is None where a table's key was deleted."""
 
     topic: str
     key: str
@@ -31,7 +31,7 @@ class Written(NamedTuple):
 def comparable(scene: str, written: Iterable[Written]) -> list[Written]:
     if scene not in TABLE_SCENES:
         return sorted(written, key=str)
-    last = {(each.topic, each.key): each._replace(timestamp="") for each in written}
+    last = {(each.topic, each.key): each for each in written}
     return sorted((each for each in last.values() if each.value is not None), key=str)
 
 

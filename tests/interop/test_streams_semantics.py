@@ -1,7 +1,7 @@
 """The streams API beside the real Kafka Streams: the same programs, the same records, the same tables.
 
 Every scene is described as Java describes it, and run on Moldau's broker and on Apache Kafka. What differs on
-purpose is in `docs/PIPELINES.md`.
+purpose is in `docs/STREAMS.md`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ SCENES = [
     "global-left-join",
     "suppress-time",
     "tumbling",
-    "foreign-left-join",
     "cogroup-session",
     "forward",
 ]

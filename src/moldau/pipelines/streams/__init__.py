@@ -10,13 +10,13 @@
     with KafkaStreams(builder.build(), config) as streams:
         streams.await_termination()
 
-How it works. The DSL (`builder`, `kstream`, `grouped`, `ktable`) makes a graph of nodes (`graph`,
-`operations`) with Kafka Streams' names; `topology` checks and `describe`s it. `stages` cuts it into stages,
-each with at most one stateful operator; a stage is one Spark query. `programs` says which serdes and topics a
-stage has, `chain` runs its steps without state, fused into one function, and `tasks` its operators with
-state as plain Python. `physical` makes data frames of all that, with Spark's own operators where there are
-any. `application` creates internal topics and starts the queries. All but `physical` and `application` is
-pure and needs no Spark.
+How it works. The DSL (`builder`, `kstream`, `grouped`, `ktable`) makes a graph of nodes (`graph`; steps are
+`operations`, operators with state are `stateful`) with Kafka Streams' names; `topology` checks and
+`describe`s it. `stages` cuts it into stages, each with at most one stateful operator; a stage is one Spark
+query. `programs` says which serdes and topics a stage has, `chain` runs its steps without state, fused into
+one function, and `tasks` its operators with state as plain Python. `physical` makes data frames of all that,
+with Spark's own operators where there are any. `application` creates internal topics and starts the queries.
+All but `physical` and `application` is pure and needs no Spark.
 """
 
 from __future__ import annotations

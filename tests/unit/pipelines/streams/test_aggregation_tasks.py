@@ -51,7 +51,10 @@ def written(scene: str, given: list[Out]) -> list[Written]:
         scene,
         (
             Written(
-                f"{scene}-out", (each.key or b"").hex(), None if each.value is None else each.value.hex(), ""
+                f"{scene}-out",
+                (each.key or b"").hex(),
+                None if each.value is None else each.value.hex(),
+                str(each.timestamp),
             )
             for each in given
         ),

@@ -73,7 +73,12 @@ def test_the_table_is_that_of_kafka_streams(scene: str, size: int) -> None:
     for begin in range(0, len(rows), size):
         given += join.batch(rows[begin : begin + size])
     written = [
-        Written(f"{scene}-out", (out.key or b"").hex(), None if out.value is None else out.value.hex(), "")
+        Written(
+            f"{scene}-out",
+            (out.key or b"").hex(),
+            None if out.value is None else out.value.hex(),
+            str(out.timestamp),
+        )
         for out in given
     ]
     assert comparable(scene, written) == recorded()[scene]

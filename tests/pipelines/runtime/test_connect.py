@@ -6,11 +6,15 @@ import socket
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from moldau.testing import Cluster
 from moldau.testing.ports import ReservedPorts
 from moldau.testing.spark_cluster import spark_class
 from tests.harness.waiting import eventually
 from tests.pipelines.runtime.topics import COMMAND, create, ids, orders, produce, wait_for
+
+pytestmark = pytest.mark.timeout(600)
 
 PIPELINE = """\
 name: connected
@@ -46,13 +50,13 @@ def test_a_pipeline_on_a_connect_server(broker: Cluster, tmp_path: Path) -> None
     submit = ["org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", *words, "--class", server_class]
     server = spark_class([*submit, "spark-internal"], tmp_path / "server.log", memory="1g")
     try:
-        eventually(lambda: listens(port) or server.poll() is not None, timeout=90, every=0.2)
+        eventually(lambda: listens(port) or server.poll() is not None, timeout=180, every=0.2)
         assert server.poll() is None, (tmp_path / "server.log").read_text()
         command = [*COMMAND, "run", "p.yaml", "--bootstrap-server", servers, "--available-now"]
-        ran = subprocess.run([*command, "--master", f"sc://127.0.0.1:{port}"], cwd=tmp_path, timeout=150)
+        ran = subprocess.run([*command, "--master", f"sc://127.0.0.1:{port}"], cwd=tmp_path, timeout=300)
         assert ran.returncode == 0
         assert ids(wait_for(servers, "connect-out", 90)) == list(range(10, 100))
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(60)
         ports.release()

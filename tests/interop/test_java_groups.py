@@ -125,7 +125,7 @@ class Group:
             even = all(len(share) == PARTITIONS // len(members) for share in shares)
             return even and set().union(*shares) == ALL
 
-        eventually(found, timeout=40, what=f"an even share each, of {len(members)}")
+        eventually(found, what=f"an even share each, of {len(members)}")
 
     def send_and_read(self) -> None:
         """A record for every partition, each read by somebody, once."""
@@ -133,9 +133,7 @@ class Group:
         for number in range(self.sent - PARTITIONS, self.sent):
             self._producer.produce(self.name, str(number), partition=number % PARTITIONS)
         assert self._producer.flush(20) == 0
-        eventually(
-            lambda: self.read() == list(range(self.sent)), timeout=20, what=f"{self.sent} records once"
-        )
+        eventually(lambda: self.read() == list(range(self.sent)), what=f"{self.sent} records once")
 
     def read(self) -> list[int]:
         return sorted(number for member in self.members for number in member.read())

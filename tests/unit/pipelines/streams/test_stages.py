@@ -182,6 +182,15 @@ def test_topics_that_do_not_agree_cannot_be_joined() -> None:
         topics(write, stream=2, table=6)
 
 
+def test_what_is_cogrouped_has_equally_many_partitions() -> None:
+    def write(builder: StreamsBuilder) -> None:
+        one, two = (builder.stream(name, IN).group_by_key(GROUPED) for name in ("one", "two"))
+        one.cogroup(max).cogroup(two, max).aggregate(str, materialized=Materialized.with_("string", "string"))
+
+    with pytest.raises(TopologyException, match="equally many partitions, but one has 2, two has 3"):
+        topics(write, one=2, two=3)
+
+
 def test_serdes_that_are_missing_are_named() -> None:
     def write(builder: StreamsBuilder) -> None:
         builder.stream("in").map(lambda key, value: (key, value)).to("out")

@@ -117,6 +117,8 @@ def _check_definitions(engine: SqlEngine, unique: str) -> None:
         run(engine, "DROP STREAM clicks;")
     run(engine, "TERMINATE ALL; DROP STREAM pages DELETE TOPIC; DROP TABLE IF EXISTS nothing;")
     run(engine, "DROP TABLE finals DELETE TOPIC;")
+    extended = {row[0]: row[-2:] for row in rows(engine, "SHOW TABLES EXTENDED")}
+    assert extended["pairs"] == ["who VARCHAR, page VARCHAR, n BIGINT", ""]
     (topics,) = run(engine, "SHOW TOPICS;")
     (all_topics,) = run(engine, "SHOW ALL TOPICS;")
     names, all_names = ({row[0] for row in found} for found in (topics, all_topics))

@@ -172,9 +172,7 @@ class SqlEngine:
         raise SqlError("This statement cannot be run here")
 
     def _set(self, statement: SetProperty) -> Result:
-        self._context.settings.set(statement.name, statement.value)
-        value = statement.value or "what it is by default"
-        return Message(f"{statement.name} is {value}.")
+        return Message(self._context.settings.set(statement.name, statement.value))
 
     def refresh(self) -> None:
         """See what others have defined, and make the persistent queries run that should."""

@@ -83,6 +83,14 @@ SETTINGS = {
     "exactly.once": "true",
     "trigger": "1 second",
 }
+#: Settings of ksqlDB that decide nothing here, as they begin.
+_WITHOUT_EFFECT = (
+    "cache.max.bytes.buffering",
+    "commit.interval.ms",
+    "ksql.query.pull.",
+    "num.stream.threads",
+    "statestore.cache.max.bytes",
+)
 _CHOICES = {"auto.offset.reset": ("earliest", "latest"), "exactly.once": ("true", "false")}
 
 
@@ -93,14 +101,21 @@ class Settings:
     def __getitem__(self, name: str) -> str:
         return self.given.get(name, SETTINGS[name])
 
-    def set(self, name: str, value: str | None) -> None:
+    def set(self, name: str, value: str | None) -> str:
+        """Set something, or take that back; what is to be said about it."""
         name = name.lower().removeprefix("ksql.streams.")
+        if name.startswith(_WITHOUT_EFFECT):
+            return f"{name} decides nothing here: Spark runs the queries."
+        if name == "processing.guarantee":
+            name, value = "exactly.once", value and str(value.startswith("exactly_once")).lower()
         if name not in SETTINGS:
             hint = suggestion(name, SETTINGS) or f"There are {', '.join(SETTINGS)}."
-            raise SqlError(f"There is no setting {name}", hint=hint)
-        if value is not None and value.lower() not in _CHOICES.get(name, (value.lower(),)):
-            raise SqlError(f"{name} is {' or '.join(_CHOICES[name])}, and not {value}")
+            raise SqlError(f"There is no setting {name}", hint=hint, word=name)
         if value is None:
             self.given.pop(name, None)
-        else:
-            self.given[name] = value
+            return f"{name} is {self[name]}, as by default."
+        if value.lower() not in _CHOICES.get(name, (value.lower(),)):
+            choices = " or ".join(f"'{choice}'" for choice in _CHOICES[name])
+            raise SqlError(f"{name} cannot be {value}", hint=f"It is {choices}.", word=value)
+        self.given[name] = value
+        return f"{name} is {value}."

@@ -129,7 +129,9 @@ class _Push:
                 return self._batches.get(timeout=_LOOK_S)
             except queue.Empty:
                 if not self._query.isActive:
-                    raise SqlError(f"The query has failed: {self._query.exception()}") from None
+                    failure = str(self._query.exception()).partition("\n")[0]
+                    reason = failure.rpartition("terminated with exception: ")[2]
+                    raise SqlError(f"The query has failed: {reason}") from None
 
     def _end(self) -> None:
         self._ended = True

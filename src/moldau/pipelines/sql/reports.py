@@ -24,12 +24,15 @@ from moldau.pipelines.sql.statements import CreateAs, Describe, Explain, InsertS
 
 
 def show(context: Context, statement: Show) -> Result:
-    if statement.what == "TOPICS":
-        return _topics(context, statement.everything)
+    match statement.what:
+        case "TOPICS":
+            return _topics(context, statement.everything)
+        case "STREAMS" | "TABLES":
+            return _sources(context, statement.what == "TABLES", statement.extended)
     return _SHOWN[statement.what](context)
 
 
-def _sources(context: Context, tables: bool) -> Result:
+def _sources(context: Context, tables: bool, extended: bool) -> Result:
     kind = "TABLE" if tables else "STREAM"
     header = [f"{kind.capitalize()} Name", "Kafka Topic", "Key Format", "Value Format"]
     found = list(context.catalog.sources("TABLE" if tables else "STREAM"))
@@ -37,6 +40,11 @@ def _sources(context: Context, tables: bool) -> Result:
     if tables:
         header.append("Windowed")
         rows = [[*row, str(one.window is not None).lower()] for row, one in zip(rows, found, strict=True)]
+    if extended:
+        header += ["Columns", "Written by"]
+        columns = [", ".join(f"{one.name} {one.type}" for one in source.columns) for source in found]
+        writers = [", ".join(query.id for query in context.catalog.writers(one.name)) for one in found]
+        rows = [[*row, *more] for row, *more in zip(rows, columns, writers, strict=True)]
     return Rows(header, rows)
 
 
@@ -89,8 +97,6 @@ def _properties(context: Context) -> Result:
 
 
 _SHOWN: dict[str, Callable[[Context], Result]] = {
-    "STREAMS": lambda context: _sources(context, False),
-    "TABLES": lambda context: _sources(context, True),
     "QUERIES": _queries,
     "FUNCTIONS": _functions,
     "PROPERTIES": _properties,

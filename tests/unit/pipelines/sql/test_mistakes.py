@@ -6,6 +6,7 @@ import pytest
 
 from moldau.pipelines.sql.errors import SqlError
 from moldau.pipelines.sql.parser import parse
+from moldau.pipelines.sql.properties import Settings
 from tests.unit.pipelines.sql.worlds import compiled
 
 
@@ -109,3 +110,19 @@ def test_what_may_come_too_late() -> None:
         "SELECT o.id, o.customer FROM orders o JOIN payments p WITHIN 1 HOUR ON o.id = p.id WHERE amount > 1"
     ).late
     assert (left.views, right.views, left.window) == (("__source_0",), ("__source_1",), None)
+
+
+def test_settings_as_ksqldb_names_them() -> None:
+    settings = Settings()
+    assert settings.set("ksql.streams.auto.offset.reset", "earliest") == "auto.offset.reset is earliest."
+    assert settings["auto.offset.reset"] == "earliest"
+    assert settings.set("auto.offset.reset", None) == "auto.offset.reset is latest, as by default."
+    settings.set("processing.guarantee", "at_least_once")
+    assert settings["exactly.once"] == "false"
+    settings.set("processing.guarantee", "exactly_once_v2")
+    assert settings["exactly.once"] == "true"
+    assert "decides nothing here" in settings.set("ksql.query.pull.table.scan.enabled", "true")
+    with pytest.raises(SqlError, match="Did you mean trigger"):
+        settings.set("triger", "1 second")
+    with pytest.raises(SqlError, match="'earliest' or 'latest'"):
+        settings.set("auto.offset.reset", "first")

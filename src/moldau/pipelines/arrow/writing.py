@@ -20,7 +20,7 @@ from moldau.pipelines.arrow.encode import BATCH_BYTES, Encoder, NoSuchPartition,
 from moldau.protocol.compression import CODEC_NAMES
 
 #: Rows are encoded together once they have so many bytes, and never more of them at once.
-_GATHERED_BYTES: Final = 8 << 20
+_GATHERED_BYTES: Final = 4 << 20
 
 
 class ArrowProducer:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple
 
 from moldau.client import AdminClient, NewTopic, Producer
 from moldau.client.admin import checked
+from moldau.pipelines.java import JavaMissing, find_java
 from moldau.testing import Cluster
 
 
@@ -36,6 +39,11 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 @contextmanager
 def place(options: argparse.Namespace) -> Iterator[Place]:
     """The cluster and the folder that were named, or ones that are gone afterwards."""
+    try:
+        find_java(os.environ)
+    except JavaMissing as missing:
+        raise SystemExit(str(missing)) from missing
+    print("Spark starts, which takes some seconds ...", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="moldau-example-") as temporary:
         folder = options.folder or Path(temporary)
         if options.bootstrap_server:
@@ -45,14 +53,15 @@ def place(options: argparse.Namespace) -> Iterator[Place]:
             yield Place(cluster.bootstrap_servers, folder)
 
 
-def create_topics(servers: str, *names: str, partitions: int = 2, compacted: bool = False) -> None:
-    """Create the topics that are not there yet."""
+def create_topics(servers: str, *names: str, partitions: int = 2, compacted: bool = False) -> set[str]:
+    """Create the topics that are not there yet; their names."""
     configs = {"cleanup.policy": "compact"} if compacted else {}
     with AdminClient(servers) as admin:
         missing = set(names) - set(admin.list_topics())
         checked(
             admin.create_topics([NewTopic(name, partitions, configs=configs) for name in sorted(missing)])
         )
+    return missing
 
 
 def send(servers: str, topic: str, records: Iterable[tuple[str | None, Any, int | None]]) -> int:
@@ -66,8 +75,8 @@ def send(servers: str, topic: str, records: Iterable[tuple[str | None, Any, int 
     return count
 
 
-def wait_for(what: str, look: Callable[[], Any], seconds: float = 90.0) -> Any:
-    """Look until there is an outcome."""
+def wait_for(what: str, look: Callable[[], Any], seconds: float = 300.0) -> Any:
+    """Look until there is an outcome. Sooner or later: a busy machine takes its time."""
     deadline = time.monotonic() + seconds
     while not (seen := look()):
         if time.monotonic() > deadline:

@@ -1,9 +1,9 @@
 SET 'auto.offset.reset' = 'earliest';
 
-CREATE STREAM sales (shop VARCHAR KEY, amount DOUBLE)
+CREATE STREAM IF NOT EXISTS sales (shop VARCHAR KEY, amount DOUBLE)
   WITH (kafka_topic = 'sales', value_format = 'JSON');
 
-CREATE TABLE kpis AS
+CREATE TABLE IF NOT EXISTS kpis AS
   SELECT shop,
          FORMAT_TIMESTAMP(FROM_UNIXTIME(WINDOWSTART), 'HH:mm') AS minute,
          COUNT(*) AS sales,

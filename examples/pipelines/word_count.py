@@ -57,7 +57,9 @@ def main() -> int:
         }
         with KafkaStreams(topology(), config) as streams:
             store = streams.store("word-counts")
-            wait_for("all words", lambda: sum(count for _, count in store.all()) >= 19)
+            wait_for("all words", lambda: streams.exception or sum(count for _, count in store.all()) >= 19)
+            if streams.exception is not None:
+                raise streams.exception
             show(dict(store.all()))
             while chosen.follow:
                 time.sleep(5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,15 +13,28 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "pipelines"
 
-pytestmark = pytest.mark.timeout(420)
+pytestmark = pytest.mark.timeout(700)
 
 
 def run(name: str) -> str:
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)], capture_output=True, text=True, timeout=400, check=False
+        [sys.executable, str(EXAMPLES / name)], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
+
+
+def test_without_java_an_example_says_what_to_install() -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "word_count.py")],
+        env={**os.environ, "JAVA_HOME": "/nowhere"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("JAVA_HOME is /nowhere, and there is no Java.\n")
 
 
 def test_word_count() -> None:

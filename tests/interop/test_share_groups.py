@@ -72,7 +72,9 @@ AFTERWARDS = [
 
 def test_the_tool(tool: JavaTool, capsys: pytest.CaptureFixture[str]) -> None:
     """Ours and Kafka's print the same about the same group, with members and without."""
-    with Cluster() as node:
+    # The member says nothing while the tools run, which start one after the other.
+    patient = {"group.share.session.timeout.ms": 600_000, "group.share.max.session.timeout.ms": 600_000}
+    with Cluster(config=patient) as node:
         bootstrap = node.bootstrap_servers
         create_and_wait(bootstrap, "queue", 2)
         member = ShareClient(bootstrap, "queue", ["queue"])

@@ -101,7 +101,7 @@ def test_memory_and_time_are_bounded(filling: int) -> None:
     for cls, version in ENDS:
         survives(cls, version, b"")  # compiled before it is measured
         tracemalloc.start()
-        started = time.perf_counter()
+        started = time.process_time()
         for prefix in (
             b"",
             b"\x7f\xff\xff\xff",
@@ -110,11 +110,11 @@ def test_memory_and_time_are_bounded(filling: int) -> None:
             b"\x00\x00\xc3\x50",
         ):
             survives(cls, version, prefix + data)
-        elapsed = time.perf_counter() - started
+        elapsed = time.process_time() - started
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert peak < 200 * len(data), f"{cls.__name__} v{version} took {peak} bytes"
-        assert elapsed < 5, f"{cls.__name__} v{version} took {elapsed} s"
+        assert elapsed < 5, f"{cls.__name__} v{version} took {elapsed} s of the processor"
 
 
 @pytest.mark.parametrize(("cls", "version"), CASES, ids=NAMES)

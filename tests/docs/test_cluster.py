@@ -76,7 +76,7 @@ def test_three_nodes_with_one_command(tmp_path: Path, first_port: int) -> None:
         again = shell.open(block(3, "sh").strip())
         assert again.stdout is not None
         try:
-            eventually(lambda: everywhere(2, shell.run(lines[3])), timeout=30, what="node 2 has caught up")
+            eventually(lambda: everywhere(2, shell.run(lines[3])), what="node 2 has caught up")
         finally:
             again.send_signal(signal.SIGTERM)
             assert again.wait(30) == 0
@@ -130,6 +130,5 @@ def test_three_properties_files(tmp_path: Path, first_port: int, files: Files) -
     logs = [tmp_path / "data" / f"server-{number}" for number in NODES]
     eventually(
         lambda: all((log / ".kafka_cleanshutdown").exists() for log in logs),
-        timeout=40,
         what="all have stopped",
     )

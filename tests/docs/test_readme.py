@@ -114,7 +114,7 @@ def test_with_your_own_properties_file(tmp_path: Path) -> None:
     node = shell.open(start)
     assert node.stdout is not None
     try:
-        eventually(operator.ready, timeout=30, what="the port is open")
+        eventually(operator.ready, what="the port is open")
         # Only our own node: others may run on this machine.
         shell.run(f"{stop} --node-id {operator.node_id}")
         assert "is ready" in node.stdout.read()

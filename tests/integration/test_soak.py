@@ -59,10 +59,9 @@ def come_to_rest(pid: int, logs: Path) -> Held:
     """Nothing waits for its deletion, the cleaner's process has ended, and the numbers stand still."""
     eventually(
         lambda: not any(".deleted" in each.name or each.name.endswith("-delete") for each in logs.rglob("*")),
-        timeout=30,
         what="deleted files are gone",
     )
-    eventually(lambda: Held.of(pid).children == 0, timeout=30, what="the cleaner has ended")
+    eventually(lambda: Held.of(pid).children == 0, what="the cleaner has ended")
     last = Held.of(pid)
 
     def still() -> bool:
@@ -70,7 +69,7 @@ def come_to_rest(pid: int, logs: Path) -> Held:
         before, last = last, Held.of(pid)
         return before[1:] == last[1:]
 
-    eventually(still, timeout=30, every=1.0, what="descriptors, threads and mappings stand still")
+    eventually(still, every=1.0, what="descriptors, threads and mappings stand still")
     return last
 
 

@@ -51,6 +51,6 @@ class Administrator(Reader):
                 return (self.made - self.removed - there) | (self.removed & there)
 
             try:
-                eventually(lambda: not wrong(), timeout=10, what=f"{server} knows all topics")
+                eventually(lambda: not wrong(), what=f"{server} knows all topics")
             except AssertionError:
                 self.history.violation(f"TOPICS: on {server} these were not as confirmed: {sorted(wrong())}")

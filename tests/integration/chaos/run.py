@@ -72,11 +72,11 @@ def run(cluster: Cluster | NamespaceCluster, seed: int, seconds: float) -> None:
     ]
     for client in (*clients, administrator, *transformers):
         client.start()
-    eventually(lambda: len(history.acknowledged) == len(WRITERS) - 1, timeout=30, what="all writers write")
+    eventually(lambda: len(history.acknowledged) == len(WRITERS) - 1, what="all writers write")
     faults.run(seconds)
     faults.end()
     before = history.count()
-    eventually(lambda: history.count() > before, timeout=30, what="writing goes on after the last fault")
+    eventually(lambda: history.count() > before, what="writing goes on after the last fault")
     for client in (*clients, administrator):
         client.finish(90)
     administrator.check()

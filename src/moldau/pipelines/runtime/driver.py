@@ -121,7 +121,7 @@ def _run(settings: RunSettings, loaded: Loaded, folder: StateFolder, stopping: t
         host.stop()
         line.show([each.status for each in host.hosted], time.monotonic())
     finally:
-        line.close()
+        line.end([each.status for each in host.hosted])
     spark.stop()
     return SOME_FAILED if any(each.status.state == "failed" for each in host.hosted) else DONE
 

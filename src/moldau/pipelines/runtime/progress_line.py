@@ -48,6 +48,13 @@ class ProgressLine:
             self._out.flush()
             self._shown = ""
 
+    def end(self, statuses: Sequence[Status]) -> None:
+        """Begin a new line, and tell in whole what was cut at the terminal's edge: why something failed."""
+        self.close()
+        if self._terminal:
+            self._out.writelines(f"{describe(each)}\n" for each in statuses if each.state == "failed")
+            self._out.flush()
+
     def _rewrite(self, line: str) -> None:
         line = line[: shutil.get_terminal_size().columns - 1]
         if line != self._shown:

@@ -96,10 +96,11 @@ def test_on_a_terminal_one_line_is_written_over() -> None:
     line.begin([running()])
     line.show([running()], 0.0)
     line.show([running()], 1.0)
-    line.close()
+    line.end([running(), running("clicks", "failed")])
     line.close()
     starting, shown = out.getvalue().split("\r\x1b[K")[1:]
     assert starting == "Starting Spark for orders ..."
     assert shown.startswith("orders running")
-    assert shown.count("\n") == 1
+    assert shown.splitlines()[1:] == [describe(running("clicks", "failed"))]
+    assert shown.endswith("broken\n")
     assert out.getvalue().endswith("\n")

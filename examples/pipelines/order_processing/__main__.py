@@ -46,7 +46,11 @@ def main() -> int:
     options.add_argument("--serve", action="store_true", help="go on until Ctrl-C")
     chosen = options.parse_args()
     with place(chosen) as where:
-        prepare(where)
+        if not prepare(where) and not chosen.serve:
+            raise SystemExit(
+                f"There is a topic {steps.ORDERS} on this cluster already, whose orders count as well: "
+                "name another cluster, or none to have one started"
+            )
         streams = KafkaStreams(
             steps.topology(),
             {
@@ -66,11 +70,13 @@ def main() -> int:
     return 0
 
 
-def prepare(where: Place) -> None:
-    create_topics(where.bootstrap_servers, steps.ORDERS, steps.VALIDATIONS, steps.EMAILS)
+def prepare(where: Place) -> bool:
+    """Make the topics and fill the tables; whether there were no orders before."""
+    made = create_topics(where.bootstrap_servers, steps.ORDERS, steps.VALIDATIONS, steps.EMAILS)
     create_topics(where.bootstrap_servers, steps.INVENTORY, steps.CUSTOMERS, compacted=True)
     send(where.bootstrap_servers, steps.CUSTOMERS, ((name, each, None) for name, each in CUSTOMERS.items()))
     send(where.bootstrap_servers, steps.INVENTORY, ((name, amount, None) for name, amount in STOCK.items()))
+    return steps.ORDERS in made
 
 
 def serve() -> None:

@@ -29,9 +29,9 @@ from pathlib import Path
 #: Where a client finds the server: the variable that the JVM hands on to the processes it starts.
 SOCKET = "MOLDAU_FORKS"
 #: What a server and its forks must have in common, because it cannot be changed later.
-FIXED = ("PYTHONPATH", "PYTHONHASHSEED")
-#: The longest path of a socket.
-_LONGEST = 100
+FIXED = (b"PYTHONPATH", b"PYTHONHASHSEED")
+#: The longest folder in which the path of a socket finds room.
+_LONGEST = 70
 
 _lifelines: dict[int, tuple[subprocess.Popen[bytes], str]] = {}
 
@@ -42,11 +42,10 @@ def start_server(environ: Mapping[str, str]) -> str | None:
         return None
     if os.getpid() in _lifelines:
         return _lifelines[os.getpid()][1]
-    folder = tempfile.mkdtemp(prefix="moldau-forks-")
+    # Sockets have short paths, other than temporary folders.
+    short = len(tempfile.gettempdir()) <= _LONGEST
+    folder = tempfile.mkdtemp(prefix="moldau-forks-", dir=None if short else "/tmp")
     socket = os.path.join(folder, "socket")
-    if len(socket) > _LONGEST:
-        os.rmdir(folder)
-        return None
     process = subprocess.Popen(
         [sys.executable, "-m", f"{__name__}.server", socket],
         stdin=subprocess.PIPE,

@@ -19,6 +19,7 @@ import signal
 import socket
 import struct
 import sys
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from moldau.pipelines.forks import FIXED
@@ -195,12 +196,16 @@ def _parsed(text: bytes, files: list[int]) -> Request:
     folder, count, *words = text.split(b"\0")
     arguments = [os.fsdecode(word) for word in words[: int(count)]]
     environment = dict(word.split(b"=", 1) for word in words[int(count) :])
-    for name in FIXED:
-        if environment.get(name.encode(), b"") != os.environb.get(name.encode(), b""):
-            raise Refused
+    if any(_entries(environment, name) != _entries(os.environb, name) for name in FIXED):
+        raise Refused
     if arguments[:1] != ["-m"] or len(arguments) < 2:
         raise Refused
     return Request(folder, arguments[1:], environment, files)
+
+
+def _entries(environment: Mapping[bytes, bytes], name: bytes) -> list[bytes]:
+    """What a path says: Spark names the folders of the driver twice."""
+    return list(dict.fromkeys(filter(None, environment.get(name, b"").split(b":"))))
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:

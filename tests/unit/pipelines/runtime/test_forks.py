@@ -18,6 +18,7 @@ from tests.harness.waiting import eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks")
 
+PATH = os.environ.get("PYTHONPATH", "") + ":/first:/second"
 PROBE = """
 import json, os, sys, time
 import numpy
@@ -47,7 +48,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     process = subprocess.Popen(
         [sys.executable, "-m", "moldau.pipelines.forks.server", str(socket)],
         stdin=subprocess.PIPE,
-        env=server_environment(os.environ),
+        env=server_environment(os.environ | {"PYTHONPATH": PATH}),
     )
     eventually(socket.exists, timeout=60)
     yield Server(process, socket)
@@ -70,7 +71,7 @@ def client(socket: Path, folder: Path, *arguments: str, **variables: str) -> sub
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
-        env={**server_environment(os.environ), "COLOUR": "blue", **variables},
+        env={**server_environment(os.environ), "PYTHONPATH": PATH, "COLOUR": "blue", **variables},
     )
 
 
@@ -126,6 +127,11 @@ def test_without_a_server_the_client_is_the_process(folder: Path) -> None:
     process = client(folder / "nothing", folder, "one")
     said = answer(process)
     assert (said["pid"], said["arguments"]) == (process.pid, ["one"])
+
+
+def test_folders_may_be_named_twice(server: Server, folder: Path) -> None:
+    said = answer(client(server.socket, folder, PYTHONPATH=f"{PATH}:{PATH}"))
+    assert said["parent"] == server.process.pid
 
 
 def test_a_process_that_wants_another_path_is_not_forked(server: Server, folder: Path) -> None:

@@ -194,8 +194,8 @@ def members(tools: Tools, group: str, topic: str, count: int, **settings: str) -
     try:
         for consumer in consumers:
             consumer.subscribe([topic])
-        eventually(settled, what="members with partitions", timeout=30)
-        eventually(lambda: at_rest(tools, group), what="the group to come to rest", timeout=30)
+        eventually(settled, what="members with partitions")
+        eventually(lambda: at_rest(tools, group), what="the group to come to rest")
         yield consumers
     finally:
         for consumer in consumers:

@@ -71,7 +71,7 @@ class Steady:
         def since() -> set[str]:
             return {line.split()[0] for line in self.said("acknowledged")[after + 10 :]}
 
-        eventually(lambda: len(since()) == PARTITIONS, timeout=30, what="all partitions take records")
+        eventually(lambda: len(since()) == PARTITIONS, what="all partitions take records")
 
     def stop(self) -> None:
         self._process.terminate()
@@ -142,7 +142,7 @@ def test_producer_and_groups_through_kills(cluster: Cluster, tmp_path: Path) -> 
         acknowledged = producer.acknowledged()
         everything = {number for each in acknowledged.values() for number in each.values()}
         for who in groups:
-            eventually(lambda who=who: _read(members, who) >= everything, timeout=40, what=f"all, by {who}")
+            eventually(lambda who=who: _read(members, who) >= everything, what=f"all, by {who}")
         assert producer.said("failed") == []
         _check(cluster, acknowledged)
         dead = {name: each.complaints() for name, each in members.items() if each.process.poll() is not None}

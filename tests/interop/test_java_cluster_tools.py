@@ -49,7 +49,7 @@ def test_replicas_are_verified(cluster: Cluster, libs: Path, tmp_path: Path) -> 
         )
     try:
         wanted = re.compile(r"max lag is 0 for partition verified-\d at offset 100 among 3 partitions")
-        eventually(lambda: wanted.search(said.read_text()), timeout=40, what="a report")
+        eventually(lambda: wanted.search(said.read_text()), what="a report")
         assert "deleted" not in said.read_text()
         assert "mismatched" not in said.read_text()
     finally:
@@ -83,7 +83,6 @@ def test_metadata_of_every_node(cluster: Cluster, tool: JavaTool) -> None:
         # The shell may look before it has read everything.
         eventually(
             lambda latest=latest, topics=topics: shell(tool, latest) >= topics,
-            timeout=30,
             what="topics in the shell",
         )
 

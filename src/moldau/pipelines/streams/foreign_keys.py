@@ -5,8 +5,8 @@
 Every row of this table *subscribes* at the key of the other table that it names: a record in a topic that is
 partitioned as the other table. There subscriptions are kept beside the table, and whenever one of them or a
 row changes, the row is sent back through a second topic, partitioned as this table. A response says by a hash
-for which value of the row it was made; if the row has changed meanwhile it is not used, because the response
-to the change is still to come. Names of nodes and topics and the bytes in them are those of Kafka Streams.
+for which value of the row it was made; `tasks.foreign_key_results` has what becomes of it if the row is
+another one meanwhile. Names of nodes and topics and the bytes in them are those of Kafka Streams.
 """
 
 from __future__ import annotations

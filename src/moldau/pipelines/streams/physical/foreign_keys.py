@@ -11,7 +11,8 @@ from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Po
 from moldau.pipelines.streams.physical.stream_joins import keyed
 from moldau.pipelines.streams.physical.tasks import run_tasks
 from moldau.pipelines.streams.stateful import ForeignKeyJoin, ForeignKeyLookup, ForeignKeySubscribe
-from moldau.pipelines.streams.tasks.foreign_keys import Lookup, Resolve, Subscribe, SubscribeSerdes
+from moldau.pipelines.streams.tasks.foreign_key_results import Resolve
+from moldau.pipelines.streams.tasks.foreign_keys import Lookup, Subscribe, SubscribeSerdes
 from moldau.pipelines.streams.tasks.table_joins import JoinSerdes
 from moldau.pipelines.streams.tasks.task import Operator
 

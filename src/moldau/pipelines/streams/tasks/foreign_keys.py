@@ -1,8 +1,8 @@
-"""The three tasks of a join of tables by a foreign key; see `streams.foreign_keys`.
+"""The first two tasks of a join of tables by a foreign key; see `streams.foreign_keys`. The third is in
+`foreign_key_results`.
 
 `Subscribe` remembers its table to know which key a changed row looked for before. `Lookup` has subscriptions
-at port 0 and the other table at port 1. `Resolve` has the first table at port 0 and responses at port 1; a
-response to a value that it has not read yet waits for it.
+at port 0 and the other table at port 1.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
-from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
+from moldau.client.records import Headers
 from moldau.pipelines.streams.serdes import Serde
 from moldau.pipelines.streams.tasks.subscriptions import (
     Instruction,
+    Place,
     Response,
     Subscription,
-    decode_response,
     decode_subscription,
     encode_response,
     encode_subscription,
     hash_of,
+    split_headers,
+    with_place,
 )
-from moldau.pipelines.streams.tasks.table_joins import Joiner, JoinSerdes
 from moldau.pipelines.streams.tasks.task import Operator, Out, Row, Task
 from moldau.pipelines.streams.tasks.values import TimestampedMap
 
-_TIMESTAMP = Struct(">q")
 _DELETES = (Instruction.DELETE_KEY_AND_PROPAGATE, Instruction.DELETE_KEY_NO_PROPAGATE)
 
 
@@ -88,11 +88,20 @@ class Subscribe(Operator):
 
     def _send(self, row: Row, foreign_key: bytes | None, instruction: Instruction) -> None:
         sent = Subscription(hash_of(row.value), instruction, row.key or b"", row.partition)
-        self.emit(Out(foreign_key, encode_subscription(sent), row.timestamp, row.headers))
+        headers = with_place(row.headers, (row.offset, row.seq))
+        self.emit(Out(foreign_key, encode_subscription(sent), row.timestamp, headers))
+
+
+class _Subscriber(NamedTuple):
+    """What a response to it has to say."""
+
+    hash: bytes | None
+    partition: int
+    place: Place
 
 
 class Lookup(Operator):
-    """All subscriptions at one key are one piece of state: for each subscriber hash and partition."""
+    """All subscriptions at one key are one piece of state, by the keys of the subscribers."""
 
     maps: tuple[str, ...] = ("table", "subscriptions")
 
@@ -100,7 +109,7 @@ class Lookup(Operator):
         super().open(task)
         self._table = TimestampedMap(task.maps["table"])
         #: As far as this batch has looked at them, by foreign key.
-        self._subscribers: dict[bytes, dict[bytes, tuple[bytes | None, int]]] = {}
+        self._subscribers: dict[bytes, dict[bytes, _Subscriber]] = {}
         self._changed: set[bytes] = set()
 
     def process(self, row: Row) -> None:
@@ -113,39 +122,43 @@ class Lookup(Operator):
         if row.key is None:
             return
         self._table.put(row.key, row.value, row.timestamp)
-        for key, (value_hash, partition) in sorted(self._at(row.key).items()):
-            self._respond(row, key, Response(value_hash, row.value), partition, row.timestamp)
+        for key, each in sorted(self._at(row.key).items()):
+            headers = with_place(row.headers, each.place)
+            self._respond(key, Response(each.hash, row.value), each.partition, row.timestamp, headers)
 
     def _subscribed(self, row: Row, sent: Subscription) -> None:
         answers_all = sent.instruction is Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
         if row.key is not None:
-            self._note(row.key, sent)
+            self._note(row.key, sent, split_headers(row.headers)[0])
         elif not answers_all:
             return
         found = None if row.key is None else self._table.get(row.key)
         value = None if found is None else found.value
         timestamp = row.timestamp if found is None else max(row.timestamp, found.timestamp)
         if sent.instruction is Instruction.DELETE_KEY_AND_PROPAGATE:
-            self._respond(row, sent.key, Response(sent.hash, None), sent.partition, timestamp)
-        elif answers_all or (sent.instruction not in _DELETES and value is not None):
-            self._respond(row, sent.key, Response(sent.hash, value), sent.partition, timestamp)
+            value = None
+        elif not answers_all and (sent.instruction in _DELETES or value is None):
+            return
+        self._respond(sent.key, Response(sent.hash, value), sent.partition, timestamp, row.headers)
 
-    def _note(self, foreign_key: bytes, sent: Subscription) -> None:
+    def _note(self, foreign_key: bytes, sent: Subscription, place: Place) -> None:
         subscribers = self._at(foreign_key)
         if sent.instruction in _DELETES:
             subscribers.pop(sent.key, None)
         else:
-            subscribers[sent.key] = (sent.hash, sent.partition)
+            subscribers[sent.key] = _Subscriber(sent.hash, sent.partition, place)
         self._changed.add(foreign_key)
 
-    def _at(self, foreign_key: bytes) -> dict[bytes, tuple[bytes | None, int]]:
+    def _at(self, foreign_key: bytes) -> dict[bytes, _Subscriber]:
         if foreign_key not in self._subscribers:
             stored = self.state["subscriptions"].get(foreign_key)
             self._subscribers[foreign_key] = {} if stored is None else pickle.loads(stored)
         return self._subscribers[foreign_key]
 
-    def _respond(self, row: Row, key: bytes, response: Response, partition: int, timestamp: int) -> None:
-        self.emit(Out(key, encode_response(response), timestamp, row.headers, partition=partition))
+    def _respond(
+        self, key: bytes, response: Response, partition: int, timestamp: int, headers: Headers
+    ) -> None:
+        self.emit(Out(key, encode_response(response), timestamp, headers, partition=partition))
 
     def close(self) -> None:
         for foreign_key in sorted(self._changed):
@@ -154,40 +167,3 @@ class Lookup(Operator):
                 self.state["subscriptions"].put(foreign_key, pickle.dumps(subscribers))
             else:
                 self.state["subscriptions"].delete(foreign_key)
-
-
-class Resolve(Operator):
-    """The result of a row and the response to it."""
-
-    maps: tuple[str, ...] = ("table", "waiting")
-
-    def __init__(self, joiner: Joiner, serdes: JoinSerdes, *, left: bool) -> None:
-        self._joiner = joiner
-        self._serdes = serdes
-        self._left = left
-
-    def process(self, row: Row) -> None:
-        if row.key is None:
-            return
-        if row.port == 0:
-            TimestampedMap(self.state["table"]).put(row.key, row.value, row.timestamp)
-            waiting = self.state["waiting"].get(row.key)
-            if waiting is not None:
-                (timestamp,) = _TIMESTAMP.unpack_from(waiting)
-                self._respond(row, waiting[_TIMESTAMP.size :], timestamp)
-        elif row.value is not None:
-            self._respond(row, row.value, row.timestamp)
-
-    def _respond(self, row: Row, data: bytes, timestamp: int) -> None:
-        key = row.key or b""
-        response = decode_response(data)
-        current = TimestampedMap(self.state["table"]).get(key).value
-        if hash_of(current) != response.hash:
-            # Either the row has changed since, and the next response is on its way; or the change itself is.
-            self.state["waiting"].put(key, _TIMESTAMP.pack(timestamp) + data)
-            return
-        self.state["waiting"].delete(key)
-        result = None
-        if response.value is not None or (self._left and current is not None):
-            result = self._serdes.joined(self._joiner, row.topic, key, current, response.value)
-        self.emit(Out(key, result, timestamp, row.headers))

@@ -1,7 +1,8 @@
 """What joins by foreign keys send each other: Kafka Streams' own bytes.
 
 A subscription is a version (its first bit says that there is no hash), an instruction, the hash of the row's
-value, the row's key and its partition. A response is a version, the hash, and the other table's value.
+value, the row's key and its partition. A response is a version, the hash, and the other table's value. What
+Kafka Streams does not have is a header that says where in its topic the record of the row is.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
 
+from moldau.client.records import Headers
 from moldau.client.serdes import SerializationError
 
 _VERSION, _RESPONSE_VERSION = 1, 0
@@ -20,6 +22,13 @@ _TWO_LONGS, _LITTLE = Struct(">QQ"), Struct("<QQ")
 _MASK = (1 << 64) - 1
 _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 _SEED = 104729
+_PLACE_HEADER = "__streams.row"
+_PLACE = Struct(">qi")
+
+#: A record's offset, and which of the rows that were made of it.
+Place = tuple[int, int]
+#: Before all others.
+NOWHERE: Place = (-1, -1)
 
 
 class Instruction(IntEnum):
@@ -70,6 +79,28 @@ def decode_response(data: bytes) -> Response:
         raise SerializationError(f"a response of version {data[0] & ~_NO_HASH}, not {_RESPONSE_VERSION}")
     at = 1 if data[0] & _NO_HASH else 1 + _HASH_BYTES
     return Response(None if at == 1 else data[1:at], data[at:] or None)
+
+
+def packed(place: Place) -> bytes:
+    return _PLACE.pack(*place)
+
+
+def unpacked(data: bytes | None) -> Place:
+    if data is None:
+        return NOWHERE
+    offset, seq = _PLACE.unpack(data)
+    return offset, seq
+
+
+def with_place(headers: Headers, place: Place) -> Headers:
+    return [*split_headers(headers)[1], (_PLACE_HEADER, packed(place))]
+
+
+def split_headers(headers: Headers) -> tuple[Place, Headers]:
+    """The place that they tell, and the others."""
+    told = [value for name, value in headers if name == _PLACE_HEADER]
+    others = [each for each in headers if each[0] != _PLACE_HEADER]
+    return unpacked(told[-1] if told else None), others
 
 
 def _version(version: int, value_hash: bytes | None) -> int:

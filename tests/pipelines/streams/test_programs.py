@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -243,8 +244,9 @@ def test_tables_are_joined_by_a_foreign_key_while_both_change(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
     """They have different numbers of partitions, orders not by the hash of their keys that Java has, and the
-    three queries run side by side."""
-    orders, customers = topics.create(3), topics.create(2)
+    queries run side by side. What cannot be decoded has its topic, and what they say to each other is not
+    that."""
+    orders, customers, dead = topics.create(3), topics.create(2), topics.create(1)
     builder = StreamsBuilder()
     joined = builder.table(orders, Consumed.with_("string", "json")).left_join(
         builder.table(customers, Consumed.with_("string", "string")),
@@ -253,6 +255,9 @@ def test_tables_are_joined_by_a_foreign_key_while_both_change(
         materialized=Materialized.with_("string", "json", name="named"),
     )
     assert joined.queryable_store_name == "named"
+    joined.group_by(lambda key, row: (str(row[1]), row), Grouped.with_("string", "json")).count(
+        materialized=Materialized.with_("string", "long", name="orders-of")
+    )
     named: dict[str, str | None] = {}
     rows: dict[str, Any] = {}
 
@@ -268,8 +273,12 @@ def test_tables_are_joined_by_a_foreign_key_while_both_change(
     def expected() -> dict[str, list[Any]]:
         return {key: [row["n"], named.get(row["of"])] for key, row in rows.items()}
 
-    settings = config(topics, tmp_path, commit_interval_ms="100")
-    with KafkaStreams(builder.build(), settings, spark) as streams, streams.store("named") as store:
+    def counted() -> dict[str, int]:
+        return Counter(str(name) for _, name in expected().values())
+
+    settings = config(topics, tmp_path, commit_interval_ms="100", errors_dead_letter_queue_topic_name=dead)
+    streams = KafkaStreams(builder.build(), settings, spark)
+    with streams, streams.store("named") as store, streams.store("orders-of") as counts:
         for place in range(12):
             order(place, "abc"[place % 3])
         for key in "abx":
@@ -282,4 +291,6 @@ def test_tables_are_joined_by_a_foreign_key_while_both_change(
         topics.produce(orders, [{"key": "o11", "value": None}])
         rows.pop("o11")
         eventually(lambda: dict(store.all()) == expected(), timeout=120, what="what has changed")
+        eventually(lambda: {key: n for key, n in counts.all() if n} == counted(), timeout=120, what="counts")
+        assert messages(topics.bootstrap_servers, dead) == []
         assert streams.state is State.RUNNING

@@ -12,6 +12,7 @@ another one meanwhile. Names of nodes and topics and the bytes in them are those
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from moldau.pipelines.streams.graph import Graph, Node
@@ -26,6 +27,8 @@ from moldau.pipelines.streams.stateful import (
 
 if TYPE_CHECKING:
     from moldau.pipelines.streams.ktable import KTable
+
+Partitioner = Callable[[str, Any, Any, int], int]
 
 _FK_JOIN = "KTABLE-FK-JOIN-"
 _REGISTRATION = f"{_FK_JOIN}SUBSCRIPTION-REGISTRATION-"
@@ -106,7 +109,7 @@ def _subscribe(
         None,
         None,
         Serdes.bytes(),
-        partitioner=joined.other_partitioner,
+        partitioner=_by_key(joined.other_partitioner),
         keys_of=other.node,
     )
     return table.graph.add(node, Node(names.subscription_source, topic, (node,)))
@@ -126,9 +129,23 @@ def _lookup(other: KTable, table: KTable, subscriptions: Node, joined: TableJoin
         None,
         None,
         None,
-        partitioner=joined.partitioner,
+        partitioner=_by_key(joined.partitioner),
         keys_of=table.node,
         values_of=other.node,
         written_by=(names.lookup, names.changed),
     )
     return graph.add(node, Node(names.response_source, topic, (node,)))
+
+
+@dataclass(frozen=True, slots=True)
+class _ByKey:
+    """What is sent has the keys of a table, but not its values."""
+
+    partitioner: Partitioner
+
+    def __call__(self, topic: str, key: Any, value: object, partitions: int) -> int:
+        return self.partitioner(topic, key, None, partitions)
+
+
+def _by_key(partitioner: Partitioner | None) -> Partitioner | None:
+    return None if partitioner is None else _ByKey(partitioner)

@@ -22,7 +22,7 @@ from moldau.pipelines.streams.operations import (
     TableSource,
     is_native,
 )
-from moldau.pipelines.streams.serdes import PICKLE, Serde, inner_serde, windowed_serde
+from moldau.pipelines.streams.serdes import PICKLE, Serde, Serdes, inner_serde, windowed_serde
 from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.stages import Leg
 from moldau.pipelines.streams.stateful import (
@@ -90,7 +90,7 @@ class Planner:
                 self._key(operator.key_serde, what), self._value(operator.value_serde, what)
             )
         if isinstance(operation, ForeignKeySubscribe | ForeignKeyLookup):
-            return self.origin_serdes(operator.children[0])
+            return KeyValueSerdes(self.origin_serdes(operator.children[0]).key, Serdes.bytes())
         if isinstance(operation, Process) and not operation.fixed_key:
             return KeyValueSerdes(operator.key_serde or PICKLE, operator.value_serde or PICKLE)
         key = operator.key_serde or self._windowed_key(operator) or self.port_serdes(operator.ports[0]).key
@@ -186,17 +186,19 @@ class Planner:
 
     def _repartition(self, leaf: Node, operation: Repartition, number: int) -> Exit:
         serdes, topic = self._between(leaf, operation), self.topic_of(leaf)
-        # Rows of an operator that says where they belong go there.
-        placed = operation.values_of is not None and operation.partitioner is None
+        # Responses have values of a table inside of them, and say themselves where they belong.
+        responds = operation.values_of is not None
+        subscribes = operation.keys_of is not None and not responds
         return Exit(
             number,
             leaf.name,
             serdes.key,
-            serdes.value,
+            Serdes.bytes() if responds else serdes.value,
             topic,
             partitioner=operation.partitioner,
             partitions=self.partitions.get(topic or ""),
-            keeps_partition=placed,
+            keeps_partition=responds and operation.partitioner is None,
+            windowed=subscribes and inner_serde(serdes.key) is not serdes.key,
             needs_key=operation.filter_name is not None and not _wants_missing_keys(leaf),
         )
 

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from moldau.client.partitioners import partition_for_key
 from moldau.pipelines.streams.builder import StreamsBuilder
+from moldau.pipelines.streams.chain import Runner
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.internal_topics import InternalTopic, Partitions, internal_topics
+from moldau.pipelines.streams.operations import Operation
 from moldau.pipelines.streams.parameters import (
     Consumed,
     Grouped,
@@ -22,7 +25,7 @@ from moldau.pipelines.streams.programs import Planner
 from moldau.pipelines.streams.serdes import Window, Windowed
 from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.stages import Stage, levels, stages
-from moldau.pipelines.streams.stateful import is_stateful
+from moldau.pipelines.streams.stateful import ForeignKeyLookup, ForeignKeySubscribe, is_stateful
 from moldau.pipelines.streams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows
 
 IN = Consumed.with_("string", "string")
@@ -216,6 +219,52 @@ def test_topics_of_a_foreign_key_join_have_the_partitions_of_the_table_they_lead
         "app-of-subscription-registration-topic": (2, True),
         "app-of-subscription-response-topic": (3, True),
     }
+
+
+def leaving(write: Callable[[StreamsBuilder], None], kind: type[Operation], partitions: int) -> Runner:
+    """What runs behind the operator of that kind."""
+    (stage,) = (each for each in cut(write) if each.operator and isinstance(each.operator.operation, kind))
+    if stage.operator is None or stage.after is None:
+        raise ValueError(f"nothing is behind {stage.name}")
+    (leaf,) = stage.leaves
+    topic = Planner(SETTINGS, {}).topic_of(leaf)
+    planner = Planner(SETTINGS, {} if topic is None else {topic: partitions})
+    exits = {leaf: planner.leaf_exit(leaf, 0)}
+    known = {leaf: each for leaf, each in exits.items() if each is not None}
+    return Runner(planner.program(stage.after, known, planner.result_serdes(stage.operator)))
+
+
+def _length(_topic: str, key: str, value: None, partitions: int) -> int:
+    return len(key) % partitions if value is None else -1
+
+
+def test_partitioners_of_a_foreign_key_join_see_keys_alone() -> None:
+    def write(builder: StreamsBuilder) -> None:
+        left = builder.table("left", Consumed.with_("string", "json"))
+        right = builder.table("right", Consumed.with_("string", "json"))
+        joined = TableJoined(_length, _length)
+        left.join(right, max, foreign_key_extractor=str, table_joined=joined).to_stream().foreach(print)
+
+    sent = ("three", "two")
+    for kind, key in zip((ForeignKeySubscribe, ForeignKeyLookup), sent, strict=True):
+        rows = leaving(write, kind, 4).run([(key.encode(), b"\0{", 5, [], None, 1, None, None, None)])
+        assert [(each.key, each.value, each.target_partition) for each in rows] == [
+            (key.encode(), b"\0{", len(key) % 4)
+        ]
+
+
+def test_subscriptions_at_windows_go_to_the_partitions_of_their_keys() -> None:
+    def write(builder: StreamsBuilder) -> None:
+        grouped = builder.stream("right", IN).group_by_key(GROUPED)
+        windows = TimeWindows.of_size_with_no_grace(5)
+        right = grouped.windowed_by(windows).count(materialized=Materialized.with_("string", "long"))
+        left = builder.table("left", IN)
+        left.join(right, max, foreign_key_extractor=lambda value: Windowed(value, Window(5, 10)))
+
+    run = leaving(write, ForeignKeySubscribe, 7)
+    for key in (b"a", b"b", b"c"):
+        (row,) = run.run([(key + (5).to_bytes(8), b"", 5, [], None, 0, None, None, None)])
+        assert row.target_partition == partition_for_key(key, 7)
 
 
 def test_windows_are_read_by_the_default_serde_of_their_keys() -> None:

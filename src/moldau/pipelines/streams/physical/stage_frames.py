@@ -16,7 +16,7 @@ from moldau.pipelines.queries import source_format
 from moldau.pipelines.streams.chain_program import CHILD_HEADER, DEAD_LETTER, Exit
 from moldau.pipelines.streams.graph import Node
 from moldau.pipelines.streams.late import is_windowed, late_topics
-from moldau.pipelines.streams.operations import Source, TableSource, is_native
+from moldau.pipelines.streams.operations import Repartition, Source, TableSource, is_native
 from moldau.pipelines.streams.physical import native
 from moldau.pipelines.streams.physical.aggregates import is_native_aggregate
 from moldau.pipelines.streams.physical.chains import Lowered, lower
@@ -32,7 +32,7 @@ from moldau.pipelines.streams.physical.ports import (
 )
 from moldau.pipelines.streams.programs import Planner, store_suffix
 from moldau.pipelines.streams.stages import Leg, Stage
-from moldau.pipelines.streams.stateful import Aggregate, Process
+from moldau.pipelines.streams.stateful import Aggregate, ForeignKeyJoin, Process, TableAggregate
 from moldau.pipelines.streams.stores import StoreBuilder
 
 _HEADERS = "array<struct<key: string, value: binary>>"
@@ -146,7 +146,8 @@ class StageBuilder:
                 frame = _with_child(frame)
                 if leg.origin is port:
                     frame = frame.filter(F.coalesce(F.col("child") == operator.name, F.lit(True)))
-            if leg.origin is port and not self._validates() and not _extracts(port):
+            checked = self._validates() and not _is_packed(port, operator)
+            if leg.origin is port and not checked and not _extracts(port):
                 frames.append(frame.select(*COLUMNS))
                 continue
             left = self._leg(leg, {port: leaving}, frame).frame
@@ -211,6 +212,12 @@ def _starting(operation: object) -> str:
 def _extracts(node: Node) -> bool:
     operation = node.operation
     return isinstance(operation, Source | TableSource) and operation.consumed.timestamp_extractor is not None
+
+
+def _is_packed(port: Node, operator: Node) -> bool:
+    """Whether an operator's input is a topic with values inside of others, which only it can read."""
+    packed = isinstance(operator.operation, TableAggregate | ForeignKeyJoin)
+    return packed and isinstance(port.operation, Repartition)
 
 
 def _is_global(node: Node) -> bool:

@@ -13,13 +13,14 @@ A query tells its sources apart by the option `LEG_OPTION`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from moldau.pipelines.plans import kind, nodes
 from moldau.pipelines.source.offsets import from_json, nested
 
 #: In front of `topic`, `partition` and `offset`.
@@ -72,26 +73,19 @@ def dropped(spark: SparkSession) -> Dropped | None:
 
 def _watermark_of_dropped(plan: Any) -> int | None:
     """The watermark by which an operator of the batch has dropped rows, if any has."""
-    for node in _nodes(plan):
+    for node in nodes(plan):
         metric = node.metrics().get(_DROPPED)
         if metric.isDefined() and metric.get().value() > 0:
             return int(node.eventTimeWatermarkForLateEvents().get())
     return None
 
 
-def _nodes(plan: Any) -> Iterator[Any]:
-    yield plan
-    children = plan.children()
-    for number in range(children.size()):
-        yield from _nodes(children.apply(number))
-
-
 def _ranges(plan: Any) -> dict[str, OffsetRange]:
     """A source without new records is not there; of a leg that is read for its dead letters too, the
     operator's own source comes last."""
     found = {}
-    for node in _nodes(plan):
-        if node.getClass().getSimpleName() == _SCAN:
+    for node in nodes(plan):
+        if kind(node) == _SCAN:
             leg = node.relation().options().get(LEG_OPTION)
             found[leg] = offset_range(_json(node.startOffset()), _json(node.endOffset()))
     return found

@@ -16,11 +16,11 @@ What a function of `foreachBatch` does is not seen: there the sink's own option 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from pyspark import TaskContext
 
+from moldau.pipelines.plans import kind, nodes
 from moldau.pipelines.sink.options import SinkOptions
 
 #: Set in the session of a query.
@@ -38,32 +38,21 @@ def may_be_lost(options: SinkOptions) -> bool:
 
 def loses_input(plan: Any) -> bool:
     """Whether a query, by its plan in the JVM, may lose rows without any of the others moving."""
-    nodes = list(_nodes(plan))
-    return any(map(_may_lose, nodes)) and not any(map(_deals_out, nodes))
-
-
-def _nodes(plan: Any) -> Iterator[Any]:
-    yield plan
-    children = plan.children()
-    for number in range(children.size()):
-        yield from _nodes(children.apply(number))
+    found = list(nodes(plan))
+    return any(map(_may_lose, found)) and not any(map(_deals_out, found))
 
 
 def _may_lose(node: Any) -> bool:
-    if _kind(node) != _SOURCE:
+    if kind(node) != _SOURCE:
         return False
     return str(node.extraOptions().getOrDefault(_OPTION, "true")).strip().lower() == "false"
 
 
 def _deals_out(node: Any) -> bool:
-    kind = _kind(node)
-    if kind == "Repartition":
+    name = kind(node)
+    if name == "Repartition":
         return bool(node.shuffle())
-    if kind == "RepartitionByExpression":
+    if name == "RepartitionByExpression":
         expressions = node.partitionExpressions()
-        return bool(expressions.isEmpty()) or _kind(expressions.head()) == "SortOrder"
-    return kind == "RebalancePartitions" or (kind == "Sort" and bool(getattr(node, "global")()))
-
-
-def _kind(node: Any) -> str:
-    return str(node.getClass().getSimpleName())
+        return bool(expressions.isEmpty()) or kind(expressions.head()) == "SortOrder"
+    return name == "RebalancePartitions" or (name == "Sort" and bool(getattr(node, "global")()))

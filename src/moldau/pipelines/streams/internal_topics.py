@@ -16,7 +16,7 @@ from moldau.pipelines.streams.late import LATE_CONFIG, late_topics
 from moldau.pipelines.streams.operations import Repartition, Source, TableSource
 from moldau.pipelines.streams.programs import Planner
 from moldau.pipelines.streams.settings import StreamsSettings
-from moldau.pipelines.streams.stages import Stage
+from moldau.pipelines.streams.stages import Stage, meeting
 from moldau.pipelines.streams.stateful import (
     Aggregate,
     ForeignKeyJoin,
@@ -81,10 +81,11 @@ class Partitions:
         return max(self.of(port) for port in ports)
 
     def align(self, nodes: Sequence[Node]) -> None:
-        """Give the sides of every join equally many partitions."""
-        for node in nodes:
-            if isinstance(node.operation, _JOINS) or _is_cogroup(node):
-                self._align(node, [root for port in node.ports for root in _roots(port)])
+        """Give the sides of every join equally many partitions; a side of several joins those of all."""
+        joins = [node for node in nodes if isinstance(node.operation, _JOINS) or _is_cogroup(node)]
+        sides = {join: [root for port in join.ports for root in _roots(port)] for join in joins}
+        for members, roots in meeting(sides):
+            self._align(members[-1], roots)
 
     def _align(self, join: Node, roots: Sequence[Node]) -> None:
         free = [root for root in roots if _is_free(root)]

@@ -12,7 +12,7 @@ aggregate once more, saying nothing before windows close.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from moldau.pipelines.streams.errors import TopologyException
@@ -168,16 +168,8 @@ def _stateless(nodes: Sequence[Node]) -> list[Stage]:
         if isinstance(node.operation, Source | Repartition)
         or (isinstance(node.operation, TableSource) and not node.operation.is_global)
     ]
-    groups: list[tuple[list[Node], dict[Node, None]]] = []
-    for origin in begins:
-        leaves = _leaves_below(origin)
-        if not leaves:
-            continue
-        members = [origin]
-        for group in [each for each in groups if each[1].keys() & leaves.keys()]:
-            groups.remove(group)
-            members, leaves = group[0] + members, {**group[1], **leaves}
-        groups.append((members, leaves))
+    led = {origin: _leaves_below(origin) for origin in begins}
+    groups = meeting({origin: leaves for origin, leaves in led.items() if leaves})
     return [
         Stage(
             members[0].name,
@@ -188,6 +180,18 @@ def _stateless(nodes: Sequence[Node]) -> list[Stage]:
         )
         for members, _ in groups
     ]
+
+
+def meeting(nodes: Mapping[Node, Iterable[Node]]) -> list[tuple[list[Node], list[Node]]]:
+    """Nodes that have one of their others in common, directly or over further ones, and all their others."""
+    groups: list[tuple[list[Node], list[Node]]] = []
+    for node, given in nodes.items():
+        members, others = [node], list(given)
+        for group in [each for each in groups if set(each[1]) & set(others)]:
+            groups.remove(group)
+            members, others = group[0] + members, list(dict.fromkeys([*group[1], *others]))
+        groups.append((members, others))
+    return groups
 
 
 def _stateful(node: Node) -> Stage:

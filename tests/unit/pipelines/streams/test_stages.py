@@ -18,6 +18,7 @@ from moldau.pipelines.streams.parameters import (
     Grouped,
     Materialized,
     Produced,
+    Repartitioned,
     Suppressed,
     TableJoined,
 )
@@ -192,6 +193,18 @@ def test_what_is_cogrouped_has_equally_many_partitions() -> None:
 
     with pytest.raises(TopologyException, match="equally many partitions, but one has 2, two has 3"):
         topics(write, one=2, two=3)
+
+
+def test_what_is_joined_twice_has_the_partitions_of_both_others() -> None:
+    def write(builder: StreamsBuilder) -> None:
+        again = Repartitioned.with_("string", "string")
+        one, two = (builder.stream(name, IN).repartition(again) for name in ("one", "two"))
+        one.join(builder.table("table", IN), max).to("out", OUT)
+        both = one.group_by_key(GROUPED).cogroup(max).cogroup(two.group_by_key(GROUPED), max)
+        both.aggregate(str, materialized=Materialized.with_("string", "string", name="both"))
+
+    found = topics(write, one=1, two=5, table=3, out=1)
+    assert {topic.partitions for topic in found.values()} == {3}
 
 
 def test_serdes_that_are_missing_are_named() -> None:

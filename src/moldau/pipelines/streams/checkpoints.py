@@ -15,10 +15,11 @@ from typing import Any
 
 from moldau.pipelines.streams.errors import StreamsException
 from moldau.pipelines.streams.graph import Node
-from moldau.pipelines.streams.operations import Source
+from moldau.pipelines.streams.operations import Operation, Source
 from moldau.pipelines.streams.programs import Planner
 from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.stages import Stage
+from moldau.pipelines.streams.stateful import Aggregate, TableAggregate
 
 _FILE = "stages.json"
 
@@ -39,7 +40,9 @@ def check_checkpoints(stages: Sequence[Stage], planner: Planner) -> None:
             )
     file = _file(settings)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({**known, **now}, indent=1, sort_keys=True))
+    written = file.with_suffix(".new")
+    written.write_text(json.dumps({**known, **now}, indent=1, sort_keys=True))
+    written.replace(file)
 
 
 def told(stage: Stage, planner: Planner) -> dict[str, Any]:
@@ -48,10 +51,17 @@ def told(stage: Stage, planner: Planner) -> dict[str, Any]:
     windows = getattr(operation, "windows", None)
     legs = [leg for port in stage.ports for leg in port] or list(stage.before)
     return {
-        "operator": "steps" if operation is None else type(operation).__name__,
+        "operator": _operator(operation),
         "windows": None if windows is None else repr(windows),
         "reads": [sorted(_topics(leg.origin, planner)) for leg in legs],
     }
+
+
+def _operator(operation: Operation | None) -> str:
+    """Joins of other kinds keep the same state, aggregates do not."""
+    if isinstance(operation, Aggregate | TableAggregate):
+        return f"{type(operation).__name__} ({operation.kind})"
+    return "steps" if operation is None else type(operation).__name__
 
 
 def _topics(origin: Node, planner: Planner) -> list[str]:

@@ -10,9 +10,9 @@ everything while the JVM is still starting, and the processes are forks of it, r
        └─▶ JVM ──starts──▶ client (one per process: sends its files, environment, arguments; waits)
 
 The client is what Spark believes to be the process: it lives as long as the fork, ends with its exit code,
-and the fork ends when the client is killed. Where there is no server, or it was started with another path or
-hash seed than the process wants, the client becomes the process itself, as if nothing of this existed.
-The server ends with the driver.
+and the fork ends when the client is killed. Where there is no server, or it was started with other variables
+than the process wants, the client becomes the process itself, as if nothing of this existed. When the driver
+is gone the server makes no more forks, and it ends with the last of them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from pathlib import Path
 
 #: Where a client finds the server: the variable that the JVM hands on to the processes it starts.
 SOCKET = "MOLDAU_FORKS"
-#: What a server and its forks must have in common, because it cannot be changed later.
-FIXED = (b"PYTHONPATH", b"PYTHONHASHSEED")
+#: What a server and its forks must have in common: how the names of variables begin that are read only once,
+#: when a process starts or loads a library. (Spark's own begin with PYTHON_.)
+_READ_ONCE = ("PYTHON", "LD_", "LC_", "LANG", "OPENBLAS_", "MKL_", "ARROW_", "MALLOC_")
+_SPARKS = "PYTHON_"
 #: The longest folder in which the path of a socket finds room.
 _LONGEST = 70
 
@@ -54,7 +56,7 @@ def start_server(environ: Mapping[str, str]) -> str | None:
         start_new_session=True,
     )
     _lifelines[os.getpid()] = process, socket
-    atexit.register(_end, process, folder)
+    atexit.register(_end, os.getpid(), process, folder)
     return socket
 
 
@@ -73,7 +75,19 @@ def server_environment(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _end(process: subprocess.Popen[bytes], folder: str) -> None:
-    process.kill()
-    process.communicate()
-    shutil.rmtree(folder, ignore_errors=True)
+def read_once(environ: Mapping[str, str]) -> dict[str, list[str]]:
+    """The variables that a fork has from its server, as the paths that some of them are: Spark names the
+    folders of the driver twice."""
+    return {
+        name: list(dict.fromkeys(filter(None, value.split(":"))))
+        for name, value in environ.items()
+        if value.strip(":") and name.startswith(_READ_ONCE) and not name.startswith(_SPARKS)
+    }
+
+
+def _end(driver: int, process: subprocess.Popen[bytes], folder: str) -> None:
+    """Cut the lifeline. What the JVM has still to do, its Python processes do; a child that the driver has
+    forked is not the driver."""
+    if os.getpid() == driver and process.stdin is not None:
+        process.stdin.close()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -2,9 +2,10 @@
 
     python -m moldau.pipelines.forks.server SOCKET
 
-Its standard input is the lifeline of the driver: when that is closed, the driver is gone and so is the
-server. The server has a single thread, and imports nothing that starts others, which would be missing in a
-fork. (Arrow's allocator has one of its own and knows about forks.)
+Its standard input is the lifeline of the driver: when that is closed, the driver is gone. Then there are no
+more forks, and the server stays for as long as some of those it has made: their clients may still be killed.
+The server has a single thread, and imports nothing that starts others, which would be missing in a fork.
+(Arrow's allocator has one of its own and knows about forks.)
 """
 
 from __future__ import annotations
@@ -13,17 +14,15 @@ import contextlib
 import gc
 import importlib
 import os
-import runpy
 import selectors
 import signal
 import socket
-import struct
 import sys
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
-from moldau.pipelines.forks import FIXED
 from moldau.pipelines.forks.client import ACCEPTED
+from moldau.pipelines.forks.requests import Request, become, close, receive
 
 #: What the processes of a session import, as far as it is worth it. A module that is run as a program is not
 #: among them, only what it imports.
@@ -44,26 +43,11 @@ PRELOADED = (
     "moldau.pipelines.sink.writers",
     "moldau.pipelines.arrow.reading",
 )
-#: Spark asks for its own daemon where it takes no setting.
-_QUIETER = {"pyspark.daemon": "moldau.pipelines.worker_daemon"}
 _REFUSED = b"-"
 #: A client that says nothing is not waited for.
 _PATIENCE_SECONDS = 5.0
 #: A killed process ends as a shell would say.
 _KILLED = 128
-
-
-class Request(NamedTuple):
-    """A process that a client stands for."""
-
-    folder: bytes
-    arguments: list[str]
-    environment: dict[bytes, bytes]
-    files: list[int]
-
-
-class Refused(Exception):
-    """A client that cannot be served."""
 
 
 def main() -> None:
@@ -84,11 +68,24 @@ def main() -> None:
 def preload() -> None:
     for name in PRELOADED:
         # What is not installed, or has another name in this release, is not needed.
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(ImportError), _without_compiler():
             importlib.import_module(name)
     os.register_at_fork(after_in_child=_reseed)
     gc.collect()
     gc.freeze()
+
+
+@contextlib.contextmanager
+def _without_compiler() -> Iterator[None]:
+    """Kernels that are not compiled yet are left to the process that needs them: it takes seconds, for which
+    all clients would wait."""
+    absent: Any = None
+    sys.modules.setdefault("numba", absent)
+    try:
+        yield
+    finally:
+        if sys.modules["numba"] is absent:
+            del sys.modules["numba"]
 
 
 def _reseed() -> None:
@@ -102,28 +99,37 @@ class Server:
         self._listener = listener
         self._selector = selectors.DefaultSelector()
         self._forks: dict[int, socket.socket] = {}
+        self._has_driver = True
         self._ended, self._wake = socket.socketpair()
         for each in (self._ended, self._wake):
             each.setblocking(False)
 
     def serve(self) -> Request | None:
-        """Returns in a fork what it is to be, and in the server None when the driver is gone."""
+        """Returns in a fork what it is to be, and in the server None when driver and forks are gone."""
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for each in (sys.stdin.fileno(), self._listener, self._ended):
             self._selector.register(each, selectors.EVENT_READ)
-        while True:
+        while self._has_driver or self._forks:
             for key, _ in self._selector.select():
                 if key.fileobj == sys.stdin.fileno():
-                    return None
-                if key.fileobj is self._listener:
+                    self._retire()
+                elif key.fileobj is self._listener and self._has_driver:
                     request = self._accept()
                     if request is not None:
                         return request
                 elif key.fileobj is self._ended:
                     self._reap()
-                else:
+                elif key.data in self._forks:
                     self._lost(key.data)
+        return None
+
+    def _retire(self) -> None:
+        """The driver is gone: whoever still wants a process is to start it himself."""
+        self._has_driver = False
+        self._selector.unregister(sys.stdin.fileno())
+        self._selector.unregister(self._listener)
+        self._listener.close()
 
     def _accept(self) -> Request | None:
         """Serve a client; in the fork, what it asked for."""
@@ -131,21 +137,21 @@ class Server:
         try:
             connection.settimeout(_PATIENCE_SECONDS)
             request = receive(connection)
-            connection.sendall(ACCEPTED)
-        except (OSError, Refused):
+            fork = _fork(request)
+        except (OSError, ValueError):
             with contextlib.suppress(OSError):
                 connection.sendall(_REFUSED)
             connection.close()
             return None
-        fork = os.fork()
         if fork == 0:
             connection.close()
             self._leave()
             return request
-        for file in request.files:
-            os.close(file)
         self._forks[fork] = connection
         self._selector.register(connection, selectors.EVENT_READ, fork)
+        # A client that is gone meanwhile is noticed like any other.
+        with contextlib.suppress(OSError):
+            connection.sendall(ACCEPTED)
         return None
 
     def _leave(self) -> None:
@@ -179,57 +185,15 @@ class Server:
         os.kill(fork, signal.SIGTERM)
 
 
-def receive(connection: socket.socket) -> Request:
-    """What a client sends, or `Refused` if a fork of this process would not be what it wants."""
-    head, files, _, _ = socket.recv_fds(connection, 4, 3)
-    if len(head) != 4 or len(files) != 3:
-        raise Refused
+def _fork(request: Request) -> int:
+    """The files belong to the fork, whether or not there is one."""
+    fork = -1
     try:
-        return _parsed(_exactly(connection, struct.unpack("I", head)[0]), files)
-    except (OSError, Refused):
-        for file in files:
-            os.close(file)
-        raise
-
-
-def _parsed(text: bytes, files: list[int]) -> Request:
-    folder, count, *words = text.split(b"\0")
-    arguments = [os.fsdecode(word) for word in words[: int(count)]]
-    environment = dict(word.split(b"=", 1) for word in words[int(count) :])
-    if any(_entries(environment, name) != _entries(os.environb, name) for name in FIXED):
-        raise Refused
-    if arguments[:1] != ["-m"] or len(arguments) < 2:
-        raise Refused
-    return Request(folder, arguments[1:], environment, files)
-
-
-def _entries(environment: Mapping[bytes, bytes], name: bytes) -> list[bytes]:
-    """What a path says: Spark names the folders of the driver twice."""
-    return list(dict.fromkeys(filter(None, environment.get(name, b"").split(b":"))))
-
-
-def _exactly(connection: socket.socket, count: int) -> bytes:
-    received = bytearray()
-    while len(received) < count:
-        part = connection.recv(count - len(received))
-        if not part:
-            raise Refused
-        received += part
-    return bytes(received)
-
-
-def become(request: Request) -> None:
-    """Be the process that was asked for, to its end."""
-    for number, file in enumerate(request.files):
-        os.dup2(file, number)
-        os.close(file)
-    os.environb.clear()
-    os.environb.update(request.environment)
-    os.chdir(request.folder)
-    sys.path[0] = os.fsdecode(request.folder)
-    sys.argv = request.arguments
-    module = _QUIETER.get(request.arguments[0], request.arguments[0])
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+        fork = os.fork()
+    finally:
+        if fork != 0:
+            close(request.files)
+    return fork
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket as sockets
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +27,7 @@ import numpy
 said = {
     "pid": os.getpid(), "parent": os.getppid(), "arguments": sys.argv[1:], "folder": os.getcwd(),
     "colour": os.environ.get("COLOUR"), "path": os.environ.get("PYTHONPATH"), "read": sys.stdin.readline(),
-    "random": numpy.random.random(),
+    "random": numpy.random.random(), "zone": time.strftime("%Z"),
     "open": sorted(map(int, os.listdir("/proc/self/fd"))),
 }
 print(json.dumps(said))
@@ -42,18 +44,27 @@ class Server(NamedTuple):
     socket: Path
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    socket = tmp_path_factory.mktemp("f") / "socket"
+@contextmanager
+def serving(folder: Path, *program: str, **variables: str) -> Iterator[Server]:
+    folder.mkdir(exist_ok=True)
+    socket = folder / "socket"
     process = subprocess.Popen(
-        [sys.executable, "-m", "moldau.pipelines.forks.server", str(socket)],
+        [sys.executable, *(program or ("-m", "moldau.pipelines.forks.server")), str(socket)],
         stdin=subprocess.PIPE,
-        env=server_environment(os.environ | {"PYTHONPATH": PATH}),
+        env=server_environment(os.environ | {"PYTHONPATH": PATH, **variables}),
     )
     eventually(socket.exists, timeout=60)
     yield Server(process, socket)
-    process.communicate(timeout=60)
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait(timeout=60)
     assert not socket.exists() and not socket.parent.exists(), "the server takes its folder away"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("f")) as started:
+        yield started
 
 
 @pytest.fixture
@@ -101,26 +112,111 @@ def test_two_forks_draw_other_random_numbers(server: Server, folder: Path) -> No
     assert first["pid"] != second["pid"]
 
 
-def test_a_fork_ends_when_its_client_is_killed(server: Server, folder: Path) -> None:
-    process = client(server.socket, folder, "stay")
+def staying(process: subprocess.Popen[str]) -> int:
+    """The process that a client stands for, which stays."""
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write("a line\n")
     process.stdin.flush()
-    pid = json.loads(process.stdout.readline())["pid"]
-    process.send_signal(signal.SIGKILL)
+    return int(json.loads(process.stdout.readline())["pid"])
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.kill()
     process.communicate(timeout=60)
-    eventually(lambda: not Path(f"/proc/{pid}").exists(), timeout=60, what="the fork to end")
+
+
+def ended(process: int) -> bool:
+    return not Path(f"/proc/{process}").exists()
+
+
+def test_a_fork_ends_when_its_client_is_killed(server: Server, folder: Path) -> None:
+    process = client(server.socket, folder, "stay")
+    pid = staying(process)
+    kill(process)
+    eventually(lambda: ended(pid), timeout=60, what="the fork to end")
     assert answer(client(server.socket, folder))["parent"] == server.process.pid, "and the server goes on"
 
 
 def test_a_fork_that_is_killed_ends_its_client(server: Server, folder: Path) -> None:
     process = client(server.socket, folder, "stay")
-    assert process.stdin is not None and process.stdout is not None
-    process.stdin.write("a line\n")
-    process.stdin.flush()
-    os.kill(json.loads(process.stdout.readline())["pid"], signal.SIGKILL)
+    os.kill(staying(process), signal.SIGKILL)
     process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGKILL
+
+
+def test_a_fork_and_its_client_may_be_killed_at_once(server: Server, folder: Path) -> None:
+    process = client(server.socket, folder, "stay")
+    pid, files = staying(process), Path(f"/proc/{server.process.pid}/fd")
+    before = len(list(files.iterdir()))
+    with sockets.socket(sockets.AF_UNIX) as silent:
+        # While the server waits for what this client has to say, it hears of neither.
+        silent.connect(str(server.socket))
+        eventually(lambda: len(list(files.iterdir())) > before, timeout=60, what="the server to accept")
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: ended(pid) or " Z " in Path(f"/proc/{pid}/stat").read_text(), timeout=60)
+        kill(process)
+    assert answer(client(server.socket, folder))["parent"] == server.process.pid, "and the server goes on"
+
+
+def test_forks_end_with_their_clients_also_when_the_driver_is_gone(tmp_path: Path, folder: Path) -> None:
+    # With this only the path says where modules are, not the folder a process is started in.
+    variables = {"PYTHONSAFEPATH": "1", "PYTHONPATH": f"{folder}:{PATH}"}
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with serving(tmp_path / "f", **variables) as server:
+        process = client(server.socket, elsewhere, "stay", **variables)
+        pid = staying(process)
+        assert pid != process.pid
+        assert server.process.stdin is not None
+        server.process.stdin.close()
+        late = client(server.socket, elsewhere, **variables)
+        kill(process)
+        eventually(lambda: ended(pid), timeout=60, what="the fork to end")
+        assert answer(late)["pid"] == late.pid
+
+
+def test_where_no_more_forks_are_to_be_had_the_client_is_the_process(tmp_path: Path, folder: Path) -> None:
+    program = (
+        "import os\nfrom moldau.pipelines.forks.server import main\n"
+        "def fork(): raise BlockingIOError(11, 'too many processes')\n"
+        "os.fork = fork\nmain()"
+    )
+    with serving(tmp_path / "f", "-c", program) as server:
+        for _ in range(2):
+            process = client(server.socket, folder)
+            assert answer(process)["pid"] == process.pid
+
+
+def test_a_fork_of_the_driver_takes_nothing_away() -> None:
+    program = """
+import os, sys
+from moldau.pipelines.forks import start_server
+folder = os.path.dirname(start_server(os.environ))
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+print(os.path.exists(folder), folder)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    existed, folder = done.stdout.split()
+    assert existed == "True"
+    eventually(lambda: not os.path.exists(folder), timeout=60, what="the folder to go with the driver")
+
+
+def test_the_server_compiles_nothing() -> None:
+    program = """
+import sys
+from moldau.pipelines.arrow import machine_code
+machine_code.find = lambda name, key: None
+from moldau.pipelines.forks.server import preload
+preload()
+assert "moldau.pipelines.source.stream_reader" in sys.modules
+assert "numba" not in sys.modules
+assert "moldau.pipelines.arrow.reading" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], timeout=120, check=True)
 
 
 def test_without_a_server_the_client_is_the_process(folder: Path) -> None:
@@ -138,3 +234,18 @@ def test_a_process_that_wants_another_path_is_not_forked(server: Server, folder:
     process = client(server.socket, folder, PYTHONPATH="/nowhere")
     said = answer(process)
     assert (said["pid"], said["path"]) == (process.pid, "/nowhere")
+
+
+def test_nor_is_one_that_wants_what_python_or_libraries_read_when_they_start(
+    server: Server, folder: Path
+) -> None:
+    process = client(server.socket, folder, PYTHONWARNINGS="ignore::ImportWarning")
+    assert answer(process)["pid"] == process.pid
+    process = client(server.socket, folder, ARROW_USER_SIMD_LEVEL="NONE")
+    assert answer(process)["pid"] == process.pid
+    said = answer(client(server.socket, folder, PYTHON_WORKER_FACTORY_PORT="1"))
+    assert said["parent"] == server.process.pid, "Spark's own variables are different ones"
+
+
+def test_a_fork_lives_in_the_time_zone_of_its_client(server: Server, folder: Path) -> None:
+    assert answer(client(server.socket, folder, TZ="ABC-9"))["zone"] == "ABC"

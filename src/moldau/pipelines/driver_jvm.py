@@ -31,11 +31,13 @@ from moldau.pipelines.launching import changed_environment
 _MAIN = "org.apache.spark.deploy.SparkSubmit"
 #: Settings that become options of the JVM; all others are arguments of its program.
 _JVM_SETTINGS = ("spark.driver.", "spark.submit.")
-_SPARK_VARIABLES = ("SPARK_", "HADOOP_", "YARN_", "PYTHONHASHSEED", "CLASSPATH")
+#: What Spark's scripts read and set. (The setting for the driver's native libraries becomes a variable.)
+_SPARK_VARIABLES = ("SPARK_", "HADOOP_", "YARN_", "PYTHONHASHSEED", "CLASSPATH", "LD_LIBRARY_PATH")
 #: Somebody wants to start Spark in a way of his own.
 _OWN_WAYS = ("PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_TESTING")
 _KEPT = 16
-_START_SECONDS = 60.0
+#: Before a JVM answers it may fetch packages.
+_START_SECONDS = 600.0
 
 
 class Launch(NamedTuple):
@@ -148,7 +150,9 @@ def _keep(kept: Path) -> None:
     }
     launch = Launch(command[: command.index(_MAIN) + 1], changed)
     with contextlib.suppress(OSError):
+        # Options of a JVM may hold secrets.
         written = kept.with_suffix(f".{os.getpid()}")
+        written.touch(mode=0o600)
         written.write_text(json.dumps(launch._asdict()))
         written.replace(kept)
         for old in sorted(kept.parent.glob("launch-*.json"), key=lambda path: path.stat().st_mtime)[:-_KEPT]:

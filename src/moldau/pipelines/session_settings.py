@@ -17,6 +17,7 @@ _LOCAL_CHECKPOINTS = (
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
+_WORKER_VARIABLE = "spark.executorEnv."
 
 
 def is_local(master: str) -> bool:
@@ -74,6 +75,17 @@ def merged(settings: Mapping[str, str], options: Sequence[str], config: Mapping[
     """All settings, the caller's last."""
     together = [*options, config.get(DRIVER_OPTIONS, "")]
     return {**settings, **config, DRIVER_OPTIONS: " ".join(filter(None, together))}
+
+
+def worker_variables(config: Mapping[str, str]) -> dict[str, str]:
+    """What Spark adds to the variables of its Python processes: as many threads as a task has cores, whatever
+    the driver has, and what the caller wants."""
+    given = {
+        name.removeprefix(_WORKER_VARIABLE): value
+        for name, value in config.items()
+        if name.startswith(_WORKER_VARIABLE)
+    }
+    return {"OMP_NUM_THREADS": config.get("spark.task.cpus", "1"), **given}
 
 
 def local_cores(master: str) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -34,6 +35,7 @@ from moldau.pipelines.session_settings import (
     local_settings,
     memory_bytes,
     merged,
+    worker_variables,
 )
 from moldau.pipelines.sink.pinning import keep_tasks
 
@@ -49,6 +51,9 @@ _CONNECT_PACKAGES = {
 }
 
 Connector = Literal["moldau", "official"]
+
+#: Of threads that want a session at once, one starts it: the environment it changes is everybody's.
+_starting = threading.Lock()
 
 
 class SettingsIgnored(UserWarning):
@@ -70,16 +75,17 @@ def session(
     wanted = dict(config or {})
     if connector == "official":
         wanted.update(connector_settings(wanted, os.environ, pyspark.__version__))
-    active = active_session()
-    if active is not None:
-        return _adapted(active, {CONNECTOR: connector, "spark.master": master, **wanted})
-    settings = {**common_settings(), CONNECTOR: connector}
-    if master.startswith("sc://"):
-        spark = _connect(name, master, {**settings, **wanted})
-    else:
-        spark = _start(name, master, settings, quick_start, wanted)
-    register(spark)
-    return spark
+    with _starting:
+        active = active_session()
+        if active is not None:
+            return _adapted(active, {CONNECTOR: connector, "spark.master": master, **wanted})
+        settings = {**common_settings(), CONNECTOR: connector}
+        if master.startswith("sc://"):
+            spark = _connect(name, master, {**settings, **wanted})
+        else:
+            spark = _start(name, master, settings, quick_start, wanted)
+        register(spark)
+        return spark
 
 
 def register(spark: SparkSession) -> None:
@@ -101,7 +107,7 @@ def _start(
         settings |= local_settings(local_cores(master), memory_bytes())
         python = str(quick_python(installed, cache))
         if os.environ.setdefault("PYSPARK_PYTHON", python) == python:
-            forks = start_server(os.environ)
+            forks = start_server({**os.environ, **worker_variables(wanted)})
     elif master.startswith("spark://"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {"spark.app.name": name, "spark.master": master, **settings}

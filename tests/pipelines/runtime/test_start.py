@@ -10,24 +10,36 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = """
-import json, os, sys
+import json, os, sys, time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql.functions import udf
 from moldau import pipelines
 
-spark = pipelines.session("start", master="local[1]", config={"spark.driver.memory": "1g"})
-parent = udf(lambda number: Path(f"/proc/{os.getppid()}/cmdline").read_text())
-(row,) = spark.range(1).select(parent("id")).collect()
+def session(_):
+    return pipelines.session("start", master="local[1]", config=CONFIG)
+
+def seen(number):
+    parent = Path(f"/proc/{os.getppid()}/cmdline").read_text()
+    return json.dumps([parent, os.environ["OMP_NUM_THREADS"], time.strftime("%Z")])
+
+CONFIG = {"spark.driver.memory": "1g", "spark.executorEnv.TZ": "ABC-9"}
+with ThreadPoolExecutor(2) as threads:
+    spark, same = threads.map(session, range(2))
+assert spark is same
+(row,) = spark.range(1).select(udf(seen)("id")).collect()
+parent, threads, zone = json.loads(row[0])
 started = SparkContext._gateway.proc
-said = {"command": started.args[0], "parent": row[0], "app": spark.sparkContext.appName,
+said = {"command": started.args[0], "parent": parent, "app": spark.sparkContext.appName,
+        "threads": threads, "zone": zone,
         "variables": sorted(name for name in os.environ if "GATEWAY" in name or name == "MOLDAU_FORKS")}
 print(json.dumps(said))
 """
 
 
 def start(cache: Path) -> dict[str, Any]:
-    environment = {**os.environ, "MOLDAU_CACHE": str(cache)}
+    environment = {**os.environ, "MOLDAU_CACHE": str(cache), "OMP_NUM_THREADS": "8"}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env=environment,
@@ -45,6 +57,7 @@ def test_how_a_jvm_is_started_is_kept(tmp_path: Path) -> None:
     first = start(tmp_path)
     assert first["command"].endswith("spark-submit")
     assert "moldau.pipelines.forks.server" in first["parent"]
+    assert (first["threads"], first["zone"]) == ("1", "ABC")
     assert len(list(tmp_path.glob("launch-*.json"))) == 1
 
     second = start(tmp_path)

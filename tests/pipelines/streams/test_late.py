@@ -125,9 +125,9 @@ def test_late_records_are_in_their_topics_once(
     before = tables()
     assert not any(found(store) for store in stores)
 
-    # In none of the windows any more; and, of the right side, what joins nothing any more.
+    # In none of the windows any more; and, of the right side, what joins nothing any more or never would.
     topics.produce(left, [record("z", "late", 5), record("z", "later", 61)])
-    topics.produce(right, [record("z", "right", 5)])
+    topics.produce(right, [record("z", "right", 5), {**record("z", "keyless", 5), "key": None}])
     with monkeypatch.context() as patched:
         patched.setattr(late_rows, "told", _fails)
         with pytest.raises(StreamsException, match="no late records today"):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -50,7 +51,7 @@ def stream_join(node: Node, ports: Sequence[Port], context: OperatorContext) -> 
     pairs = left.join(right, condition, _HOW[operation.kind]).select(*_pair_columns())
     joiner = keyed(operation.joiner, with_key=operation.with_key, name=node.name)
     serdes = JoinSerdes(ports[0].key_serde, ports[0].value_serde, ports[1].value_serde, context.value_serde)
-    return Result(join_values(pairs, joiner, serdes, node.name), "append", late=_late)
+    return Result(join_values(pairs, joiner, serdes, node.name), "append", late=partial(_late, inner))
 
 
 def keyed(joiner: object, *, with_key: bool, name: str) -> Joiner:
@@ -100,21 +101,22 @@ def pairs_schema() -> str:
     return _PAIR.replace("left_value binary, right_value binary", "value binary")
 
 
-def _joining(frame: DataFrame) -> DataFrame:
-    """Records without a value join nothing."""
-    return frame.where(F.col("value").isNotNull())
+def _joining(frame: DataFrame, inner: bool) -> DataFrame:
+    """Records without a value join nothing, and in an inner join those without a key."""
+    there = frame.where(F.col("value").isNotNull())
+    return there.where(F.col("key").isNotNull()) if inner else there
 
 
-def _late(frame: DataFrame, watermark_ms: int) -> DataFrame:
-    return _joining(frame).where(behind(F.col("timestamp"), watermark_ms))
+def _late(inner: bool, frame: DataFrame, watermark_ms: int) -> DataFrame:
+    return _joining(frame, inner).where(behind(F.col("timestamp"), watermark_ms))
 
 
 def _side(frame: DataFrame, name: str, delay_ms: int, inner: bool) -> DataFrame:
     """With what is compared as `at`: Spark's outer joins would bring records without keys together, which
     join nothing in Kafka Streams."""
-    there = _joining(frame).withWatermark("timestamp", f"{delay_ms} milliseconds")
+    there = _joining(frame, inner).withWatermark("timestamp", f"{delay_ms} milliseconds")
     if inner:
-        there = there.where(F.col("key").isNotNull()).withColumn("at", F.col("key"))
+        there = there.withColumn("at", F.col("key"))
     else:
         keyed_by = F.concat(F.lit(b"k"), F.col("key"))
         there = there.withColumn("at", F.coalesce(keyed_by, F.lit(name.encode())))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from moldau.pipelines.streams.operations import Operation
+from moldau.pipelines.streams.operations import Operation, child_names
 from moldau.pipelines.streams.parameters import BufferConfig, Function
 from moldau.pipelines.streams.windows import AggregationWindows, JoinWindows
 
@@ -188,3 +188,25 @@ def is_kept(node: Node) -> bool:
 
 def is_stateful(node: Node) -> bool:
     return isinstance(node.operation, STATEFUL)
+
+
+def input_name(node: Node, number: int) -> str:
+    """By which name a processor may forward to an operator of which it is that input: joins of streams and
+    cogroups have in Java a processor of its own for each."""
+    operation = node.operation
+    if isinstance(operation, StreamStreamJoin):
+        return (operation.this_windowed, operation.other_windowed)[number]
+    if isinstance(operation, Aggregate) and operation.processors:
+        return operation.processors[number]
+    return node.name
+
+
+def forwarding_names(node: Node) -> tuple[str, ...]:
+    """The names that a processor may forward to."""
+    names: list[str] = []
+    for child in node.children:
+        if is_stateful(child):
+            names += [input_name(child, number) for number, port in enumerate(child.ports) if port is node]
+        elif not isinstance(child.operation, JoinWindowed):
+            names += child_names(child.name, child.operation)
+    return tuple(names)

@@ -11,6 +11,7 @@ from moldau.client.partitioners import partition_for_key
 from moldau.pipelines.streams.builder import StreamsBuilder
 from moldau.pipelines.streams.chain import Runner
 from moldau.pipelines.streams.errors import TopologyException
+from moldau.pipelines.streams.graph import Node
 from moldau.pipelines.streams.internal_topics import InternalTopic, Partitions, internal_topics
 from moldau.pipelines.streams.operations import Operation
 from moldau.pipelines.streams.parameters import (
@@ -19,6 +20,7 @@ from moldau.pipelines.streams.parameters import (
     Materialized,
     Produced,
     Repartitioned,
+    StreamJoined,
     Suppressed,
     TableJoined,
 )
@@ -26,7 +28,12 @@ from moldau.pipelines.streams.programs import Planner
 from moldau.pipelines.streams.serdes import Window, Windowed
 from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.stages import Stage, levels, stages
-from moldau.pipelines.streams.stateful import ForeignKeyLookup, ForeignKeySubscribe, is_stateful
+from moldau.pipelines.streams.stateful import (
+    ForeignKeyLookup,
+    ForeignKeySubscribe,
+    forwarding_names,
+    is_stateful,
+)
 from moldau.pipelines.streams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows
 
 IN = Consumed.with_("string", "string")
@@ -205,6 +212,27 @@ def test_what_is_joined_twice_has_the_partitions_of_both_others() -> None:
 
     found = topics(write, one=1, two=5, table=3, out=1)
     assert {topic.partitions for topic in found.values()} == {3}
+
+
+def test_a_processor_forwards_by_the_names_that_java_has() -> None:
+    def write(builder: StreamsBuilder) -> Node:
+        stream = builder.stream("in", IN).process_values(object, name="values")
+        other = builder.stream("other", IN)
+        windows = JoinWindows.of_time_difference_with_no_grace(MINUTE)
+        other.join(stream, max, windows, StreamJoined.with_("string", "string", "string", name="pair"))
+        grouped, others = stream.group_by_key(GROUPED), other.group_by_key(GROUPED)
+        both = others.cogroup(max).cogroup(grouped, max)
+        both.aggregate(str, "both", Materialized.with_("string", "string"))
+        grouped.count("counted", Materialized.with_("string", "long"))
+        stream.map(lambda key, value: (value, key), name="turned").to("out", OUT)
+        return stream.node
+
+    assert set(forwarding_names(write(StreamsBuilder()))) == {
+        "pair-other-windowed",
+        "both-cogroup-agg-1",
+        "counted",
+        "turned",
+    }
 
 
 def test_serdes_that_are_missing_are_named() -> None:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.graph import Node
-from moldau.pipelines.streams.operations import child_names
 from moldau.pipelines.streams.physical.ports import OperatorContext, Port, Result
 from moldau.pipelines.streams.physical.tasks import run_tasks
-from moldau.pipelines.streams.stateful import Process
+from moldau.pipelines.streams.stateful import Process, forwarding_names
 from moldau.pipelines.streams.stores import StoreBuilder
 from moldau.pipelines.streams.tasks.processing import Processing, ProcessSettings, uses_the_clock
 
@@ -28,7 +27,7 @@ def process(node: Node, ports: Sequence[Port], context: OperatorContext) -> Resu
         port.value_serde,
         context.key_serde,
         context.value_serde,
-        tuple(name for child in node.children for name in child_names(child.name, child.operation)),
+        forwarding_names(node),
     )
     clock = uses_the_clock(settings) and not context.bounded
     frame = run_tasks([port.frame], Processing(settings), name=node.name, clock=clock)

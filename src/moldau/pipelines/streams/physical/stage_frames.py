@@ -32,7 +32,13 @@ from moldau.pipelines.streams.physical.ports import (
 )
 from moldau.pipelines.streams.programs import Planner, store_suffix
 from moldau.pipelines.streams.stages import Leg, Stage
-from moldau.pipelines.streams.stateful import Aggregate, ForeignKeyJoin, Process, TableAggregate
+from moldau.pipelines.streams.stateful import (
+    Aggregate,
+    ForeignKeyJoin,
+    Process,
+    TableAggregate,
+    input_name,
+)
 from moldau.pipelines.streams.stores import StoreBuilder
 
 _HEADERS = "array<struct<key: string, value: binary>>"
@@ -145,7 +151,8 @@ class StageBuilder:
             if isinstance(leg.origin.operation, Process):
                 frame = _with_child(frame)
                 if leg.origin is port:
-                    frame = frame.filter(F.coalesce(F.col("child") == operator.name, F.lit(True)))
+                    own = F.col("child") == input_name(operator, number)
+                    frame = frame.filter(F.coalesce(own, F.lit(True)))
             checked = self._validates() and not _is_packed(port, operator)
             if leg.origin is port and not checked and not _extracts(port):
                 frames.append(frame.select(*COLUMNS))

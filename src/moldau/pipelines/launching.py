@@ -68,16 +68,6 @@ exec {python} "$@"
 _TALKATIVE = "pyspark.sql.streaming.transform_with_state_driver_worker"
 
 
-def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Where what is made once is kept."""
-    if "MOLDAU_CACHE" in environ:
-        return Path(environ["MOLDAU_CACHE"]).absolute()
-    home = Path(environ.get("HOME") or Path.home())
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "moldau"
-    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "moldau"
-
-
 def spark_home() -> Path:
     """The installed PySpark, which has all of Spark in it."""
     import pyspark

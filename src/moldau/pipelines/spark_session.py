@@ -24,7 +24,7 @@ from moldau.pipelines.data_source import MoldauDataSource
 from moldau.pipelines.driver_jvm import driver_jvm
 from moldau.pipelines.forks import SOCKET, start_server
 from moldau.pipelines.java import find_java
-from moldau.pipelines.launching import cache_folder, changed_environment, quick_python, quiet_java, spark_home
+from moldau.pipelines.launching import changed_environment, quick_python, quiet_java, spark_home
 from moldau.pipelines.official import connector_settings
 from moldau.pipelines.queries import CONNECTOR
 from moldau.pipelines.session_settings import (
@@ -38,6 +38,7 @@ from moldau.pipelines.session_settings import (
     worker_variables,
 )
 from moldau.pipelines.sink.pinning import keep_tasks
+from moldau.pipelines.user_folders import cache_folder
 
 #: A failed task is tried again, which Spark does not do in local mode unless told.
 LOCAL_MASTER = "local[*,4]"

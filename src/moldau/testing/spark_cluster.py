@@ -124,7 +124,8 @@ class SparkCluster:
 def spark_class(arguments: Sequence[str], log: Path, *, memory: str = "256m") -> subprocess.Popen[bytes]:
     """A process of Spark's own, from the installed PySpark, that starts quickly."""
     from moldau.pipelines.java import find_java
-    from moldau.pipelines.launching import cache_folder, quiet_java, spark_home
+    from moldau.pipelines.launching import quiet_java, spark_home
+    from moldau.pipelines.user_folders import cache_folder
 
     home = spark_home()
     java = quiet_java(find_java(os.environ), cache_folder(os.environ))

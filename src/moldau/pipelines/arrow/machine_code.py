@@ -30,6 +30,8 @@ from typing import Any, Final, NamedTuple
 import llvmlite
 import llvmlite.binding as llvm
 
+from moldau.pipelines.user_folders import is_ours, temporary_folder, usual_folder
+
 _SUFFIX: Final = ".kernel"
 _CHECKSUM_SIZE: Final = 32
 _NUMBAS: Final = frozenset({"numba_gil_ensure", "numba_gil_release"})
@@ -118,18 +120,6 @@ def _made_for() -> str:
 def _folders() -> Iterator[Path]:
     """Where machine code may lie, the best place first."""
     yield Path(__file__).parent / "__pycache__"
-    user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    for folder in (Path(user) / "moldau", Path(tempfile.gettempdir()) / f"moldau-{os.getuid()}"):
-        if _is_ours(folder):
+    for folder in (usual_folder(os.environ), temporary_folder()):
+        if folder is not None and is_ours(folder):
             yield folder
-
-
-def _is_ours(folder: Path) -> bool:
-    """Not there yet, or nobody else can write there."""
-    try:
-        state = folder.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return state.st_uid == os.getuid() and not state.st_mode & 0o022

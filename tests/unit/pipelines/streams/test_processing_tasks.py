@@ -175,3 +175,34 @@ def test_a_record_is_forwarded_to_the_child_that_is_named() -> None:
     assert [out.child for out in run.batch((0, "a", "two", 1), (0, "a", "one", 2))] == ["two", "one"]
     with pytest.raises(StreamsException, match="no operator three behind this processor, but one, two"):
         run.batch((0, "a", "three", 3))
+
+
+class Failing(Processor):
+    def __init__(self, at_once: bool) -> None:
+        self._at_once = at_once
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        if self._at_once:
+            raise KeyError("no such thing")
+        context.schedule(1, PunctuationType.WALL_CLOCK_TIME, self._fail)
+
+    def process(self, record: Record) -> None:
+        return
+
+    def _fail(self, _now_ms: int) -> None:
+        raise ValueError("not now")
+
+
+@pytest.mark.parametrize(
+    ("at_once", "says"),
+    [
+        (True, r"an operator failed on the beginning of a batch: KeyError: 'no such thing'"),
+        (False, "an operator failed on a timer or the end of a batch: ValueError: not now"),
+    ],
+)
+def test_what_fails_beside_records_says_where(at_once: bool, says: str) -> None:
+    run = TaskRun(processing(lambda: Failing(at_once)))
+    with pytest.raises(StreamsException, match=says):
+        for now_ms in (0, 10):
+            run.batch((0, "a", "x", 1), now_ms=now_ms)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
@@ -151,20 +152,30 @@ def in_order(rows: Iterable[Row]) -> Iterator[Row]:
     return merge(*queues, key=lambda row: row.timestamp)
 
 
+@contextmanager
+def _telling(operator: Operator, where: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise failure(operator.name, where, error) from error
+
+
 def run(
     operator: Operator, partition: int, maps: Mapping[str, StateMap], rows: Iterable[Row], now_ms: int
 ) -> list[Out]:
     """One batch of one task: what comes out, with all of its state written."""
     cached = {name: CachedMap(each) for name, each in maps.items()}
     given: list[Out] = []
-    operator.open(Task(partition, cached, given.append, now_ms))
+    with _telling(operator, "the beginning of a batch"):
+        operator.open(Task(partition, cached, given.append, now_ms))
     for row in in_order(rows):
         try:
             operator.process(row)
         except Exception as error:
             raise failure(operator.name, f"{row.topic}-{row.partition}@{row.offset}", error) from error
-    operator.tick()
-    operator.close()
+    with _telling(operator, "a timer or the end of a batch"):
+        operator.tick()
+        operator.close()
     for each in cached.values():
         each.flush()
     return given

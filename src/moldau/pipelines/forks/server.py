@@ -18,6 +18,7 @@ import selectors
 import signal
 import socket
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -189,7 +190,10 @@ def _fork(request: Request) -> int:
     """The files belong to the fork, whether or not there is one."""
     fork = -1
     try:
-        fork = os.fork()
+        with warnings.catch_warnings():
+            # Newer releases of Python warn of threads: of the one that Arrow's allocator has.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            fork = os.fork()
     finally:
         if fork != 0:
             close(request.files)

@@ -187,6 +187,26 @@ def test_where_no_more_forks_are_to_be_had_the_client_is_the_process(tmp_path: P
             assert answer(process)["pid"] == process.pid
 
 
+def test_that_python_warns_of_forks_of_processes_with_threads_is_not_heard(
+    tmp_path: Path, folder: Path
+) -> None:
+    program = """
+import os, warnings
+from moldau.pipelines.forks.server import main
+real = os.fork
+def fork():
+    made = real()
+    if made:
+        warnings.warn("several threads", DeprecationWarning)
+    return made
+os.fork = fork
+warnings.filterwarnings("error", message="several threads")
+main()
+"""
+    with serving(tmp_path / "f", "-c", program) as server:
+        assert answer(client(server.socket, folder))["parent"] == server.process.pid
+
+
 def test_a_fork_of_the_driver_takes_nothing_away() -> None:
     program = """
 import os, sys

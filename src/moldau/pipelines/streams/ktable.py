@@ -242,6 +242,8 @@ class KTable:
                 f"A table is joined with a table, not with a {type(other).__name__}: "
                 "join the stream with this table, or make it a table with to_table()"
             )
+        if extractor is None and table_joined is not None:
+            raise TopologyException("table_joined is for joins by foreign keys: give a foreign_key_extractor")
         if extractor is None:
             node = key_join(kind, self, other, joiner, name, materialized)
         else:

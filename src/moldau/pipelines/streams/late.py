@@ -18,7 +18,7 @@ __all__ = ["LATE_CONFIG", "LATE_HEADER", "is_windowed", "late_headers", "late_to
 
 
 def late_topics(stage: Stage, settings: StreamsSettings) -> tuple[str, ...]:
-    """One for each input of the stage's operator; none at all where nothing is ever late."""
+    """One for each side of a join, one for an aggregate; none at all where nothing is ever late."""
     names: tuple[str, ...] = ()
     operator = stage.operator
     if operator is not None and isinstance(operator.operation, StreamStreamJoin):

@@ -262,6 +262,13 @@ def test_topics_of_a_foreign_key_join_have_the_partitions_of_the_table_they_lead
     }
 
 
+def test_a_join_by_keys_has_no_settings_of_foreign_keys() -> None:
+    builder = StreamsBuilder()
+    left, right = builder.table("left", IN), builder.table("right", IN)
+    with pytest.raises(TopologyException, match="give a foreign_key_extractor"):
+        left.join(right, max, table_joined=TableJoined(name="of"))
+
+
 def leaving(write: Callable[[StreamsBuilder], None], kind: type[Operation], partitions: int) -> Runner:
     """What runs behind the operator of that kind."""
     (stage,) = (each for each in cut(write) if each.operator and isinstance(each.operator.operation, kind))

@@ -134,8 +134,6 @@ def _apply(rows: NativeRows, step: Step) -> NativeRows:
             return native.with_keys(rows, step.name, mapper)
         case MapValues(mapper=mapper):
             return native.with_values(rows, step.name, mapper)
-        case ToTable():
-            return replace(rows, frame=rows.frame.filter(F.col("key").isNotNull()))
     return rows
 
 
@@ -144,18 +142,25 @@ def _native(
 ) -> list[DataFrame]:
     """Exits that only pass rows on are one pass over them; what an expression changes is another frame."""
     passing, deeper = list(exits), []
-    wanted = list(first)
+    wanted = [(number, False) for number in first]
     while wanted:
-        step = program.steps[wanted.pop(0)]
+        number, keyed = wanted.pop(0)
+        step = program.steps[number]
+        # A table, and so what is behind it, has no row without a key.
+        keyed = keyed or isinstance(step.operation, ToTable)
+        there = _with_keys(rows) if keyed else rows
         if isinstance(step.operation, Split):
-            deeper += _native_split(rows, program, step)
+            deeper += _native_split(there, program, step)
         elif _has_expression(step):
-            deeper += _native(_apply(rows, step), program, step.after, step.exits)
+            deeper += _native(_apply(there, step), program, step.after, step.exits)
         else:
-            keyed = isinstance(step.operation, ToTable)
             passing += [replace(each, needs_key=each.needs_key or keyed) for each in step.exits]
-            wanted += step.after
+            wanted += [(each, keyed) for each in step.after]
     return [*([_leaving(rows, passing)] if passing else []), *deeper]
+
+
+def _with_keys(rows: NativeRows) -> NativeRows:
+    return replace(rows, frame=rows.frame.filter(F.col("key").isNotNull()))
 
 
 def _native_split(rows: NativeRows, program: Program, split: Step) -> list[DataFrame]:

@@ -52,9 +52,7 @@ class Subscribe(Operator):
     def process(self, row: Row) -> None:
         if row.key is None:
             return
-        table = TimestampedMap(self.state["table"])
-        before = table.get(row.key).value
-        table.put(row.key, row.value, row.timestamp)
+        before = TimestampedMap(self.state["table"]).swap(row.key, row.value, row.timestamp)
         old, new = self._foreign_key(row, before), self._foreign_key(row, row.value)
         if self._left:
             self._left_join(row, before, old, new)

@@ -37,9 +37,7 @@ class Regroup(Operator):
     def process(self, row: Row) -> None:
         if row.key is None:
             return
-        table = TimestampedMap(self.state["table"])
-        before = table.get(row.key).value
-        table.put(row.key, row.value, row.timestamp)
+        before = TimestampedMap(self.state["table"]).swap(row.key, row.value, row.timestamp)
         old, new = self._pair(row, before), self._pair(row, row.value)
         if old is not None and new is not None and old[0] == new[0]:
             self._emit(row, old[0], Change(new[1], old[1]))

@@ -82,8 +82,7 @@ class TableJoin(Operator):
     def process(self, row: Row) -> None:
         if row.key is None:
             return
-        before = self._tables[row.port].get(row.key).value
-        self._tables[row.port].put(row.key, row.value, row.timestamp)
+        before = self._tables[row.port].swap(row.key, row.value, row.timestamp)
         other = self._tables[1 - row.port].get(row.key)
         if other.value is None and (self._needed(1 - row.port) or (row.value is None and before is None)):
             return

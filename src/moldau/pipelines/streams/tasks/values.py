@@ -32,6 +32,12 @@ class TimestampedMap:
             return _NOTHING
         return Timestamped(found[_TIMESTAMP.size :], _TIMESTAMP.unpack_from(found)[0])
 
+    def swap(self, key: bytes, value: bytes | None, timestamp: int) -> bytes | None:
+        """Put, and say which value was there before."""
+        before = self.get(key).value
+        self.put(key, value, timestamp)
+        return before
+
     def put(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         if value is None:
             self._state.delete(key)

@@ -19,7 +19,7 @@ import hashlib
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -65,6 +65,8 @@ case "$1 $2" in
 esac
 exec {python} "$@"
 """
+#: Where Spark looks which Python to use.
+_CHOICE = "PYSPARK_PYTHON"
 _TALKATIVE = "pyspark.sql.streaming.transform_with_state_driver_worker"
 
 
@@ -102,6 +104,19 @@ def quick_python(pyspark: Path, cache: Path) -> Path:
         script.parent.mkdir(parents=True, exist_ok=True)
         _write_script(script, text)
     return script
+
+
+def choose_python(environ: MutableMapping[str, str], script: str, master: str, *, local: bool) -> bool:
+    """See to it which Python Spark uses, unless the user says: the script here, which no other machine has,
+    and this Python's path on a standalone cluster. Whether it is the script."""
+    if environ.get(_CHOICE, script) != script:
+        return False
+    environ.pop(_CHOICE, None)
+    if local:
+        environ[_CHOICE] = script
+    elif master.startswith("spark://"):
+        environ[_CHOICE] = sys.executable
+    return local
 
 
 @contextmanager

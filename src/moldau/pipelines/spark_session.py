@@ -24,7 +24,13 @@ from moldau.pipelines.data_source import MoldauDataSource
 from moldau.pipelines.driver_jvm import driver_jvm
 from moldau.pipelines.forks import SOCKET, start_server
 from moldau.pipelines.java import find_java
-from moldau.pipelines.launching import changed_environment, quick_python, quiet_java, spark_home
+from moldau.pipelines.launching import (
+    changed_environment,
+    choose_python,
+    quick_python,
+    quiet_java,
+    spark_home,
+)
 from moldau.pipelines.official import connector_settings
 from moldau.pipelines.queries import CONNECTOR
 from moldau.pipelines.session_settings import (
@@ -104,13 +110,11 @@ def _start(
     java = find_java(os.environ)
     archive = archive_options(java, cache, installed, record=quick_start)
     forks = None
-    if is_local(master):
+    local = is_local(master)
+    if local:
         settings |= local_settings(local_cores(master), memory_bytes())
-        python = str(quick_python(installed, cache))
-        if os.environ.setdefault("PYSPARK_PYTHON", python) == python:
-            forks = start_server({**os.environ, **worker_variables(wanted)})
-    elif master.startswith("spark://"):
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if choose_python(os.environ, str(quick_python(installed, cache)), master, local=local):
+        forks = start_server({**os.environ, **worker_variables(wanted)})
     settings = {"spark.app.name": name, "spark.master": master, **settings}
     settings = merged(settings, java_options(quick_start, archive), wanted)
     builder = SparkSession.builder

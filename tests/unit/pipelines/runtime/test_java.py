@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from moldau.pipelines import java as module
 from moldau.pipelines.java import Java, JavaMissing, find_java, java_at
-from moldau.pipelines.launching import quick_python, quiet_java
+from moldau.pipelines.launching import choose_python, quick_python, quiet_java
 
 
 def make_home(folder: Path, version: str, *, written: bool = True) -> Path:
@@ -120,3 +121,21 @@ def test_the_steps_of_an_operator_s_helper_are_not_told_but_its_errors_are(tmp_p
     ):
         done = subprocess.run([script, "-c", says, argument], capture_output=True, text=True, check=True)
         assert (done.stdout.strip(), done.stderr.strip()) == (told, "an error")
+
+
+def test_the_script_is_for_this_machine_alone() -> None:
+    environ: dict[str, str] = {}
+    assert choose_python(environ, "/cache/python", "local[2]", local=True)
+    assert environ == {"PYSPARK_PYTHON": "/cache/python"}
+    assert not choose_python(environ, "/cache/python", "spark://elsewhere:7077", local=False)
+    assert environ == {"PYSPARK_PYTHON": sys.executable}
+    environ["PYSPARK_PYTHON"] = "/cache/python"
+    assert not choose_python(environ, "/cache/python", "yarn", local=False)
+    assert environ == {}
+
+
+def test_the_python_that_the_user_wants_is_taken_everywhere() -> None:
+    for master, local in (("local", True), ("spark://elsewhere:7077", False)):
+        environ = {"PYSPARK_PYTHON": "/usr/bin/python3"}
+        assert not choose_python(environ, "/cache/python", master, local=local)
+        assert environ == {"PYSPARK_PYTHON": "/usr/bin/python3"}

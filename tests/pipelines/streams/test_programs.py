@@ -30,6 +30,7 @@ from moldau.pipelines.streams import (
     Stores,
     StreamsBuilder,
     StreamsException,
+    TableJoined,
     TimeWindows,
 )
 from tests.harness.reading import messages
@@ -252,6 +253,7 @@ def test_tables_are_joined_by_a_foreign_key_while_both_change(
         builder.table(customers, Consumed.with_("string", "string")),
         lambda order, customer: [order["n"], customer],
         foreign_key_extractor=lambda order: order["of"],
+        table_joined=TableJoined(name="by-name"),
         materialized=Materialized.with_("string", "json", name="named"),
     )
     assert joined.queryable_store_name == "named"
@@ -276,7 +278,9 @@ def test_tables_are_joined_by_a_foreign_key_while_both_change(
     def counted() -> dict[str, int]:
         return Counter(str(name) for _, name in expected().values())
 
-    settings = config(topics, tmp_path, commit_interval_ms="100", errors_dead_letter_queue_topic_name=dead)
+    often, never = {"commit_interval_ms": "100"}, {"repartition_purge_interval_ms": "3600000"}
+    settings = config(topics, tmp_path, **often, **never, errors_dead_letter_queue_topic_name=dead)
+    responses = f"{settings['application.id']}-by-name-subscription-response-topic"
     streams = KafkaStreams(builder.build(), settings, spark)
     with streams, streams.store("named") as store, streams.store("orders-of") as counts:
         for place in range(12):
@@ -293,4 +297,6 @@ def test_tables_are_joined_by_a_foreign_key_while_both_change(
         eventually(lambda: dict(store.all()) == expected(), timeout=120, what="what has changed")
         eventually(lambda: {key: n for key, n in counts.all() if n} == counted(), timeout=120, what="counts")
         assert messages(topics.bootstrap_servers, dead) == []
+        told = [dict(each.headers() or ()) for each in messages(topics.bootstrap_servers, responses, 3)]
+        assert {len(headers["__streams.row"]) for headers in told} == {12}
         assert streams.state is State.RUNNING

@@ -14,6 +14,7 @@ import contextlib
 import gc
 import importlib
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -56,6 +57,7 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(64)
+        allow_files()
         preload()
         request = Server(listener).serve()
     if request is None:
@@ -64,6 +66,12 @@ def main() -> None:
             os.rmdir(os.path.dirname(address))
     else:
         become(request)
+
+
+def allow_files() -> None:
+    """As a JVM does for itself and whatever it starts: as many open files as there may be."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def preload() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import socket as sockets
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,13 +23,15 @@ from tests.harness.waiting import eventually
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks")
 
 PATH = os.environ.get("PYTHONPATH", "") + ":/first:/second"
+_, FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
 PROBE = """
-import json, os, sys, time
+import json, os, resource, sys, time
 import numpy
 said = {
     "pid": os.getpid(), "parent": os.getppid(), "arguments": sys.argv[1:], "folder": os.getcwd(),
     "colour": os.environ.get("COLOUR"), "path": os.environ.get("PYTHONPATH"), "read": sys.stdin.readline(),
     "random": numpy.random.random(), "zone": time.strftime("%Z"),
+    "files": resource.getrlimit(resource.RLIMIT_NOFILE),
     "open": sorted(map(int, os.listdir("/proc/self/fd"))),
 }
 print(json.dumps(said))
@@ -52,6 +56,7 @@ def serving(folder: Path, *program: str, **variables: str) -> Iterator[Server]:
         [sys.executable, *(program or ("-m", "moldau.pipelines.forks.server")), str(socket)],
         stdin=subprocess.PIPE,
         env=server_environment(os.environ | {"PYTHONPATH": PATH, **variables}),
+        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (256, FILES)),
     )
     eventually(socket.exists, timeout=60)
     yield Server(process, socket)
@@ -104,6 +109,7 @@ def test_a_fork_has_the_files_folder_arguments_and_variables_of_its_client(
     assert (said["colour"], said["read"]) == ("blue", "a line\n")
     # Standard files and the folder that is being listed: nothing of the server's is left open.
     assert len(said["open"]) == 4, said["open"]
+    assert said["files"] == [FILES, FILES], "as for what a JVM starts"
 
 
 def test_two_forks_draw_other_random_numbers(server: Server, folder: Path) -> None:

@@ -90,7 +90,7 @@ def _fingerprint(installed: Path, settings: Mapping[str, str]) -> str:
         *(f"{key}={value}" for key, value in sorted(settings.items()) if key.startswith(_JVM_SETTINGS)),
         *(f"{key}={value}" for key, value in sorted(os.environ.items()) if key.startswith(_SPARK_VARIABLES)),
     ]
-    return hashlib.sha256("\0".join(about).encode()).hexdigest()[:16]
+    return hashlib.sha256(os.fsencode("\0".join(about))).hexdigest()[:16]
 
 
 def read_launch(kept: Path) -> Launch | None:
@@ -160,4 +160,5 @@ def _keep(kept: Path) -> None:
 
 
 def _words(process: int, name: str) -> list[str]:
-    return Path(f"/proc/{process}/{name}").read_text().rstrip("\0").split("\0")
+    """Any bytes are allowed there, and come back as Python writes them into other commands."""
+    return os.fsdecode(Path(f"/proc/{process}/{name}").read_bytes()).rstrip("\0").split("\0")

@@ -30,13 +30,18 @@ def test_how_a_process_was_started_is_noted_for_its_user_alone(
     cache.mkdir()
     monkeypatch.setattr(SparkContext, "_gateway", None)
     monkeypatch.setenv("JAVA_HOME", "/java")
+    monkeypatch.setenv("SPARK_WORDS", "no text \udcff")
     monkeypatch.delenv("SPARK_HOME", raising=False)
-    command = [sys.executable, "-c", "input()", "-Dword=two words\nand a line", MAIN]
+    command = [sys.executable, "-c", "input(1)", "-Dword=two words\nand a line \udcff", MAIN]
     # Spark's scripts make this of the setting spark.driver.extraLibraryPath.
-    variables = {"LD_LIBRARY_PATH": "/native", "SPARK_HOME": str(installed), "OTHER": "no"}
+    variables = {"LD_LIBRARY_PATH": "/native", "SPARK_HOME": str(installed), "OTHER": "no text \udcff"}
     with subprocess.Popen(
-        [*command, "--conf", "a=b", "pyspark-shell"], stdin=subprocess.PIPE, env={**os.environ, **variables}
+        [*command, "--conf", "a=b", "pyspark-shell"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **variables},
     ) as process:
+        assert process.stdout is not None and process.stdout.read(1) == b"1", "it runs"
         with driver_jvm(installed, cache, {"spark.master": "local"}):
             SparkContext._gateway = SimpleNamespace(proc=process)  # type: ignore[assignment]
         process.communicate(b"\n")

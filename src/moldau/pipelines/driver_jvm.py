@@ -67,6 +67,8 @@ def driver_jvm(installed: Path, cache: Path, settings: Mapping[str, str]) -> Ite
             if gateway is not None:
                 gateway.proc = process
     else:
+        with contextlib.suppress(OSError):
+            kept.unlink()
         yield
         _keep(kept)
 

@@ -43,11 +43,16 @@ def test_how_a_process_was_started_is_noted_for_its_user_alone(
     ) as process:
         assert process.stdout is not None and process.stdout.read(1) == b"1", "it runs"
         with driver_jvm(installed, cache, {"spark.master": "local"}):
-            SparkContext._gateway = SimpleNamespace(proc=process)  # type: ignore[assignment]
+            SparkContext._gateway = SimpleNamespace(proc=process)
         process.communicate(b"\n")
     (kept,) = cache.iterdir()
     assert read_launch(kept) == Launch(command, {"LD_LIBRARY_PATH": "/native", "SPARK_HOME": str(installed)})
     assert kept.stat().st_mode & 0o077 == 0
+
+    kept.write_text('{"command": ["/bin/false"], "variables": {}}')
+    SparkContext._gateway = None
+    with driver_jvm(installed, cache, {"spark.master": "local"}):
+        assert not kept.exists(), "what leads to nothing is thrown away"
 
 
 def test_a_note_that_cannot_be_read_is_none(tmp_path: Path) -> None:

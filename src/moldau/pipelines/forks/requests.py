@@ -10,10 +10,14 @@ import sys
 import time
 from typing import NamedTuple
 
+from pyspark.errors import PySparkException
+
 from moldau.pipelines.forks import read_once
 
 #: Spark asks for its own daemon where it takes no setting.
 _QUIETER = {"pyspark.daemon": "moldau.pipelines.worker_daemon"}
+#: Exit code of a process that nobody waits for any more.
+_NOT_AWAITED = 1
 
 
 class Request(NamedTuple):
@@ -78,4 +82,10 @@ def become(request: Request) -> None:
         sys.path[0] = os.fsdecode(request.folder)
     sys.argv = request.arguments
     module = _QUIETER.get(request.arguments[0], request.arguments[0])
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except PySparkException as error:
+        # A query that is stopped takes the socket along to which its process was to come.
+        if error.getCondition() != "CANNOT_OPEN_SOCKET":
+            raise
+        sys.exit(_NOT_AWAITED)

@@ -112,6 +112,19 @@ def test_a_fork_has_the_files_folder_arguments_and_variables_of_its_client(
     assert said["files"] == [FILES, FILES], "as for what a JVM starts"
 
 
+def test_a_process_that_spark_does_not_await_any_more_ends_quietly(server: Server, folder: Path) -> None:
+    text = (
+        "import sys\nfrom pyspark.errors import PySparkRuntimeError\n"
+        "raise PySparkRuntimeError(errorClass=sys.argv[1], messageParameters={'errors': 'none'})"
+    )
+    (folder / "probe.py").write_text(text)
+    gone, broken = (
+        client(server.socket, folder, each) for each in ("CANNOT_OPEN_SOCKET", "CANNOT_ACCESS_TO_DUNDER")
+    )
+    assert gone.communicate(timeout=60) == ("", "") and gone.returncode == 1
+    assert "Traceback" in broken.communicate(timeout=60)[1] and broken.returncode == 1
+
+
 def test_two_forks_draw_other_random_numbers(server: Server, folder: Path) -> None:
     first, second = (answer(client(server.socket, folder)) for _ in range(2))
     assert first["random"] != second["random"]

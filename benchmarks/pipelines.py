@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -120,7 +119,6 @@ def _started(inputs: Inputs, connector: str, turn: str) -> subprocess.Popen[str]
         [sys.executable, "-m", "benchmarks.pipeline_jobs", json.dumps(inputs._asdict()), connector, turn],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
     )
 
 

@@ -19,7 +19,7 @@ import hashlib
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,7 +66,7 @@ esac
 exec {python} "$@"
 """
 #: Where Spark looks which Python to use.
-_CHOICE = "PYSPARK_PYTHON"
+PYTHON = "PYSPARK_PYTHON"
 _TALKATIVE = "pyspark.sql.streaming.transform_with_state_driver_worker"
 
 
@@ -106,17 +106,14 @@ def quick_python(pyspark: Path, cache: Path) -> Path:
     return script
 
 
-def choose_python(environ: MutableMapping[str, str], script: str, master: str, *, local: bool) -> bool:
-    """See to it which Python Spark uses, unless the user says: the script here, which no other machine has,
-    and this Python's path on a standalone cluster. Whether it is the script."""
-    if environ.get(_CHOICE, script) != script:
-        return False
-    environ.pop(_CHOICE, None)
+def chosen_python(environ: Mapping[str, str], script: str, master: str, *, local: bool) -> str | None:
+    """The Python to name to Spark: our script here, which no other machine has, and this Python's path on a
+    standalone cluster. None where the user has said which, or where Spark knows better."""
+    if PYTHON in environ:
+        return None
     if local:
-        environ[_CHOICE] = script
-    elif master.startswith("spark://"):
-        environ[_CHOICE] = sys.executable
-    return local
+        return script
+    return sys.executable if master.startswith("spark://") else None
 
 
 @contextmanager

@@ -25,8 +25,9 @@ from moldau.pipelines.driver_jvm import driver_jvm
 from moldau.pipelines.forks import SOCKET, start_server
 from moldau.pipelines.java import find_java
 from moldau.pipelines.launching import (
+    PYTHON,
     changed_environment,
-    choose_python,
+    chosen_python,
     quick_python,
     quiet_java,
     spark_home,
@@ -109,18 +110,19 @@ def _start(
     cache = cache_folder(os.environ)
     java = find_java(os.environ)
     archive = archive_options(java, cache, installed, record=quick_start)
-    forks = None
-    local = is_local(master)
-    if local:
+    own = {"JAVA_HOME": str(quiet_java(java, cache))}
+    if is_local(master):
         settings |= local_settings(local_cores(master), memory_bytes())
-    if choose_python(os.environ, str(quick_python(installed, cache)), master, local=local):
-        forks = start_server({**os.environ, **worker_variables(wanted)})
+    python = chosen_python(os.environ, str(quick_python(installed, cache)), master, local=is_local(master))
+    if python is not None:
+        own[PYTHON] = python
+        if is_local(master):
+            own[SOCKET] = start_server({**os.environ, **worker_variables(wanted)}) or ""
     settings = {"spark.app.name": name, "spark.master": master, **settings}
     settings = merged(settings, java_options(quick_start, archive), wanted)
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    own = {"JAVA_HOME": str(quiet_java(java, cache)), SOCKET: forks or ""}
     with changed_environment(own), driver_jvm(installed, cache, settings):
         spark = builder.getOrCreate()
     _let_accumulators_end(spark)

@@ -29,7 +29,6 @@ class Driver:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
             )
         self._begin = self._log.stat().st_size
 
@@ -45,8 +44,9 @@ class Driver:
 
     def kill_worker(self, chance: random.Random) -> bool:
         """Kill one of the Python processes that work on tasks, with no warning."""
-        workers = [pid for pid in descendants(self._process.pid) if _is_worker(pid)]
-        return bool(workers) and _kill(chance.choice(workers))
+        pid = self._process.pid
+        workers = eventually(lambda: [each for each in descendants(pid) if _is_worker(each)], what="a worker")
+        return _kill(chance.choice(workers))
 
     def kill(self) -> None:
         """Kill the driver and its JVM. Workers live on until they notice: they are what must be fenced."""

@@ -48,7 +48,6 @@ class Driver:
             stdout=self._log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         )
 
     def kill(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from moldau.pipelines import java as module
 from moldau.pipelines.java import Java, JavaMissing, find_java, java_at
-from moldau.pipelines.launching import choose_python, quick_python, quiet_java
+from moldau.pipelines.launching import chosen_python, quick_python, quiet_java
 
 
 def make_home(folder: Path, version: str, *, written: bool = True) -> Path:
@@ -124,18 +124,12 @@ def test_the_steps_of_an_operator_s_helper_are_not_told_but_its_errors_are(tmp_p
 
 
 def test_the_script_is_for_this_machine_alone() -> None:
-    environ: dict[str, str] = {}
-    assert choose_python(environ, "/cache/python", "local[2]", local=True)
-    assert environ == {"PYSPARK_PYTHON": "/cache/python"}
-    assert not choose_python(environ, "/cache/python", "spark://elsewhere:7077", local=False)
-    assert environ == {"PYSPARK_PYTHON": sys.executable}
-    environ["PYSPARK_PYTHON"] = "/cache/python"
-    assert not choose_python(environ, "/cache/python", "yarn", local=False)
-    assert environ == {}
+    assert chosen_python({}, "/cache/python", "local[2]", local=True) == "/cache/python"
+    assert chosen_python({}, "/cache/python", "spark://elsewhere:7077", local=False) == sys.executable
+    assert chosen_python({}, "/cache/python", "yarn", local=False) is None
 
 
 def test_the_python_that_the_user_wants_is_taken_everywhere() -> None:
     for master, local in (("local", True), ("spark://elsewhere:7077", False)):
         environ = {"PYSPARK_PYTHON": "/usr/bin/python3"}
-        assert not choose_python(environ, "/cache/python", master, local=local)
-        assert environ == {"PYSPARK_PYTHON": "/usr/bin/python3"}
+        assert chosen_python(environ, "/cache/python", master, local=local) is None

@@ -7,6 +7,7 @@ that has it does not fit its schema.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
 from pyspark.sql import Column
@@ -49,15 +50,29 @@ def wire_type(kind: DataType) -> DataType:
 
 
 def from_wire(value: Column, kind: DataType) -> Column:
+    return _converted(value, kind, _read)
+
+
+def to_wire(value: Column, kind: DataType) -> Column:
+    return _converted(value, kind, _written)
+
+
+def _converted(value: Column, kind: DataType, convert: Callable[[Column, DataType], Column]) -> Column:
+    """The value with every time and date in it converted."""
     if not has_times(kind):
         return value
     if isinstance(kind, ArrayType):
-        return F.transform(value, lambda one: from_wire(one, kind.elementType))
+        return F.transform(value, lambda one: _converted(one, kind.elementType, convert))
     if isinstance(kind, MapType):
-        return F.transform_values(value, lambda _, one: from_wire(one, kind.valueType))
+        return F.transform_values(value, lambda _, one: _converted(one, kind.valueType, convert))
     if isinstance(kind, StructType):
-        fields = [from_wire(value[field.name], field.dataType).alias(field.name) for field in kind.fields]
-        return F.when(value.isNotNull(), F.struct(*fields))
+        parts = [_converted(value[field.name], field.dataType, convert) for field in kind.fields]
+        named = [part.alias(field.name) for part, field in zip(parts, kind.fields, strict=True)]
+        return F.when(value.isNotNull(), F.struct(*named))
+    return convert(value, kind)
+
+
+def _read(value: Column, kind: DataType) -> Column:
     number = value.try_cast("bigint")
     if isinstance(kind, DateType):
         return F.coalesce(F.date_from_unix_date(number.try_cast("int")), value.try_cast("date"))
@@ -66,16 +81,7 @@ def from_wire(value: Column, kind: DataType) -> Column:
     return F.coalesce(F.timestamp_millis(number), value.try_cast("timestamp"))
 
 
-def to_wire(value: Column, kind: DataType) -> Column:
-    if not has_times(kind):
-        return value
-    if isinstance(kind, ArrayType):
-        return F.transform(value, lambda one: to_wire(one, kind.elementType))
-    if isinstance(kind, MapType):
-        return F.transform_values(value, lambda _, one: to_wire(one, kind.valueType))
-    if isinstance(kind, StructType):
-        fields = [to_wire(value[field.name], field.dataType).alias(field.name) for field in kind.fields]
-        return F.when(value.isNotNull(), F.struct(*fields))
+def _written(value: Column, kind: DataType) -> Column:
     if isinstance(kind, DateType):
         return F.unix_date(value)
     if isinstance(kind, TimeType):

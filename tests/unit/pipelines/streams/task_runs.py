@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moldau.pipelines.streams.tasks.task import MemoryMap, Operator, Out, Row, run
+from tests.harness.streams_results import Written
 
 
 class TaskRun:
@@ -31,6 +32,19 @@ class TaskRun:
 
 def texts(given: Sequence[Out]) -> list[tuple[str | None, str | None, int]]:
     return [(_text(each.key), _text(each.value), each.timestamp) for each in given]
+
+
+def as_written(scene: str, given: Sequence[Out]) -> list[Written]:
+    """What came out, as the records of the scene's output topic."""
+    return [
+        Written(
+            f"{scene}-out",
+            (each.key or b"").hex(),
+            None if each.value is None else each.value.hex(),
+            str(each.timestamp),
+        )
+        for each in given
+    ]
 
 
 def _bytes(text: str | None) -> bytes | None:

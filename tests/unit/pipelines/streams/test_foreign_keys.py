@@ -27,9 +27,9 @@ from moldau.pipelines.streams.tasks.subscriptions import (
 from moldau.pipelines.streams.tasks.table_joins import JoinSerdes
 from moldau.pipelines.streams.tasks.task import Out, Row
 from tests.harness.streams_inputs import inputs
-from tests.harness.streams_results import Written, comparable, recorded
+from tests.harness.streams_results import comparable, recorded
 from tests.harness.streams_scenes import TEXT, other_key, together
-from tests.unit.pipelines.streams.task_runs import TaskRun, texts
+from tests.unit.pipelines.streams.task_runs import TaskRun, as_written, texts
 
 
 def joined(_key: Any, one: Any, two: Any) -> str:
@@ -77,16 +77,7 @@ def test_the_table_is_that_of_kafka_streams(scene: str, size: int) -> None:
     ]
     for begin in range(0, len(rows), size):
         given += join.batch(rows[begin : begin + size])
-    written = [
-        Written(
-            f"{scene}-out",
-            (out.key or b"").hex(),
-            None if out.value is None else out.value.hex(),
-            str(out.timestamp),
-        )
-        for out in given
-    ]
-    assert comparable(scene, written) == recorded()[scene]
+    assert comparable(scene, as_written(scene, given)) == recorded()[scene]
 
 
 def resolving(*, left: bool = False) -> TaskRun:

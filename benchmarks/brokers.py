@@ -18,13 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.harness.apache import free_port, java_command
-from tests.harness.batches import batch
-from tests.harness.requests import create_topic, produce
+from tests.harness.apache.node import free_port, java_command
+from tests.harness.wire.batches import batch
+from tests.harness.wire.requests import create_topic, produce
 
 from benchmarks.processes import memory_megabytes
 from moldau.base.errors import ErrorCode
-from moldau.base.single_node import single_node_properties
+from moldau.local.single_node import single_node_properties
 
 #: What `kafka-server-start.sh` gives the virtual machine.
 _SERVER_OPTIONS = (
@@ -57,9 +57,12 @@ class Software:
 
 def moldau() -> Software:
     run = "import sys; from moldau.cli.{} import {} as main; sys.exit(main())"
-    storage, server = run.format("storage", "main"), run.format("server", "start_main")
+    storage, server = run.format("kafka.storage", "main"), run.format("kafka.server.command", "start_main")
     # Compiled once, as when a package is installed.
-    modules = "import moldau.cli.storage, moldau.cli.server, moldau.server.run, moldau.server.format, uvloop"
+    modules = (
+        "import moldau.cli.kafka.storage, moldau.cli.kafka.server.command, "
+        "moldau.server.run, moldau.server.startup.format, uvloop"
+    )
     subprocess.run([sys.executable, "-c", modules], env=_environment(), check=True)
     return Software("moldau", (sys.executable, "-c", storage), (sys.executable, "-c", server))
 

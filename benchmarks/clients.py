@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.harness.apache import java_command
+from tests.harness.apache.node import java_command
 from tests.interop import jars
 
 Outcome = dict[str, float]

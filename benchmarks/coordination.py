@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.harness.requests import create_and_wait
+from tests.harness.wire.requests import create_and_wait
 
 from benchmarks.brokers import Broker, Software
 from benchmarks.processes import cpu_seconds

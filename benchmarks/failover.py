@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.harness.batches import batch
-from tests.harness.requests import METADATA_VERSION, PRODUCE_VERSION, produce_request
+from tests.harness.wire.batches import batch
+from tests.harness.wire.requests import METADATA_VERSION, PRODUCE_VERSION, produce_request
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.network.client import NodeConnection

@@ -111,7 +111,7 @@ class Jobs:
 
     def _new_topic(self) -> str:
         from moldau.client import AdminClient
-        from moldau.client.topic_types import NewTopic
+        from moldau.client.admin.topic_types import NewTopic
 
         topic = f"out-{self.turn}-{time.monotonic_ns()}"
         with AdminClient(self.inputs.servers) as admin:

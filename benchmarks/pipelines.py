@@ -36,7 +36,7 @@ from benchmarks.pipeline_jobs import (
 from benchmarks.processes import peak_of, unshared_megabytes
 from benchmarks.workloads import CPU, RECORDS, Figures
 from moldau.client import AdminClient
-from moldau.client.topic_types import NewTopic
+from moldau.client.admin.topic_types import NewTopic
 from moldau.testing import Cluster
 
 PEER = "official connector"

@@ -7,15 +7,15 @@ from __future__ import annotations
 import statistics
 import time
 
-from tests.harness.batches import batch
-from tests.harness.requests import (
+from tests.harness.wire.batches import batch
+from tests.harness.wire.requests import (
     FETCH_VERSION,
     PRODUCE_VERSION,
     create_and_wait,
     fetch_request,
     produce_request,
 )
-from tests.harness.wire import Wire
+from tests.harness.wire.wire import Wire
 
 from benchmarks.brokers import Broker, Software
 from benchmarks.processes import cpu_seconds

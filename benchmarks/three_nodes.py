@@ -12,9 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.harness.apache import free_port
-from tests.harness.requests import METADATA_VERSION
-from tests.harness.wire import Wire
+from tests.harness.apache.node import free_port
+from tests.harness.wire.requests import METADATA_VERSION
+from tests.harness.wire.wire import Wire
 
 from benchmarks.brokers import NodeProcess, Software
 from benchmarks.processes import cpu_seconds, memory_megabytes

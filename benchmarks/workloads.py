@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from tests.harness.requests import create_and_wait
+from tests.harness.wire.requests import create_and_wait
 
 from benchmarks.brokers import Broker, Software
 from benchmarks.clients import JavaClient, Librdkafka, Outcome

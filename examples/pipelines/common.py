@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from moldau.client import AdminClient, NewTopic, Producer
-from moldau.client.admin import checked
-from moldau.pipelines.java import JavaMissing, find_java
+from moldau.client.admin.client import checked
+from moldau.pipelines.spark.java import JavaMissing, find_java
 from moldau.testing import Cluster
 
 

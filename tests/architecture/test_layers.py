@@ -10,16 +10,17 @@ SOURCE = Path(__file__).parents[2] / "src" / "moldau"
 #: Lowest first. Packages of one layer do not import each other.
 LAYERS = [
     {"base"},
-    {"protocol", "metrics"},
+    {"config", "protocol", "metrics"},
     {"storage", "raft", "statemachine", "metadata"},
     {"controller", "groups", "share", "transactions", "security", "quotas"},
     {"network"},
     {"quorum", "replication", "client"},
     {"server"},
+    {"local"},
 ]
 #: Run against any cluster that speaks the protocol: what they may import of ours.
 SERVICES = {"pipelines"}
-OF_USE_TO_SERVICES = {"base", "protocol", "metrics", "statemachine", "security", "client"}
+OF_USE_TO_SERVICES = {"base", "config", "protocol", "metrics", "statemachine", "security", "client"}
 #: May import anything.
 FREE = {"cli", "testing"}
 PURE = {"protocol", "raft", "metadata", "controller", "groups", "share", "transactions"}

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 
-from moldau.cli import compatibility
+from tools import compatibility
+
 from moldau.protocol.apis import APIS
-from moldau.server.apis import served_apis
+from moldau.server.dispatch.apis import served_apis
 from moldau.server.roles import BROKER
 from tests.docs.markdown import ROOT
 
 
 def test_the_document_is_current() -> None:
     written = (ROOT / "docs" / "COMPATIBILITY.md").read_text()
-    assert written == compatibility.document(), (
-        "run: python -m moldau.cli.compatibility > docs/COMPATIBILITY.md"
-    )
+    assert written == compatibility.document(), "run: python -m tools.compatibility > docs/COMPATIBILITY.md"
 
 
 def test_every_api_is_served_or_has_one_reason() -> None:

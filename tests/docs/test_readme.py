@@ -13,8 +13,8 @@ import pytest
 import moldau
 from tests.docs.markdown import ROOT, blocks, section
 from tests.docs.shell import ADDRESS, Shell
-from tests.harness.apache import free_port
-from tests.harness.properties_file import Operator
+from tests.harness.apache.node import free_port
+from tests.harness.nodes.properties_file import Operator
 from tests.harness.pytest_run import run_pytest
 from tests.harness.waiting import eventually
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tools.compatibility_suites import LISTS, suite_counts
 
-from moldau.cli.compatibility_suites import LISTS, suite_counts
 from tests.interop.suites import listing
 from tests.interop.suites.catalog import SUITES
 from tests.interop.suites.suite import Outcome, Suite

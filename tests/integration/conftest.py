@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from moldau.testing import Cluster
-from tests.harness.apache import ApacheCluster
+from tests.harness.apache.node import ApacheCluster
 from tests.harness.tools import Tools
 
 Node = Cluster | ApacheCluster

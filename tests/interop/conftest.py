@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from moldau.testing import Cluster
-from tests.harness.apache import ApacheCluster, java_command
-from tests.harness.tool_pairs import Tools
+from tests.harness.apache.node import ApacheCluster, java_command
+from tests.harness.apache.tool_pairs import Tools
 from tests.interop import jars
 from tests.interop.suites import runner
 

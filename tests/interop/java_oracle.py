@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.apache import java_command, kafka_libs
+from tests.harness.apache.node import java_command, kafka_libs
 
 
 def jars() -> Path:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moldau.pipelines.java import JavaMissing, find_java
+from moldau.pipelines.spark.java import JavaMissing, find_java
 from moldau.testing import Cluster
-from tests.harness.apache import ApacheCluster
+from tests.harness.apache.node import ApacheCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

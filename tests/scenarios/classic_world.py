@@ -23,12 +23,12 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.base.errors import ErrorCode
-from moldau.groups.classic_group import ClassicGroup
+from moldau.groups.classic.group import ClassicGroup
 from moldau.protocol.messages.join_group import JoinGroupResponse
 from moldau.protocol.messages.sync_group import SyncGroupResponse
 from moldau.statemachine.decision import Promise
-from tests.harness.classic_clients import ClassicClient, fetched
-from tests.harness.coordination import Coordination
+from tests.harness.clients.classic import ClassicClient, fetched
+from tests.harness.worlds.coordination import Coordination
 
 
 class ClassicWorld:

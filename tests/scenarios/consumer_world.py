@@ -21,17 +21,17 @@ from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId
-from moldau.groups.consumer_group import ConsumerGroup
-from moldau.groups.consumer_member import ConsumerMember
-from moldau.groups.migration_protocol import decode_assignment
+from moldau.groups.consumer.group import ConsumerGroup
+from moldau.groups.consumer.member import ConsumerMember
+from moldau.groups.migration.protocol import decode_assignment
 from moldau.protocol.messages.join_group import JoinGroupResponse
 from moldau.protocol.messages.sync_group import SyncGroupResponse
 from moldau.protocol.schema import encode_bytes
 from moldau.protocol.stored.consumer_protocol import AssignmentTopicPartition, ConsumerProtocolAssignment
 from moldau.statemachine.coordinator_records import CoordinatorRecord
 from moldau.statemachine.decision import Promise
-from tests.harness.classic_clients import ClassicClient
-from tests.harness.consumer_clients import ConsumerClient
+from tests.harness.clients.classic import ClassicClient
+from tests.harness.clients.consumer import ConsumerClient
 from tests.scenarios.classic_world import ClassicWorld
 
 

@@ -38,8 +38,8 @@ from moldau.protocol.messages.vote import VoteRequest, VoteResponse
 from moldau.protocol.schema import Message
 from moldau.raft.types import Election, ReplicaView
 from moldau.raft.voters import DYNAMIC, VoterSet
-from tests.harness.memory_log import Entry
-from tests.harness.raft_world import (
+from tests.harness.worlds.memory_log import Entry
+from tests.harness.worlds.raft import (
     CLUSTER,
     RaftNode,
     RaftWorld,

@@ -18,12 +18,12 @@ from typing import Any
 
 from moldau.base.errors import KafkaError
 from moldau.groups.context import Requester
-from moldau.groups.share_checks import check_request
-from moldau.groups.share_group import ShareGroup
-from moldau.groups.share_topics import InitializeState, StateTopics
+from moldau.groups.share.checks import check_request
+from moldau.groups.share.group import ShareGroup
+from moldau.groups.share.topics import InitializeState, StateTopics
 from moldau.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from moldau.statemachine.coordinator_records import CoordinatorRecord
-from tests.harness.coordination import Coordination
+from tests.harness.worlds.coordination import Coordination
 
 
 class ShareWorld:

@@ -34,7 +34,7 @@ from moldau.transactions.end_txn import EndTxn
 from moldau.transactions.init_producer_id import InitProducerId, check_request
 from moldau.transactions.records import to_record
 from moldau.transactions.settings import TransactionSettings
-from tests.harness.transaction_world import EXPIRATION_MS, MAX_TIMEOUT_MS, TransactionWorld
+from tests.harness.worlds.transactions import EXPIRATION_MS, MAX_TIMEOUT_MS, TransactionWorld
 
 
 class Client:

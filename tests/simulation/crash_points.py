@@ -11,7 +11,7 @@ import os
 from random import Random
 from typing import NamedTuple
 
-from moldau.storage.log_config import LogConfig
+from moldau.storage.log.config import LogConfig
 from moldau.testing.simulation.drive import Drive, DriveImage
 from tests.simulation.logs import Logs, Workload, check_life_goes_on, check_recovery, run
 from tests.simulation.story import Story

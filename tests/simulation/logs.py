@@ -11,9 +11,9 @@ from moldau.base.clock import ManualClock
 from moldau.base.ids import TopicPartition, Uuid
 from moldau.base.pool import InlinePool
 from moldau.protocol.records import Record, build_batch
-from moldau.storage.cleaner_runner import InlineRunner
-from moldau.storage.log import Log
-from moldau.storage.log_config import LogConfig
+from moldau.storage.cleaner.runner import InlineRunner
+from moldau.storage.log.config import LogConfig
+from moldau.storage.log.log import Log
 from moldau.storage.log_manager import LogManager
 from moldau.testing.simulation.disk import SimulatedDisk
 from moldau.testing.simulation.drive import Drive

@@ -29,11 +29,11 @@ from moldau.protocol.messages.incremental_alter_configs import (
 )
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.protocol.records import check_crc, iter_batches, iter_records
-from moldau.storage.disk import Disk
+from moldau.storage.disk.disk import Disk
 from moldau.testing.simulation.faults import Fault, Operation, PowerLost
 from moldau.testing.simulation.world import SimulatedNode, Simulation
-from tests.harness.batches import batch
-from tests.harness.requests import fetch_request, produce_request
+from tests.harness.wire.batches import batch
+from tests.harness.wire.requests import fetch_request, produce_request
 
 NONE, UNKNOWN_TOPIC = 0, 3
 _TOPIC = 2

@@ -24,7 +24,7 @@ from moldau.raft.raft import Raft
 from moldau.raft.types import Append, Election, FollowerWork, Outgoing, Truncate
 from moldau.raft.voter_history import VoterHistory
 from moldau.raft.voters import DYNAMIC, STATIC, VoterSet
-from tests.harness.memory_log import Entry, MemoryLog
+from tests.harness.worlds.memory_log import Entry, MemoryLog
 
 if TYPE_CHECKING:
     from tests.simulation.quorum_world import World

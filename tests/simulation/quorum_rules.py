@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.raft.types import NOBODY, Election, OffsetAndEpoch, ReplicaKey
 from moldau.raft.voters import VoterSet
-from tests.harness.memory_log import Entry
+from tests.harness.worlds.memory_log import Entry
 
 if TYPE_CHECKING:
     from tests.simulation.quorum_world import Machine

@@ -23,7 +23,7 @@ from moldau.raft.settings import RaftSettings
 from moldau.raft.types import Outgoing
 from moldau.raft.voter_history import VoterHistory
 from moldau.raft.voters import DYNAMIC, Voter, VoterEndpoint, VoterSet
-from tests.harness.memory_log import Entry
+from tests.harness.worlds.memory_log import Entry
 from tests.simulation.quorum_machine import Machine
 from tests.simulation.quorum_rules import Rules
 from tests.simulation.quorum_soup import Soup, Weather

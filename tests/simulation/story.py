@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from moldau.base.ids import TopicPartition
 from moldau.protocol.records import BatchHeader, Record, check_crc, iter_batches, iter_records
-from moldau.storage.log import Log
+from moldau.storage.log.log import Log
 
 
 @dataclass

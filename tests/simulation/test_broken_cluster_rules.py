@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from moldau.controller.partition_change import PartitionChange
+from moldau.controller.partitions.change import PartitionChange
 from moldau.metadata.loader import MetadataLoader
 from moldau.raft import answering, serving
 from moldau.raft.leader import Leader

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from moldau.quorum.metadata_log import MetadataLog
-from moldau.storage import recovery
-from moldau.storage.disk import File
-from moldau.storage.log_config import LogConfig
-from moldau.storage.log_files import LogFiles
+from moldau.storage.disk.disk import File
+from moldau.storage.log import recovery
+from moldau.storage.log.config import LogConfig
+from moldau.storage.log.files import LogFiles
 from moldau.testing.simulation.disk import SimulatedDisk, SimulatedFile
 from tests.simulation.crash_points import explore
 from tests.simulation.logs import SMALL, Logs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.storage.log_config import LogConfig
+from moldau.storage.log.config import LogConfig
 from tests.simulation.crash_points import explore
 from tests.simulation.logs import ORDERS, SMALL, Logs
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
-from moldau.storage.log_config import LogConfig
+from moldau.storage.log.config import LogConfig
 from tests.simulation.crash_points import explore
 from tests.simulation.logs import ORDERS, OTHERS, SMALL, Logs
 

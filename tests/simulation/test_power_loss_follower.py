@@ -19,7 +19,7 @@ from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshots import encode_snapshot
 from moldau.raft.types import Append, OffsetAndEpoch, SnapshotChunk, Truncate
 from moldau.raft.voters import Voter, VoterSet
-from moldau.storage.disk import make_durable_dirs
+from moldau.storage.disk.disk import make_durable_dirs
 from moldau.testing.simulation.disk import SimulatedDisk
 from moldau.testing.simulation.drive import Drive, DriveImage
 from tests.simulation.crash_points import SEEDS

@@ -14,7 +14,7 @@ from moldau.quorum.bootstrap import bootstrap_records, write_bootstrap, write_in
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quorum.settings import QuorumSettings
 from moldau.raft.voters import Voter, VoterSet
-from moldau.server.format import format_storage, is_formatted
+from moldau.server.startup.format import format_storage, is_formatted
 from moldau.testing.simulation.disk import SimulatedDisk
 from moldau.testing.simulation.drive import Drive, DriveImage
 from moldau.testing.simulation.world import SimulatedNode, Simulation

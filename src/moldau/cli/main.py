@@ -12,47 +12,71 @@ from importlib import import_module
 
 #: Kafka's name of a tool -> module of `moldau.cli`, function, what it does.
 TOOLS: dict[str, tuple[str, str, str]] = {
-    "kafka-topics": ("topics", "main", "Create, list, describe, alter and delete topics."),
-    "kafka-configs": ("configs", "main", "Show and change configurations."),
-    "kafka-console-producer": ("console_producer", "main", "Send lines as records."),
-    "kafka-console-consumer": ("console_consumer", "main", "Print records."),
-    "kafka-console-share-consumer": ("console_share_consumer", "main", "Print records of a share group."),
-    "kafka-get-offsets": ("get_offsets", "main", "Show offsets of partitions."),
-    "kafka-delete-records": ("delete_records", "main", "Delete records up to an offset."),
-    "kafka-dump-log": ("dump_log", "main", "Print and check files of a log."),
-    "kafka-log-dirs": ("log_dirs", "main", "Show what lies in log directories."),
-    "kafka-cluster": ("cluster", "main", "Show the id and the endpoints of a cluster."),
-    "kafka-broker-api-versions": ("api_versions", "main", "Show the API versions of brokers."),
-    "kafka-leader-election": ("leader_election", "main", "Elect leaders of partitions."),
+    "kafka-topics": ("kafka.topics.command", "main", "Create, list, describe, alter and delete topics."),
+    "kafka-configs": ("kafka.configs.command", "main", "Show and change configurations."),
+    "kafka-console-producer": ("kafka.console.producer", "main", "Send lines as records."),
+    "kafka-console-consumer": ("kafka.console.consumer", "main", "Print records."),
+    "kafka-console-share-consumer": (
+        "kafka.console.share_consumer",
+        "main",
+        "Print records of a share group.",
+    ),
+    "kafka-get-offsets": ("kafka.get_offsets", "main", "Show offsets of partitions."),
+    "kafka-delete-records": ("kafka.delete_records", "main", "Delete records up to an offset."),
+    "kafka-dump-log": ("kafka.dump_log.command", "main", "Print and check files of a log."),
+    "kafka-log-dirs": ("kafka.log_dirs", "main", "Show what lies in log directories."),
+    "kafka-cluster": ("kafka.cluster", "main", "Show the id and the endpoints of a cluster."),
+    "kafka-broker-api-versions": ("kafka.broker_api_versions", "main", "Show the API versions of brokers."),
+    "kafka-leader-election": ("kafka.leader_election", "main", "Elect leaders of partitions."),
     "kafka-reassign-partitions": (
-        "reassign_partitions",
+        "kafka.reassign_partitions.command",
         "main",
         "Move partitions between brokers and disks.",
     ),
-    "kafka-replica-verification": ("replica_verification", "main", "Check that replicas hold the same."),
-    "kafka-metadata-quorum": ("metadata_quorum", "main", "Show and change the metadata quorum."),
-    "kafka-metadata-shell": ("metadata_shell", "main", "Browse the metadata like a file tree."),
-    "kafka-features": ("features", "main", "Show and change the features of a cluster."),
-    "kafka-producer-perf-test": ("producer_perf", "main", "Measure producing."),
-    "kafka-consumer-perf-test": ("consumer_perf", "main", "Measure consuming."),
-    "kafka-consumer-groups": ("consumer_groups", "main", "List, describe, delete and reset consumer groups."),
-    "kafka-share-groups": ("share_groups", "main", "List, describe, delete and reset share groups."),
-    "kafka-groups": ("groups", "main", "List groups of all kinds."),
-    "kafka-transactions": ("transactions", "main", "Look at transactions and end hanging ones."),
+    "kafka-replica-verification": (
+        "kafka.replica_verification.command",
+        "main",
+        "Check that replicas hold the same.",
+    ),
+    "kafka-metadata-quorum": (
+        "kafka.metadata_quorum.command",
+        "main",
+        "Show and change the metadata quorum.",
+    ),
+    "kafka-metadata-shell": ("kafka.metadata_shell.command", "main", "Browse the metadata like a file tree."),
+    "kafka-features": ("kafka.features.command", "main", "Show and change the features of a cluster."),
+    "kafka-producer-perf-test": ("kafka.perf.producer", "main", "Measure producing."),
+    "kafka-consumer-perf-test": ("kafka.perf.consumer", "main", "Measure consuming."),
+    "kafka-consumer-groups": (
+        "kafka.consumer_groups.command",
+        "main",
+        "List, describe, delete and reset consumer groups.",
+    ),
+    "kafka-share-groups": (
+        "kafka.share_groups.command",
+        "main",
+        "List, describe, delete and reset share groups.",
+    ),
+    "kafka-groups": ("kafka.groups", "main", "List groups of all kinds."),
+    "kafka-transactions": (
+        "kafka.transactions.command",
+        "main",
+        "Look at transactions and end hanging ones.",
+    ),
     "kafka-verifiable-producer": (
-        "verifiable_producer",
+        "kafka.verifiable.producer",
         "main",
         "Produce numbers, told as JSON.",
     ),
     "kafka-verifiable-consumer": (
-        "verifiable_consumer",
+        "kafka.verifiable.consumer",
         "main",
         "Consume in a group, told as JSON.",
     ),
-    "kafka-e2e-latency": ("e2e_latency", "main", "Measure the time from producer to consumer."),
-    "kafka-storage": ("storage", "main", "Format and inspect the folders of a node."),
-    "kafka-server-start": ("server", "start_main", "Start a node."),
-    "kafka-server-stop": ("server", "stop_main", "Stop the nodes of this machine."),
+    "kafka-e2e-latency": ("kafka.perf.e2e_latency", "main", "Measure the time from producer to consumer."),
+    "kafka-storage": ("kafka.storage", "main", "Format and inspect the folders of a node."),
+    "kafka-server-start": ("kafka.server.command", "start_main", "Start a node."),
+    "kafka-server-stop": ("kafka.server.command", "stop_main", "Stop the nodes of this machine."),
 }
 
 _INTERRUPTED = 130
@@ -64,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         tool = find_tool(arguments[0]) if arguments else None
         if tool is not None:
             return tool(arguments[1:])
-        from moldau.cli.commands import run
+        from moldau.cli.moldau.commands import run
 
         return run(arguments)
     except KeyboardInterrupt:

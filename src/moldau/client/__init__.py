@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from moldau.base.errors import ErrorCode, KafkaError
     from moldau.base.ids import TopicPartition
-    from moldau.client.admin import AdminClient, AsyncAdminClient
+    from moldau.client.admin.client import AdminClient, AsyncAdminClient
+    from moldau.client.admin.topic_types import NewTopic
     from moldau.client.aio import AsyncConsumer, AsyncProducer
-    from moldau.client.consumer import Consumer, RecordDeserializationError, WakeupError
+    from moldau.client.consumer.consumer import Consumer, RecordDeserializationError, WakeupError
+    from moldau.client.consumer.rebalance import RebalanceListener
     from moldau.client.interceptors import ConsumerInterceptor, ProducerInterceptor
     from moldau.client.librdkafka import ClientError
-    from moldau.client.producer import Producer
-    from moldau.client.rebalance import RebalanceListener
+    from moldau.client.producer.producer import Producer
     from moldau.client.records import (
         ConsumerRecord,
         OffsetAndMetadata,
@@ -26,31 +27,30 @@ if TYPE_CHECKING:
         ProducerRecord,
         RecordMetadata,
     )
-    from moldau.client.topic_types import NewTopic
 
 _HOMES = {
-    "AdminClient": "client.admin",
-    "AsyncAdminClient": "client.admin",
+    "AdminClient": "client.admin.client",
+    "AsyncAdminClient": "client.admin.client",
     "AsyncConsumer": "client.aio",
     "AsyncProducer": "client.aio",
     "ClientError": "client.librdkafka",
-    "Consumer": "client.consumer",
+    "Consumer": "client.consumer.consumer",
     "ConsumerInterceptor": "client.interceptors",
     "ConsumerRecord": "client.records",
     "ErrorCode": "base.errors",
     "KafkaError": "base.errors",
-    "NewTopic": "client.topic_types",
+    "NewTopic": "client.admin.topic_types",
     "OffsetAndMetadata": "client.records",
     "OffsetAndTimestamp": "client.records",
     "PartitionInfo": "client.records",
-    "Producer": "client.producer",
+    "Producer": "client.producer.producer",
     "ProducerInterceptor": "client.interceptors",
     "ProducerRecord": "client.records",
-    "RebalanceListener": "client.rebalance",
-    "RecordDeserializationError": "client.consumer",
+    "RebalanceListener": "client.consumer.rebalance",
+    "RecordDeserializationError": "client.consumer.consumer",
     "RecordMetadata": "client.records",
     "TopicPartition": "base.ids",
-    "WakeupError": "client.consumer",
+    "WakeupError": "client.consumer.consumer",
 }
 
 __all__ = [

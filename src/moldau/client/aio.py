@@ -21,9 +21,9 @@ from contextlib import asynccontextmanager
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from moldau.base.ids import TopicPartition
-from moldau.client.consumer import Consumer
-from moldau.client.consumer_commits import Offsets
-from moldau.client.producer import Producer
+from moldau.client.consumer.commits import Offsets
+from moldau.client.consumer.consumer import Consumer
+from moldau.client.producer.producer import Producer
 from moldau.client.records import ConsumerRecord, OffsetAndMetadata, ProducerRecord, RecordMetadata
 
 K = TypeVar("K")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moldau.controller.config_changes import MIN_ISR
+from moldau.controller.configs.checks import MIN_ISR
 from moldau.metadata.features import ELR_VERSION, METADATA_VERSION, TRANSACTIONS_SUPPORTED
 from moldau.metadata.image import ResourceType
 from moldau.metadata.records import MetadataRecord

@@ -11,25 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
-from moldau.base.broker_config import BrokerConfig
 from moldau.base.errors import KafkaError
 from moldau.base.ids import ZERO_UUID, Randomness, Uuid
-from moldau.controller import (
-    brokers,
-    configs,
-    directories,
-    elections,
-    features,
-    isr,
-    partitions,
-    producer_ids,
-    quotas,
-    reassignment,
-    topics,
-)
+from moldau.config.broker.config import BrokerConfig
+from moldau.controller import features, producer_ids
 from moldau.controller.activation import activation_records
+from moldau.controller.brokers import directories
+from moldau.controller.brokers import lifecycle as brokers
+from moldau.controller.configs import alter as configs
+from moldau.controller.configs import quotas
 from moldau.controller.failures import failure_response
+from moldau.controller.partitions import elections, isr, reassignment
 from moldau.controller.state import ControllerState, UpgradeQuorum
+from moldau.controller.topics import lifecycle as topics
+from moldau.controller.topics import partitions
 from moldau.controller.upkeep import Upkeep
 from moldau.metadata.image import MetadataImage
 from moldau.metadata.records import MetadataRecord

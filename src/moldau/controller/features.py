@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.controller.config_changes import MIN_ISR
+from moldau.controller.configs.checks import MIN_ISR
 from moldau.controller.state import ControllerState
 from moldau.metadata.features import (
     CONTROLLER_REGISTRATION_SUPPORTED,

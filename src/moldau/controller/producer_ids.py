@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.controller.brokers import check_broker_epoch
+from moldau.controller.brokers.lifecycle import check_broker_epoch
 from moldau.controller.state import ControllerState
 from moldau.metadata.records import MetadataRecord
 from moldau.protocol.messages.allocate_producer_ids import (

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from moldau.base.broker_config import BrokerConfig
-from moldau.base.dynamic_config import apply_dynamic_configs
 from moldau.base.ids import MIGRATING_DIR, UNASSIGNED_DIR, DirectoryId, Randomness, TopicId
-from moldau.controller.heartbeats import Heartbeats
-from moldau.controller.names import collision_name
-from moldau.controller.partition_change import ChangeRules, PartitionChange
-from moldau.controller.partition_index import Entry, PartitionIndex
+from moldau.config.broker.config import BrokerConfig
+from moldau.config.dynamic import apply_dynamic_configs
+from moldau.controller.brokers.heartbeats import Heartbeats
+from moldau.controller.partitions.change import ChangeRules, PartitionChange
+from moldau.controller.partitions.index import Entry, PartitionIndex
+from moldau.controller.topics.names import collision_name
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.features import DIRECTORY_ASSIGNMENT_SUPPORTED, MIN_METADATA_VERSION
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage

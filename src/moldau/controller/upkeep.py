@@ -5,8 +5,8 @@ When each was done last is soft state. A call makes at most one step, so that th
 
 from __future__ import annotations
 
-from moldau.controller.brokers import fence
-from moldau.controller.elections import balance_leaders, elect_unclean_leaders
+from moldau.controller.brokers.lifecycle import fence
+from moldau.controller.partitions.elections import balance_leaders, elect_unclean_leaders
 from moldau.controller.state import ControllerState
 from moldau.metadata.records import MetadataRecord
 from moldau.statemachine.decision import Decision

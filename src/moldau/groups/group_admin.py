@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.groups.classic_group import ClassicGroup, ClassicState
+from moldau.groups.classic.group import ClassicGroup, ClassicState
 from moldau.groups.context import GroupContext, Requester
 from moldau.groups.group import Group
-from moldau.groups.offsets_removal import OffsetRemoval
+from moldau.groups.offsets.removal import OffsetRemoval
 from moldau.groups.registry import GroupRegistry
 from moldau.protocol.messages.delete_groups import DeletableGroupResult
 from moldau.protocol.messages.describe_groups import DescribedGroup

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moldau.base.broker_config import BrokerConfig
-from moldau.base.group_configs import GROUP_CONFIG_SYNONYMS, GROUP_CONFIGS, GROUP_LIMITS
+from moldau.config.broker.config import BrokerConfig
+from moldau.config.group import GROUP_CONFIG_SYNONYMS, GROUP_CONFIGS, GROUP_LIMITS
 from moldau.metadata.image import ConfigResource, MetadataImage, ResourceType
 
 _MINUTE_MS = 60_000

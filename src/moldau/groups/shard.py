@@ -13,20 +13,20 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.groups.classic_answers import refused_join, refused_sync
-from moldau.groups.classic_group import ClassicGroup
-from moldau.groups.classic_groups import ClassicGroups
-from moldau.groups.consumer_group import ConsumerGroup
-from moldau.groups.consumer_groups import ConsumerGroups
+from moldau.groups.classic.answers import refused_join, refused_sync
+from moldau.groups.classic.group import ClassicGroup
+from moldau.groups.classic.groups import ClassicGroups
+from moldau.groups.consumer.group import ConsumerGroup
+from moldau.groups.consumer.groups import ConsumerGroups
 from moldau.groups.context import GroupContext, Replays, Requester
 from moldau.groups.group_admin import GroupAdmin
-from moldau.groups.offsets_commit import OffsetCommits
-from moldau.groups.offsets_fetch import OffsetFetches
-from moldau.groups.offsets_removal import OffsetRemoval
-from moldau.groups.offsets_store import OffsetStore
-from moldau.groups.regex import ResolvedRegex
+from moldau.groups.modern.regex import ResolvedRegex
+from moldau.groups.offsets.commit import OffsetCommits
+from moldau.groups.offsets.fetch import OffsetFetches
+from moldau.groups.offsets.removal import OffsetRemoval
+from moldau.groups.offsets.store import OffsetStore
 from moldau.groups.registry import GroupRegistry
-from moldau.groups.share_groups import ShareGroups
+from moldau.groups.share.groups import ShareGroups
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from moldau.pipelines.queries import QuerySpec, read_topic, start, stream_topic
-    from moldau.pipelines.spark_session import register, session
+    from moldau.pipelines.spark.session import register, session
 
 __all__ = ["QuerySpec", "read_topic", "register", "session", "start", "stream_topic"]
 
 _HOMES = {
     "QuerySpec": "queries",
     "read_topic": "queries",
-    "register": "spark_session",
-    "session": "spark_session",
+    "register": "spark.session",
+    "session": "spark.session",
     "start": "queries",
     "stream_topic": "queries",
 }

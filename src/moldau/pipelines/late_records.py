@@ -20,8 +20,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from moldau.pipelines.plans import kind, nodes
 from moldau.pipelines.source.offsets import from_json, nested
+from moldau.pipelines.spark.plans import kind, nodes
 
 #: In front of `topic`, `partition` and `offset`.
 LATE_HEADER = "__streams.late."

@@ -13,10 +13,10 @@ from typing import Any
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition, Uuid
-from moldau.client.admin import AdminClient, checked
-from moldau.client.offsets import OffsetSpec
-from moldau.client.settings import ClientSettings
-from moldau.client.topic_types import TopicDescription
+from moldau.client.admin.client import AdminClient, checked
+from moldau.client.admin.offsets import OffsetSpec
+from moldau.client.admin.topic_types import TopicDescription
+from moldau.client.wire.settings import ClientSettings
 from moldau.pipelines.arrow.reading import RangeRequest, read_range
 
 

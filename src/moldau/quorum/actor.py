@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.storage.disk import LogDirectoryFailed
+from moldau.storage.disk.disk import LogDirectoryFailed
 
 R = TypeVar("R")
 Work = Callable[[], Awaitable[R]]

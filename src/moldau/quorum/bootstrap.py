@@ -16,7 +16,7 @@ from moldau.protocol.stored.metadata import FeatureLevelRecord
 from moldau.quorum.errors import UnusableMetadata
 from moldau.quorum.snapshots import SnapshotId, encode_snapshot, read_snapshot
 from moldau.raft.voters import VoterSet
-from moldau.storage.disk import Disk, make_durable_dirs
+from moldau.storage.disk.disk import Disk, make_durable_dirs
 
 FILE_NAME = "bootstrap.checkpoint"
 LOG_FOLDER = f"{METADATA_TOPIC}-0"

@@ -11,7 +11,7 @@ import asyncio
 import logging
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.seldom import Seldom
+from moldau.base.log_throttle import Seldom
 from moldau.network.client import OpenConnection
 from moldau.network.failures import NodeUnreachable
 from moldau.network.peer import is_refused
@@ -23,7 +23,7 @@ from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.turns import Turns
 from moldau.raft.types import Append, FollowerWork, Outgoing, Role, SnapshotChunk, Truncate
 from moldau.raft.voters import VoterEndpoint
-from moldau.storage.disk import LogDirectoryFailed
+from moldau.storage.disk.disk import LogDirectoryFailed
 
 log = logging.getLogger(__name__)
 

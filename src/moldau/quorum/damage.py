@@ -20,7 +20,7 @@ from moldau.protocol.records import BATCH_HEADER_SIZE, BatchHeader, check_crc, r
 from moldau.protocol.stored.control import LeaderChangeMessage
 from moldau.quorum.batches import read_batches
 from moldau.quorum.errors import UnusableMetadata
-from moldau.storage.disk import Disk
+from moldau.storage.disk.disk import Disk
 
 _MAGIC_POSITION = 16
 _MAGIC = b"\x02"

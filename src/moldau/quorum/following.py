@@ -23,7 +23,7 @@ from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshots import Snapshot, SnapshotId, read_snapshot
 from moldau.raft.errors import QuorumBroken
 from moldau.raft.types import Append, SnapshotChunk, Truncate
-from moldau.storage.disk import Disk, storage_failure, sync_failure
+from moldau.storage.disk.disk import Disk, storage_failure, sync_failure
 
 log = logging.getLogger(__name__)
 

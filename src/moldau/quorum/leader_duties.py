@@ -18,7 +18,7 @@ from moldau.quorum.leading import NOT_ACTIVE, Leading
 from moldau.quorum.loading import voter_changes
 from moldau.quorum.metadata_log import MetadataLog
 from moldau.quorum.turns import Turns
-from moldau.storage.disk import LogDirectoryFailed
+from moldau.storage.disk.disk import LogDirectoryFailed
 
 log = logging.getLogger(__name__)
 

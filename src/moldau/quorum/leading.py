@@ -27,7 +27,7 @@ from moldau.quorum.committed import CommittedMetadata, Waiting
 from moldau.quorum.metadata_log import MetadataLog
 from moldau.quorum.settings import QuorumSettings
 from moldau.statemachine.runtime import Runtime
-from moldau.storage.disk import Disk
+from moldau.storage.disk.disk import Disk
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshots import Snapshot, SnapshotId, read_snapshot
 from moldau.raft.voter_history import VoterHistory
 from moldau.raft.voters import STATIC, VoterSet
-from moldau.storage.disk import Disk
+from moldau.storage.disk.disk import Disk
 
 
 class VoterChange(NamedTuple):

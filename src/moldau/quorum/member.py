@@ -32,7 +32,7 @@ from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.state_file import StateFile
 from moldau.raft.raft import Raft
 from moldau.raft.types import Ready
-from moldau.storage.disk import LogDirectoryFailed
+from moldau.storage.disk.disk import LogDirectoryFailed
 
 log = logging.getLogger(__name__)
 

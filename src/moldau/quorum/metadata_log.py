@@ -24,8 +24,8 @@ from moldau.quorum.damage import check_log
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshots import SnapshotId, list_snapshots, remove_leftovers
 from moldau.raft.types import OffsetAndEpoch
-from moldau.storage.disk import Disk, DiskFull, SyncFailed
-from moldau.storage.log import Log, Origin
+from moldau.storage.disk.disk import Disk, DiskFull, SyncFailed
+from moldau.storage.log.log import Log, Origin
 
 _READ_BYTES = 4 << 20
 

@@ -37,7 +37,7 @@ from moldau.raft.raft import Raft
 from moldau.raft.types import NOBODY, Election, QuorumView
 from moldau.raft.voters import STATIC, VoterEndpoint, VoterSet
 from moldau.statemachine.decision import Decision
-from moldau.storage.disk import Disk
+from moldau.storage.disk.disk import Disk
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from moldau.base.ids import ZERO_UUID, format_uuid, parse_uuid
 from moldau.quorum.errors import UnusableMetadata
 from moldau.raft.types import Election
 from moldau.raft.voters import STATIC, VoterSet
-from moldau.storage.disk import Disk
+from moldau.storage.disk.disk import Disk
 
 FILE_NAME = "quorum-state"
 

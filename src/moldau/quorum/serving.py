@@ -30,7 +30,7 @@ from moldau.quorum.metadata_log import MetadataLog
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshots import SnapshotId
 from moldau.raft.types import FetchAnswer
-from moldau.storage.disk import Disk
+from moldau.storage.disk.disk import Disk
 
 _Serve = Callable[[Any, int], Awaitable[Message]]
 

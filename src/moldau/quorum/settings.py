@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from moldau.base.broker_config import BrokerConfig
 from moldau.base.ids import DirectoryId
+from moldau.config.broker.config import BrokerConfig
 from moldau.metadata.image import Endpoint
 from moldau.quorum.bootstrap import LOG_FOLDER
 from moldau.raft.settings import RaftSettings
 from moldau.raft.voters import Voter, VoterEndpoint, VoterSet
-from moldau.storage.log_config import LogConfig
+from moldau.storage.log.config import LogConfig
 
 _MEBIBYTE = 1 << 20
 

@@ -23,7 +23,7 @@ from moldau.protocol.stored.control import (
 from moldau.quorum.batches import control_batch, data_batch, read_batches, voter_records
 from moldau.quorum.errors import UnusableMetadata
 from moldau.raft.voters import DYNAMIC, STATIC, VoterSet
-from moldau.storage.disk import Disk
+from moldau.storage.disk.disk import Disk
 
 SUFFIX = ".checkpoint"
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")

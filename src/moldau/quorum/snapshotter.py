@@ -17,7 +17,7 @@ from moldau.quorum.errors import UnusableMetadata
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshots import SnapshotId, encode_snapshot, list_snapshots, read_snapshot_time
 from moldau.raft.voters import VoterSet
-from moldau.storage.disk import Disk
+from moldau.storage.disk.disk import Disk
 
 log = logging.getLogger(__name__)
 

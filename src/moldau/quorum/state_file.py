@@ -10,7 +10,7 @@ from moldau.quorum.quorum_state import FILE_NAME, read_quorum_state, write_quoru
 from moldau.quorum.settings import QuorumSettings
 from moldau.raft.types import Election
 from moldau.raft.voters import VoterSet
-from moldau.storage.disk import Disk, LogDirectoryFailed, storage_failure
+from moldau.storage.disk.disk import Disk, LogDirectoryFailed, storage_failure
 
 log = logging.getLogger(__name__)
 

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.log_throttle import Seldom
 from moldau.base.loop_slice import LoopSlice
-from moldau.base.seldom import Seldom
 from moldau.network.client import OpenConnection
 from moldau.network.peer import Peer
 from moldau.protocol.messages.fetch import (
@@ -39,7 +39,7 @@ from moldau.replication.leader_session import LeaderSession, by_topic, forgotten
 from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition import Partition
 from moldau.replication.throttles import Throttle
-from moldau.storage.disk import LogDirectoryFailed
+from moldau.storage.disk.disk import LogDirectoryFailed
 from moldau.storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)

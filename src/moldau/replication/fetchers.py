@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from moldau.base.broker_config import BrokerConfig
 from moldau.base.errors import KafkaError
-from moldau.base.java import string_hash
+from moldau.base.java_hash import string_hash
+from moldau.config.broker.config import BrokerConfig
 from moldau.metadata.image import ClusterImage
 from moldau.network.client import OpenConnection
 from moldau.replication.fetcher import Fetcher

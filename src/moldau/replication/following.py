@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from moldau.base.ids import TopicId
 from moldau.replication.partition import Partition
-from moldau.storage.log import Log
+from moldau.storage.log.log import Log
 
 PartitionKey = tuple[TopicId, int]
 

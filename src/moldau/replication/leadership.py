@@ -20,7 +20,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.metadata.image import RECOVERED, PartitionRegistration
 from moldau.replication.local_broker import ANY_EPOCH, LocalBroker
 from moldau.replication.remote_replica import NEVER, RemoteReplica
-from moldau.storage.log import Log
+from moldau.storage.log.log import Log
 
 
 class IsrChange(NamedTuple):

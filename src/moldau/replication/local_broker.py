@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from moldau.base.broker_config import BrokerConfig
 from moldau.base.clock import Clock
+from moldau.config.broker.config import BrokerConfig
 from moldau.metadata.image import BrokerRegistration, MetadataImage
 
 #: What a replica says that knows nothing of broker epochs.

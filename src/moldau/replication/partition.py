@@ -21,9 +21,9 @@ from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition_changes import PartitionChanges
 from moldau.replication.replica import Replica
 from moldau.replication.waiters import Waiter
-from moldau.storage.disk import Buffer
-from moldau.storage.log import AppendInfo, Log, Origin
-from moldau.storage.verification import NOT_REQUIRED, Guard
+from moldau.storage.disk.disk import Buffer
+from moldau.storage.log.log import AppendInfo, Log, Origin
+from moldau.storage.producers.verification import NOT_REQUIRED, Guard
 
 __all__ = ["Partition", "Waiter"]
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId, TopicPartition
-from moldau.base.seldom import Seldom
+from moldau.base.log_throttle import Seldom
 from moldau.metadata.image import RECOVERED
 from moldau.protocol.messages.alter_partition import (
     AlterPartitionRequest,

@@ -12,8 +12,8 @@ from moldau.metadata.image import PartitionRegistration
 from moldau.replication.commits import Commits, Done
 from moldau.replication.leadership import Leadership
 from moldau.replication.waiters import Waiter, Waiters
-from moldau.storage.disk import Buffer
-from moldau.storage.log import Log
+from moldau.storage.disk.disk import Buffer
+from moldau.storage.log.log import Log
 
 
 class Replica:

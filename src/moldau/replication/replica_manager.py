@@ -26,9 +26,9 @@ from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition import Partition
 from moldau.replication.partition_changes import AlterPartition, PartitionChanges
 from moldau.replication.throttles import Throttles
-from moldau.storage.disk import DiskFull, LogDirectoryFailed
-from moldau.storage.log import Log
-from moldau.storage.log_config import LogConfig
+from moldau.storage.disk.disk import DiskFull, LogDirectoryFailed
+from moldau.storage.log.config import LogConfig
+from moldau.storage.log.log import Log
 from moldau.storage.log_manager import LogManager, NewLog
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.base.broker_config_support import RACK_AWARE_SELECTOR
+from moldau.config.broker.support import RACK_AWARE_SELECTOR
 from moldau.metadata.image import MetadataImage
 from moldau.replication.leadership import Leadership
 

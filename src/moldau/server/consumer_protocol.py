@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.group import CONSUMER
-from moldau.groups.regex import ResolvedRegex, ResolveRegexes
+from moldau.groups.modern.regex import ResolvedRegex, ResolveRegexes
 from moldau.metadata.features import GROUP_VERSION
 from moldau.server.background import Background
 

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from moldau.groups.context import Requester
 from moldau.metadata.image import MetadataImage
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 
 
 class _Indexed(Protocol):

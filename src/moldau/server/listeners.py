@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from moldau.network.listener import Listener, OpenSockets
-from moldau.server.apis import ServedApi, served_apis
-from moldau.server.dispatcher import ApiDispatcher
+from moldau.server.dispatch.apis import ServedApi, served_apis
+from moldau.server.dispatch.dispatcher import ApiDispatcher
 from moldau.server.roles import BROKER, CONTROLLER
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 
-from moldau.base.config import ConfigSource, ConfigType
-from moldau.base.describe_configs import ConfigEntryDescription
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.config.definition import ConfigSource, ConfigType
+from moldau.config.describe import ConfigEntryDescription
 
 ROOT = "root"
 LEVELS = {

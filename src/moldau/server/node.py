@@ -15,11 +15,11 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from moldau.base.broker_config import BrokerConfig
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Randomness, random_uuid
 from moldau.base.pool import Pool
+from moldau.config.broker.config import BrokerConfig
 from moldau.controller.controller import Controller
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
@@ -29,19 +29,19 @@ from moldau.network.listener import ConnectionLimits, OpenSockets
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quorum.settings import QuorumSettings
 from moldau.replication.replica_manager import ReplicaManager
-from moldau.server.apis import ServedApi
 from moldau.server.background import Background
-from moldau.server.broker_lifecycle import BrokerLifecycle
-from moldau.server.broker_role import BrokerRole
-from moldau.server.broker_watch import BrokerWatch
-from moldau.server.controller_calls import ControllerCalls
-from moldau.server.controller_channel import ControllerChannel
-from moldau.server.controller_presence import ControllerPresence
+from moldau.server.broker import BrokerRole
+from moldau.server.brokers.lifecycle import BrokerLifecycle
+from moldau.server.brokers.suspects import Suspects
+from moldau.server.controller.broker_watch import BrokerWatch
+from moldau.server.controller.calls import ControllerCalls
+from moldau.server.controller.channel import ControllerChannel
+from moldau.server.controller.local import LocalController
+from moldau.server.controller.presence import ControllerPresence
 from moldau.server.coordinators.coordinators import Coordinators
+from moldau.server.dispatch.apis import ServedApi
 from moldau.server.fetch_sessions import FetchSessionCache
-from moldau.server.identity import Identity
 from moldau.server.listeners import Listeners
-from moldau.server.local_controller import LocalController
 from moldau.server.loop_lag import LoopLag
 from moldau.server.node_settings import NodeSettings
 from moldau.server.producer_ids import ProducerIds
@@ -49,11 +49,11 @@ from moldau.server.publisher import Publisher
 from moldau.server.roles import BROKER, CONTROLLER
 from moldau.server.scheduler import Scheduler
 from moldau.server.share.share_partitions import SharePartitions
-from moldau.server.storage_folders import NodeFolders, read_folders
-from moldau.server.suspects import Suspects
-from moldau.storage.cleaner_job import CleanerRunner
-from moldau.storage.disk import Disk
-from moldau.storage.log_directory import LogDirectory
+from moldau.server.startup.folders import NodeFolders, read_folders
+from moldau.server.startup.identity import Identity
+from moldau.storage.cleaner.job import CleanerRunner
+from moldau.storage.directories.directory import LogDirectory
+from moldau.storage.disk.disk import Disk
 from moldau.storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)

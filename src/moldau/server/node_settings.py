@@ -8,14 +8,14 @@ from __future__ import annotations
 import logging
 import resource
 
-from moldau.base.broker_config import BrokerConfig
-from moldau.base.dynamic_config import apply_dynamic_configs
+from moldau.config.broker.config import BrokerConfig
+from moldau.config.dynamic import apply_dynamic_configs
 from moldau.metadata.image import MetadataImage
 from moldau.network.listener import ConnectionLimits
-from moldau.storage.cleaner_job import CleanerSettings
-from moldau.storage.log_config import LogConfig
+from moldau.storage.cleaner.job import CleanerSettings
+from moldau.storage.log.config import LogConfig
+from moldau.storage.log.topic_config import log_config_from
 from moldau.storage.log_manager import LogManagerSettings
-from moldau.storage.topic_config import log_config_from
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from moldau.base.errors import KafkaError
-from moldau.controller.config_changes import check_node_name
+from moldau.controller.configs.checks import check_node_name
 from moldau.metadata.image import ResourceType
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.roles import BROKER
 
 if TYPE_CHECKING:

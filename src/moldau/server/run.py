@@ -14,18 +14,18 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
 
-from moldau.base.broker_config import BrokerConfig
 from moldau.base.clock import SystemClock
 from moldau.base.errors import KafkaError
 from moldau.base.pool import ThreadPool
+from moldau.config.broker.config import BrokerConfig
 from moldau.network.client import OpenConnection
 from moldau.network.listener import ListenError
 from moldau.quorum.errors import UnusableMetadata
-from moldau.server.format import FormatError, FormatOptions, format_storage, is_formatted
-from moldau.server.meta_properties import UnusableFolder
 from moldau.server.node import Node
-from moldau.storage.cleaner_runner import ProcessRunner
-from moldau.storage.disk import PosixDisk
+from moldau.server.startup.format import FormatError, FormatOptions, format_storage, is_formatted
+from moldau.server.startup.meta_properties import UnusableFolder
+from moldau.storage.cleaner.runner import ProcessRunner
+from moldau.storage.disk.disk import PosixDisk
 
 log = logging.getLogger(__name__)
 

@@ -27,18 +27,18 @@ from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Randomness, TopicPartition, Uuid, format_uuid, random_uuid
 from moldau.base.pool import Pool
-from moldau.storage.cleaner_job import CleanerRunner, CleanerSettings
-from moldau.storage.cleaner_manager import LogCleaner
-from moldau.storage.disk import Disk, DiskFull, LogDirectoryFailed
-from moldau.storage.log import Log
-from moldau.storage.log_config import LogConfig
-from moldau.storage.log_directories import LogDirectories
-from moldau.storage.log_directory import LogDirectory
-from moldau.storage.log_loading import ConfigOf, LoadedDirectory, LogLoader
+from moldau.storage.cleaner.job import CleanerRunner, CleanerSettings
+from moldau.storage.cleaner.manager import LogCleaner
+from moldau.storage.directories.directories import LogDirectories
+from moldau.storage.directories.directory import LogDirectory
+from moldau.storage.directories.folders import delete_folder, stray_folder
+from moldau.storage.directories.loading import ConfigOf, LoadedDirectory, LogLoader
+from moldau.storage.directories.replica_moves import ReplicaMoves
+from moldau.storage.disk.disk import Disk, DiskFull, LogDirectoryFailed
+from moldau.storage.disk.open_files import DEFAULT_LIMIT, OpenFiles
+from moldau.storage.log.config import LogConfig
+from moldau.storage.log.log import Log
 from moldau.storage.log_upkeep import LogUpkeep
-from moldau.storage.open_files import DEFAULT_LIMIT, OpenFiles
-from moldau.storage.partition_folders import delete_folder, stray_folder
-from moldau.storage.replica_moves import ReplicaMoves
 
 _CREATIONS_AT_A_TIME = 4
 

@@ -26,15 +26,15 @@ from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.base.loop_slice import LoopSlice
 from moldau.base.pool import Pool
-from moldau.storage.checkpoints import (
+from moldau.storage.cleaner.manager import LogCleaner
+from moldau.storage.directories.checkpoints import (
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REPLICATION_OFFSET_CHECKPOINT,
 )
-from moldau.storage.cleaner_manager import LogCleaner
-from moldau.storage.disk import Disk, storage_failure
-from moldau.storage.log import Log
-from moldau.storage.log_directories import LogDirectories
+from moldau.storage.directories.directories import LogDirectories
+from moldau.storage.disk.disk import Disk, storage_failure
+from moldau.storage.log.log import Log
 
 _logger = logging.getLogger(__name__)
 

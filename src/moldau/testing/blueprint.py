@@ -3,7 +3,7 @@
 The first three brokers are controllers as well, or there are separate controllers, whose ids follow those of
 the brokers. One node takes any free ports. Several must know each other's before they start: they are chosen
 with the first start, together with everything else that the nodes' folders must be formatted with, and kept
-beside the data (`base/several_nodes.py`).
+beside the data (`local/plan.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from moldau.base.several_nodes import (
+from moldau.local.launcher import NodeFailed, StartOrder
+from moldau.local.plan import (
     BROKER_LISTENER,
     ClusterPlan,
     Member,
@@ -25,9 +26,8 @@ from moldau.base.several_nodes import (
     roles_of,
     write_properties,
 )
-from moldau.base.single_node import CONTROLLER_LISTENER, single_node_properties
-from moldau.testing.launcher import NodeFailed, StartOrder
-from moldau.testing.ports import ReservedPorts
+from moldau.local.ports import ReservedPorts
+from moldau.local.single_node import CONTROLLER_LISTENER, single_node_properties
 
 HOST: Final = "127.0.0.1"
 Setting = str | int | bool

@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 
+from moldau.local.launcher import NodeFailed
 from moldau.testing.blueprint import HOST, Blueprint, Setting
 from moldau.testing.cluster_node import ClusterNode
-from moldau.testing.launcher import NodeFailed
 
 __all__ = ["Cluster", "ClusterNode", "NodeFailed"]
 
@@ -130,7 +130,7 @@ class Cluster:
 
     def wait_for_brokers(self, timeout: float = 30.0) -> None:
         """Until every broker that runs and is not paused knows that exactly these are there."""
-        from moldau.testing.watching import wait_for_brokers
+        from moldau.local.readiness import wait_for_brokers
 
         awake = [node for node in self.brokers if node.running and not node.paused]
         wait_for_brokers({node.id: (HOST, node.port) for node in awake}, timeout)

@@ -11,10 +11,10 @@ import signal
 import time
 from pathlib import Path
 
-from moldau.base.several_nodes import BROKER_LISTENER
-from moldau.base.single_node import CONTROLLER_LISTENER
+from moldau.local.launcher import Launcher, NodeFailed, NodeProcess, NodeSilent, PortTaken
+from moldau.local.plan import BROKER_LISTENER
+from moldau.local.single_node import CONTROLLER_LISTENER
 from moldau.testing.blueprint import Blueprint
-from moldau.testing.launcher import Launcher, NodeFailed, NodeProcess, NodeSilent, PortTaken
 
 #: How long a port may be somebody else's between two starts: any connection may get it as its own end.
 _PORT_PATIENCE_S = 10.0

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from moldau.testing.ports import ReservedPorts
+from moldau.local.ports import ReservedPorts
 
 _HOST = "127.0.0.1"
 _PATIENCE_S = 90.0
@@ -123,9 +123,9 @@ class SparkCluster:
 
 def spark_class(arguments: Sequence[str], log: Path, *, memory: str = "256m") -> subprocess.Popen[bytes]:
     """A process of Spark's own, from the installed PySpark, that starts quickly."""
-    from moldau.pipelines.java import find_java
-    from moldau.pipelines.launching import quiet_java, spark_home
-    from moldau.pipelines.user_folders import cache_folder
+    from moldau.pipelines.spark.java import find_java
+    from moldau.pipelines.spark.launching import quiet_java, spark_home
+    from moldau.pipelines.spark.user_folders import cache_folder
 
     home = spark_home()
     java = quiet_java(find_java(os.environ), cache_folder(os.environ))

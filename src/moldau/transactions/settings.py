@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from moldau.base.broker_config import BrokerConfig
+from moldau.config.broker.config import BrokerConfig
 
 
 class TransactionSettings(NamedTuple):

@@ -15,8 +15,8 @@ import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from moldau.base.several_nodes import write_properties
-from moldau.testing.watching import wait_for_brokers
+from moldau.local.plan import write_properties
+from moldau.local.readiness import wait_for_brokers
 from tests.harness.tools import run_tool
 from tests.harness.waiting import eventually
 
@@ -63,7 +63,12 @@ class NamespaceNode:
         if not self.running:
             self.paused = False
             self._starts = self._said()
-            command = [sys.executable, "-m", "moldau.cli.server", str(self.data_dir / "server.properties")]
+            command = [
+                sys.executable,
+                "-m",
+                "moldau.cli.kafka.server.command",
+                str(self.data_dir / "server.properties"),
+            ]
             with self.log_file.open("ab") as log:
                 self._process = subprocess.Popen(
                     ["ip", "netns", "exec", self.namespace, *command], stdout=log, stderr=log

@@ -17,8 +17,8 @@ from moldau.protocol.messages.describe_log_dirs import DescribableLogDirTopic, D
 from moldau.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.protocol.messages.list_config_resources import ListConfigResourcesRequest
-from tests.harness.batches import batch
 from tests.harness.waiting import eventually
+from tests.harness.wire.batches import batch
 from tests.interop.differential.broker import TIME, Broker
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32

@@ -11,9 +11,9 @@ from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopi
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.protocol.schema import Message
-from tests.harness.batches import batch
 from tests.harness.waiting import eventually
-from tests.harness.wire import Wire
+from tests.harness.wire.batches import batch
+from tests.harness.wire.wire import Wire
 from tests.interop.differential.normal import Normal, has_error
 
 CLOSED = "the connection is closed"

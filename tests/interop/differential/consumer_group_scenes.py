@@ -25,7 +25,7 @@ from moldau.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from tests.harness.classic_clients import subscription
+from tests.harness.clients.classic import subscription
 from tests.harness.waiting import eventually
 from tests.interop.differential.broker import Broker
 from tests.interop.differential.group_requests import Member, commit_request, ready

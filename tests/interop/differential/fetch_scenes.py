@@ -19,8 +19,8 @@ from moldau.protocol.messages.fetch import (
     ReplicaState,
 )
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tests.harness.batches import batch
 from tests.harness.waiting import eventually
+from tests.harness.wire.batches import batch
 from tests.interop.differential.broker import Broker
 
 VERSIONS = range(4, 19)

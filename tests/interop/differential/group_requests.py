@@ -16,7 +16,7 @@ from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.harness.classic_clients import subscription
+from tests.harness.clients.classic import subscription
 from tests.harness.waiting import eventually
 from tests.interop.differential.broker import Broker
 

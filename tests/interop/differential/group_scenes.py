@@ -9,7 +9,7 @@ from moldau.protocol.messages.heartbeat import HeartbeatRequest
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from moldau.protocol.messages.list_groups import ListGroupsRequest
 from moldau.protocol.messages.sync_group import SyncGroupRequest
-from tests.harness.classic_clients import subscription
+from tests.harness.clients.classic import subscription
 from tests.harness.waiting import eventually
 from tests.interop.differential.broker import Broker
 from tests.interop.differential.group_requests import Member, join_request, ready, stable

@@ -27,8 +27,8 @@ from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, De
 from moldau.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from moldau.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.harness.batches import batch
 from tests.harness.waiting import eventually
+from tests.harness.wire.batches import batch
 from tests.interop.differential import produce_scenes
 from tests.interop.differential.broker import TIME, Broker, Line
 from tests.interop.differential.fetch_scenes import fetch, of, part

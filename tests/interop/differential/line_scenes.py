@@ -19,8 +19,8 @@ from moldau.protocol.messages.fetch import FetchRequest
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.harness.batches import batch
-from tests.harness.wire import request_frame
+from tests.harness.wire.batches import batch
+from tests.harness.wire.wire import request_frame
 from tests.interop.differential import produce_scenes
 from tests.interop.differential.broker import CLOSED, TIME, Broker, Line
 from tests.interop.differential.fetch_scenes import fetch, of, part

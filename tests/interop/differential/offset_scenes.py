@@ -8,7 +8,7 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.harness.batches import batch
+from tests.harness.wire.batches import batch
 from tests.interop.differential.broker import TIME, Broker
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.harness.batches import GZIP, LZ4, SNAPPY, ZSTD, batch, old_message
+from tests.harness.wire.batches import GZIP, LZ4, SNAPPY, ZSTD, batch, old_message
 from tests.interop.differential.broker import TIME, Broker
 
 VERSIONS = range(3, 14)

@@ -31,8 +31,8 @@ from moldau.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from tests.harness.batches import batch
 from tests.harness.waiting import eventually
+from tests.harness.wire.batches import batch
 from tests.interop.differential.broker import TIME, Broker
 
 _BUSY = (

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from moldau.testing import Cluster
-from tests.harness.apache import ApacheCluster, free_port
+from tests.harness.apache.node import ApacheCluster, free_port
 from tests.interop import jars
 from tests.interop.suites import listing
 from tests.interop.suites.suite import CACHE, Outcome, Ran, Suite

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from moldau.local.ports import ReservedPorts
 from moldau.testing import Cluster
-from moldau.testing.ports import ReservedPorts
 from moldau.testing.spark_cluster import spark_class
 from tests.harness.waiting import eventually
 from tests.pipelines.runtime.topics import COMMAND, create, ids, orders, produce, wait_for

@@ -56,7 +56,7 @@ def start(cache: Path) -> dict[str, Any]:
 def test_how_a_jvm_is_started_is_kept(tmp_path: Path) -> None:
     first = start(tmp_path)
     assert first["command"].endswith("spark-submit")
-    assert "moldau.pipelines.forks.server" in first["parent"]
+    assert "moldau.pipelines.spark.forks.server" in first["parent"]
     assert (first["threads"], first["zone"]) == ("1", "ABC")
     assert len(list(tmp_path.glob("launch-*.json"))) == 1
 

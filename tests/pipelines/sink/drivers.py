@@ -88,9 +88,7 @@ def _is_worker(pid: int) -> bool:
     """Whether a daemon, itself forked from the fork server, has forked this process."""
     with contextlib.suppress(OSError):
         line = [pid, _parent(pid), _parent(_parent(pid))]
-        return all(
-            b"moldau.pipelines.forks.server" in Path(f"/proc/{each}/cmdline").read_bytes() for each in line
-        )
+        return all(b"spark.forks.server" in Path(f"/proc/{each}/cmdline").read_bytes() for each in line)
     return False
 
 

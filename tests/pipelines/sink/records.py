@@ -8,8 +8,8 @@ from typing import Any
 import confluent_kafka
 
 from moldau.base.ids import TopicPartition
-from moldau.client.admin import checked
-from moldau.client.offsets import OffsetSpec
+from moldau.client.admin.client import checked
+from moldau.client.admin.offsets import OffsetSpec
 from tests.harness.waiting import eventually
 from tests.pipelines.source.topics import Topics
 

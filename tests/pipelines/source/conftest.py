@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from moldau.testing import Cluster
-from tests.harness.apache import ApacheCluster
+from tests.harness.apache.node import ApacheCluster
 from tests.pipelines.source.topics import Topics
 
 

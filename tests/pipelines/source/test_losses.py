@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from moldau.base.ids import TopicPartition
-from moldau.client.admin import checked
+from moldau.client.admin.client import checked
 from moldau.testing import Cluster
 from tests.harness.waiting import eventually
 from tests.pipelines.source.topics import Topics, run_now, running, stream

@@ -10,7 +10,7 @@ import pytest
 from pyspark import TaskContext
 
 from moldau.base.ids import TopicPartition
-from moldau.client.admin import checked
+from moldau.client.admin.client import checked
 from moldau.pipelines.source.errors import DataLoss
 from moldau.pipelines.source.options import SourceOptions, read_options
 from moldau.pipelines.source.planning import Range

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from moldau.client import AdminClient, NewTopic
-from moldau.client.admin import checked
+from moldau.client.admin.client import checked
 
 _numbers = itertools.count()
 

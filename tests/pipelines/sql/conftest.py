@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.pipelines.sql.results import Message, Rows
+from moldau.pipelines.sql.run.results import Message, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.pipelines.sql.dialect import expression, spark_sql, tokenize
-from moldau.pipelines.sql.function_tables import AGGREGATES, ELSEWHERE, SAME, SCALARS
-from moldau.pipelines.sql.functions import rewritten
+from moldau.pipelines.sql.compile.function_tables import AGGREGATES, ELSEWHERE, SAME, SCALARS
+from moldau.pipelines.sql.compile.functions import rewritten
+from moldau.pipelines.sql.parse.dialect import expression, spark_sql, tokenize
 from tests.pipelines.sql.conftest import NewEngine, rows, run
 
 if TYPE_CHECKING:

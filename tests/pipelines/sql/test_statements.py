@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moldau.pipelines.sql.errors import SqlError
-from tests.harness.reading import messages
+from tests.harness.clients.reading import messages
 from tests.pipelines.sql.conftest import NewEngine, rows, run
 from tests.pipelines.sql.test_page import holds
 

@@ -10,10 +10,10 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from moldau.pipelines.streams import KafkaStreams, StreamsBuilder
-from tests.harness.requests import create_and_wait
-from tests.harness.streams_inputs import inputs, topics
-from tests.harness.streams_results import Written, comparable, read, recorded
-from tests.harness.streams_scenes import FOR_EVER, SCENES
+from tests.harness.streams.inputs import inputs, topics
+from tests.harness.streams.results import Written, comparable, read, recorded
+from tests.harness.streams.scenes import FOR_EVER, SCENES
+from tests.harness.wire.requests import create_and_wait
 
 
 def run_scenes(

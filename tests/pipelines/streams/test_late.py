@@ -27,10 +27,10 @@ from moldau.pipelines.streams import (
     TimeWindows,
     Topology,
 )
-from moldau.pipelines.streams.graph import TableStore
 from moldau.pipelines.streams.physical import aggregates, late_rows
-from moldau.pipelines.streams.stateful import Aggregate
-from tests.harness.reading import messages
+from moldau.pipelines.streams.topology.graph import TableStore
+from moldau.pipelines.streams.topology.stateful import Aggregate
+from tests.harness.clients.reading import messages
 from tests.pipelines.source.topics import Topics
 from tests.pipelines.streams.test_programs import config, names
 

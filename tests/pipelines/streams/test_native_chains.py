@@ -7,12 +7,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from moldau.pipelines.streams import Consumed, Materialized, Produced, StreamsBuilder
+from moldau.pipelines.streams.application.settings import StreamsSettings
+from moldau.pipelines.streams.chains.planner import Planner
 from moldau.pipelines.streams.physical.chains import lower
 from moldau.pipelines.streams.physical.native import NativeRows
 from moldau.pipelines.streams.physical.ports import SCHEMA
-from moldau.pipelines.streams.programs import Planner
-from moldau.pipelines.streams.settings import StreamsSettings
-from moldau.pipelines.streams.stages import stages
+from moldau.pipelines.streams.topology.stages import stages
 
 SETTINGS = StreamsSettings.of({"application.id": "app", "bootstrap.servers": "nowhere:1"})
 

@@ -33,7 +33,7 @@ from moldau.pipelines.streams import (
     TableJoined,
     TimeWindows,
 )
-from tests.harness.reading import messages
+from tests.harness.clients.reading import messages
 from tests.harness.waiting import eventually
 from tests.pipelines.source.topics import Topics
 from tests.pipelines.streams.counting import Counting, Driver

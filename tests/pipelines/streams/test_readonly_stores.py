@@ -9,18 +9,18 @@ import pytest
 from confluent_kafka import Producer
 
 from moldau.base.errors import KafkaError
-from moldau.client.settings import ClientSettings
-from moldau.pipelines.streams.readonly_stores import (
+from moldau.client.wire.settings import ClientSettings
+from moldau.pipelines.streams.application.readonly_stores import (
     ReadOnlyKeyValueStore,
     ReadOnlySessionStore,
     ReadOnlyWindowStore,
     StoreLocation,
     open_readonly,
 )
-from moldau.pipelines.streams.serdes import Serdes, Window, Windowed
-from moldau.pipelines.streams.stores import StoreKind
+from moldau.pipelines.streams.dsl.serdes import Serdes, Window, Windowed
+from moldau.pipelines.streams.dsl.stores import StoreKind
 from moldau.testing import Cluster
-from tests.harness.requests import create_and_wait
+from tests.harness.wire.requests import create_and_wait
 
 TEXT, LONG = Serdes.string(), Serdes.long()
 

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from moldau.pipelines.streams import StreamsException
-from moldau.pipelines.streams.readonly_stores import ReadOnlyKeyValueStore, ReadOnlyWindowStore
+from moldau.pipelines.streams.application.readonly_stores import ReadOnlyKeyValueStore, ReadOnlyWindowStore
 from moldau.testing import Cluster
-from tests.harness.apache import ApacheCluster
-from tests.harness.streams_results import recorded
+from tests.harness.apache.node import ApacheCluster
+from tests.harness.streams.results import recorded
 from tests.pipelines.streams.scene_runs import results, run_scenes
 
 SCENES = [

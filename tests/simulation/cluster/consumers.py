@@ -15,7 +15,7 @@ from moldau.protocol.messages.offset_commit import (
 )
 from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from moldau.protocol.records import check_crc, iter_batches, iter_records
-from tests.harness.requests import fetch_request
+from tests.harness.wire.requests import fetch_request
 from tests.simulation.cluster.client import GROUP, ClusterClient, check
 from tests.simulation.cluster.story import Story
 

@@ -22,7 +22,7 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from moldau.testing.simulation.clock import EPOCH_MS
-from tests.harness.batches import batch
+from tests.harness.wire.batches import batch
 from tests.simulation.cluster.client import GROUP, TRANSACTION, ClusterClient, check
 from tests.simulation.cluster.story import Outcome, Story, Transaction
 

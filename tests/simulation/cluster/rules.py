@@ -21,7 +21,7 @@ from moldau.metadata.records import encode_record
 from moldau.protocol.records import iter_batches
 from moldau.replication.partition import Partition
 from moldau.server.node import Node
-from moldau.storage.log import Log
+from moldau.storage.log.log import Log
 from moldau.testing.simulation.cluster import SimulatedCluster
 
 _CHUNK = 1 << 20

@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import TypeVar
 
-from moldau.base.broker_config import BrokerConfig
 from moldau.base.ids import ZERO_UUID, Uuid
+from moldau.config.broker.config import BrokerConfig
 from moldau.controller.controller import Controller
 from moldau.metadata.features import default_levels, supported_features
 from moldau.metadata.image import PartitionRegistration

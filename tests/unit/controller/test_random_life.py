@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from moldau.base.errors import KafkaError
-from moldau.controller.partition_index import Entry
+from moldau.controller.partitions.index import Entry
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import NO_LEADER, MetadataImage, PartitionRegistration
 from moldau.metadata.image_records import image_records

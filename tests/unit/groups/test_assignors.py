@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from moldau.base.ids import TopicId
 from moldau.groups.assignors import ASSIGNORS
 from moldau.groups.assignors.spec import Assignment, GroupSpec, MemberSpec
-from tests.harness.coordination import topic_id_of
+from tests.harness.worlds.coordination import topic_id_of
 
 A, B = topic_id_of("a"), topic_id_of("b")
 

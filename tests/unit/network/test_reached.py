@@ -7,7 +7,7 @@ import socket
 
 from moldau.network.peer import is_reached
 from moldau.testing import Cluster
-from tests.harness.apache import free_port
+from tests.harness.apache.node import free_port
 
 
 def test_nobody_listens() -> None:

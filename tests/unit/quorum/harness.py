@@ -25,7 +25,7 @@ from moldau.quorum.metadata_log import MetadataLog
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quorum.settings import QuorumSettings
 from moldau.raft.voters import Voter, VoterEndpoint, VoterSet
-from moldau.storage.disk import Buffer, File, PosixDisk
+from moldau.storage.disk.disk import Buffer, File, PosixDisk
 from tests.unit.controller.harness import CLUSTER_ID, config, new_topic
 from tests.unit.metadata.builders import uid
 

@@ -9,7 +9,7 @@ import pytest
 from moldau.quorum.batches import control_batch, data_batch, leader_change
 from moldau.quorum.damage import check_log
 from moldau.quorum.errors import UnusableMetadata
-from moldau.storage.disk import PosixDisk
+from moldau.storage.disk.disk import PosixDisk
 
 VALUE = b"\x01\x14\x00\x00"
 

@@ -30,7 +30,7 @@ from moldau.quorum.snapshots import (
 )
 from moldau.raft.types import Election
 from moldau.raft.voters import DYNAMIC, STATIC, Voter, VoterEndpoint, VoterSet
-from moldau.storage.disk import PosixDisk
+from moldau.storage.disk.disk import PosixDisk
 from tests.unit.metadata.builders import uid
 
 DATA = Path(__file__).parent / "data"

@@ -17,7 +17,7 @@ from moldau.quorum.committed import CommittedMetadata, Waiting
 from moldau.quorum.following import Following
 from moldau.quorum.metadata_log import MetadataLog
 from moldau.raft.types import Append
-from moldau.storage.disk import DiskFull
+from moldau.storage.disk.disk import DiskFull
 from tests.unit.metadata.builders import uid
 from tests.unit.quorum.harness import FullDisk, Node, run
 

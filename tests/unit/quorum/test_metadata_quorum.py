@@ -22,7 +22,7 @@ from moldau.quorum.errors import UnusableMetadata
 from moldau.quorum.metadata_log import MetadataLog
 from moldau.quorum.snapshots import SnapshotId
 from moldau.raft.voters import Voter, VoterEndpoint
-from moldau.storage.disk import storage_failure
+from moldau.storage.disk.disk import storage_failure
 from tests.unit.metadata.builders import uid
 from tests.unit.quorum.harness import ENDPOINT, FullDisk, Node, create, image_on_disk, run, with_broker
 

@@ -10,8 +10,8 @@ from moldau.protocol.messages import begin_quorum_epoch, end_quorum_epoch, fetch
 from moldau.raft.raft import Raft
 from moldau.raft.types import Election, Outgoing
 from moldau.raft.voter_history import VoterHistory
-from tests.harness.memory_log import Entry, MemoryLog
-from tests.harness.raft_world import RaftWorld, static_voters
+from tests.harness.worlds.memory_log import Entry, MemoryLog
+from tests.harness.worlds.raft import RaftWorld, static_voters
 
 NOW = 5000.0
 

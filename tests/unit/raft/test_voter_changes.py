@@ -23,8 +23,8 @@ from moldau.raft.raft import Raft
 from moldau.raft.types import Election, Outgoing, Role
 from moldau.raft.voter_history import VoterHistory
 from moldau.raft.voters import DYNAMIC, VoterSet
-from tests.harness.memory_log import MemoryLog
-from tests.harness.raft_world import CLUSTER, RaftWorld, directory_of, endpoint, voter
+from tests.harness.worlds.memory_log import MemoryLog
+from tests.harness.worlds.raft import CLUSTER, RaftWorld, directory_of, endpoint, voter
 from tests.unit.raft.builders import NOW, entries, fetch_request, follower, leader, only, vote_answer
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from moldau.base.broker_config import BrokerConfig
 from moldau.base.clock import ManualClock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition, Uuid
+from moldau.config.broker.config import BrokerConfig
 from moldau.metadata.image import (
     RECOVERING,
     BrokerRegistration,
@@ -19,10 +19,10 @@ from moldau.metadata.image import (
 )
 from moldau.replication.leadership import IsrChange, Leadership
 from moldau.replication.local_broker import LocalBroker
-from moldau.storage.disk import PosixDisk
-from moldau.storage.log import Log
-from moldau.storage.log_config import LogConfig
-from tests.harness.batches import batch
+from moldau.storage.disk.disk import PosixDisk
+from moldau.storage.log.config import LogConfig
+from moldau.storage.log.log import Log
+from tests.harness.wire.batches import batch
 
 LAG_MS = 1000
 CONFIG = BrokerConfig.from_properties(

@@ -13,10 +13,10 @@ from moldau.replication.catching_up import pieces
 from moldau.replication.commits import Commits
 from moldau.replication.following import truncation_offset
 from moldau.replication.throttles import Throttle, throttled_partitions
-from moldau.storage.disk import PosixDisk
-from moldau.storage.log import Log
-from moldau.storage.log_config import LogConfig
-from tests.harness.batches import batch
+from moldau.storage.disk.disk import PosixDisk
+from moldau.storage.log.config import LogConfig
+from moldau.storage.log.log import Log
+from tests.harness.wire.batches import batch
 
 
 class TestCommits:

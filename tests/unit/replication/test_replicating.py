@@ -15,8 +15,8 @@ from moldau.protocol.messages.produce import PartitionProduceData, ProduceReques
 from moldau.protocol.records import iter_batches, iter_records
 from moldau.replication.leader_session import LeaderSession
 from moldau.replication.partition import Partition
-from tests.harness.batches import batch
-from tests.harness.replicas import TOPIC, TOPIC_ID, ReplicaBroker, Replicas, replicas
+from tests.harness.nodes.replicas import TOPIC, TOPIC_ID, ReplicaBroker, Replicas, replicas
+from tests.harness.wire.batches import batch
 
 LONG_SECONDS = 10.0
 

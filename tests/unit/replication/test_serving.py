@@ -17,9 +17,9 @@ from moldau.protocol.messages.delete_records import (
 )
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.protocol.stored import metadata as stored
-from tests.harness.replicas import TOPIC, ReplicaBroker, Replicas
+from tests.harness.nodes.replicas import TOPIC, ReplicaBroker, Replicas
 from tests.unit.replication.test_replicating import produce, run, until, values
-from tests.unit.storage.flaky_disk import FlakyDisk
+from tests.unit.storage.disk.flaky_disk import FlakyDisk
 
 
 async def call(broker: ReplicaBroker, request: Any) -> Any:

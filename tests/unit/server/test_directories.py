@@ -23,10 +23,10 @@ from moldau.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from moldau.server.node import Node
-from moldau.storage.disk import File, PosixDisk
-from tests.harness.batches import batch
-from tests.harness.node import connected, running_node
-from tests.harness.requests import produce_request
+from moldau.storage.disk.disk import File, PosixDisk
+from tests.harness.nodes.node import connected, running_node
+from tests.harness.wire.batches import batch
+from tests.harness.wire.requests import produce_request
 
 BROKER = 4
 

@@ -12,10 +12,10 @@ from moldau.network.client import NodeConnection
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from moldau.server.node import Node
-from tests.harness.batches import batch
-from tests.harness.node import connected, running_node
-from tests.harness.requests import produce_request
-from tests.unit.storage.flaky_disk import FlakyDisk
+from tests.harness.nodes.node import connected, running_node
+from tests.harness.wire.batches import batch
+from tests.harness.wire.requests import produce_request
+from tests.unit.storage.disk.flaky_disk import FlakyDisk
 
 RECORDS = batch([(b"k", b"v" * 200)])
 

@@ -6,9 +6,9 @@ import pytest
 
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.offset_delete import OffsetDeleteRequestPartition
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.group_requests import known_partitions, requester
-from tests.harness.coordination import Coordination
+from tests.harness.worlds.coordination import Coordination
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from moldau.base.clock import SystemClock
 from moldau.server.loop_lag import BUDGET_MS, LoopLag
-from tests.harness.node import running_node
+from tests.harness.nodes.node import running_node
 
 
 @asynccontextmanager

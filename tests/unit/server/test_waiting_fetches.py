@@ -16,12 +16,12 @@ from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsR
 from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.server.node import Node
-from moldau.storage.disk import LogDirectoryFailed
-from moldau.storage.log import Log
-from tests.harness.batches import batch
-from tests.harness.node import connected, running_node
-from tests.harness.requests import produce_request
-from tests.unit.storage.flaky_disk import FlakyDisk
+from moldau.storage.disk.disk import LogDirectoryFailed
+from moldau.storage.log.log import Log
+from tests.harness.nodes.node import connected, running_node
+from tests.harness.wire.batches import batch
+from tests.harness.wire.requests import produce_request
+from tests.unit.storage.disk.flaky_disk import FlakyDisk
 
 LONG_MS = 20_000
 

@@ -11,10 +11,10 @@ from moldau.base.clock import ManualClock
 from moldau.base.ids import TopicPartition, Uuid
 from moldau.base.pool import InlinePool
 from moldau.protocol.records import Record, build_batch, iter_batches, iter_records
-from moldau.storage.cleaner_runner import InlineRunner
-from moldau.storage.disk import Disk, PosixDisk
-from moldau.storage.log import Log
-from moldau.storage.log_config import LogConfig
+from moldau.storage.cleaner.runner import InlineRunner
+from moldau.storage.disk.disk import Disk, PosixDisk
+from moldau.storage.log.config import LogConfig
+from moldau.storage.log.log import Log
 from moldau.storage.log_manager import DirectoryFailure, LogManager
 
 TOPIC_ID = Uuid(b"topic-id-16bytes")

@@ -13,10 +13,10 @@ import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition, Uuid
-from moldau.storage.disk import File, LogDirectoryFailed, PosixDisk
-from moldau.storage.log_config import LogConfig
+from moldau.storage.directories.partition_metadata import write_topic_id
+from moldau.storage.disk.disk import File, LogDirectoryFailed, PosixDisk
+from moldau.storage.log.config import LogConfig
 from moldau.storage.log_manager import LogManagerSettings, NewLog
-from moldau.storage.partition_metadata import write_topic_id
 from tests.unit.storage.managed_logs import ORDERS, TOPIC_ID, World, append, folders, names, stored
 
 CONFIG = LogConfig()

@@ -17,10 +17,10 @@ from hypothesis.strategies import booleans, integers, sampled_from
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.statemachine.coordinator_records import Producer
-from moldau.storage.verification import Guard
+from moldau.storage.producers.verification import Guard
 from moldau.transactions.end_txn import EndTxn
 from moldau.transactions.init_producer_id import InitProducerId
-from tests.harness.transaction_world import TransactionWorld
+from tests.harness.worlds.transactions import TransactionWorld
 
 PARTITIONS = [TopicPartition("orders", index) for index in range(3)]
 IDS = ("a", "b")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 from moldau.base.ids import TopicId
-from moldau.base.java import string_hash
+from moldau.base.java_hash import string_hash
 
 T = TypeVar("T")
 

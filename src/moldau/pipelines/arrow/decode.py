@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from moldau.base.ids import TopicPartition
-from moldau.client.batches import CorruptRecords, FetchedBatches, visible_batches
+from moldau.client.batches.reader import CorruptRecords, FetchedBatches, visible_batches
 from moldau.pipelines.arrow import decode_kernel as kernel
 from moldau.pipelines.arrow import scan_kernel as scan
 from moldau.protocol.batch_header import CODEC_MASK

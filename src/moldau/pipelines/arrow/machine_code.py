@@ -30,7 +30,7 @@ from typing import Any, Final, NamedTuple
 import llvmlite
 import llvmlite.binding as llvm
 
-from moldau.pipelines.user_folders import is_ours, temporary_folder, usual_folder
+from moldau.pipelines.spark.user_folders import is_ours, temporary_folder, usual_folder
 
 _SUFFIX: Final = ".kernel"
 _CHECKSUM_SIZE: Final = 32

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from moldau.base.ids import TopicPartition, Uuid
-from moldau.client.batches import (
+from moldau.client.batches.reader import (
     CorruptRecords,
     OffsetRange,
     ReadOptions,
@@ -19,7 +19,7 @@ from moldau.client.batches import (
     TopicReplaced,
     read_batches,
 )
-from moldau.client.settings import ClientSettings
+from moldau.client.wire.settings import ClientSettings
 from moldau.pipelines.arrow.decode import SCHEMA, SCHEMA_WITH_HEADERS, Decoder
 
 __all__ = [

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
-from moldau.client.batch_writer import DELIVERY_TIMEOUT_MS, MAX_PENDING_BYTES, BatchWriter
+from moldau.client.batches.writer import DELIVERY_TIMEOUT_MS, MAX_PENDING_BYTES, BatchWriter
 from moldau.client.records import OffsetAndMetadata
-from moldau.client.settings import ClientSettings
+from moldau.client.wire.settings import ClientSettings
 from moldau.pipelines.arrow.encode import BATCH_BYTES, Encoder, NoSuchPartition, destinations
 from moldau.protocol.compression import CODEC_NAMES
 

@@ -22,13 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from moldau.pipelines.java import JavaMissing
-from moldau.pipelines.official import ConnectorMissing
 from moldau.pipelines.runtime.definition import BadDefinition
 from moldau.pipelines.runtime.progress_line import ProgressLine
 from moldau.pipelines.runtime.restarts import TRIES, Policy
 from moldau.pipelines.runtime.state import ENDED, AlreadyRunning, StateFolder, Status
-from moldau.pipelines.runtime.yaml_file import trigger_of
+from moldau.pipelines.runtime.yaml.definitions import trigger_of
+from moldau.pipelines.spark.java import JavaMissing
+from moldau.pipelines.spark.official_connector import ConnectorMissing
 
 if TYPE_CHECKING:
     from moldau.pipelines.runtime.host import Host

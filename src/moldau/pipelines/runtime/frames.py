@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from moldau.pipelines.dead_letters import ERROR_TYPE, error
-from moldau.pipelines.formats import format_named
+from moldau.pipelines.formats.formats import format_named
 from moldau.pipelines.queries import source_format
 from moldau.pipelines.runtime.checks import ERROR, RECORD, STOPPED
 from moldau.pipelines.runtime.definition import BadDefinition, Definition, Source

@@ -19,7 +19,7 @@ from moldau.pipelines.runtime.definition import NAME, BadDefinition, Definition,
 from moldau.pipelines.runtime.outputs import start_definition
 from moldau.pipelines.runtime.python_pipeline import Context, Pipeline, Runnable
 from moldau.pipelines.runtime.steps import load_file
-from moldau.pipelines.runtime.yaml_file import read_definitions
+from moldau.pipelines.runtime.yaml.definitions import read_definitions
 
 if TYPE_CHECKING:
     from moldau.pipelines.sql.engine import SqlEngine

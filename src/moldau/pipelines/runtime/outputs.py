@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructField, StructType
 
 from moldau.pipelines.dead_letters import dead_letters
-from moldau.pipelines.formats import format_named
+from moldau.pipelines.formats.formats import format_named
 from moldau.pipelines.queries import QuerySpec, start
 from moldau.pipelines.runtime.checkpoints import refuse_foreign
 from moldau.pipelines.runtime.checks import ERROR, RECORD, check_rows

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from moldau.pipelines.runtime.checks import check_rows
 from moldau.pipelines.runtime.definition import BadDefinition, Definition, Step
-from moldau.pipelines.shipping import ship_modules_beside_the_script
+from moldau.pipelines.spark.shipping import ship_modules_beside_the_script
 
 #: The name of what came before, in an SQL step.
 INPUT = "input"

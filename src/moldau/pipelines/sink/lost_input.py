@@ -20,8 +20,8 @@ from typing import Any
 
 from pyspark import TaskContext
 
-from moldau.pipelines.plans import kind, nodes
 from moldau.pipelines.sink.options import SinkOptions
+from moldau.pipelines.spark.plans import kind, nodes
 
 #: Set in the session of a query.
 MAY_BE_LOST = "spark.moldau.inputMayBeLost"

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from moldau.client.settings import ClientSettings
+from moldau.client.wire.settings import ClientSettings
 from moldau.pipelines.option_names import flag, refuse_strange_names
 from moldau.pipelines.source.errors import InvalidOption
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from moldau.client.settings import ClientSettings
+from moldau.client.wire.settings import ClientSettings
 from moldau.pipelines.option_names import flag, refuse_strange_names
 from moldau.pipelines.source.errors import InvalidOption
 from moldau.pipelines.source.positions import Position, check_batch, read_position

@@ -12,7 +12,7 @@ import logging
 import time
 
 from moldau.base.errors import KafkaError
-from moldau.client.admin import AdminClient
+from moldau.client.admin.client import AdminClient
 from moldau.pipelines.source.offsets import Positions
 from moldau.pipelines.source.options import SourceOptions
 from moldau.pipelines.source.query_name import NameBox

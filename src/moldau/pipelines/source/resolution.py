@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import TopicPartition
-from moldau.client.offsets import OffsetSpec
+from moldau.client.admin.offsets import OffsetSpec
 from moldau.pipelines.source.errors import InvalidOption, SourceError
 from moldau.pipelines.source.offsets import Positions
 from moldau.pipelines.source.options import SourceOptions

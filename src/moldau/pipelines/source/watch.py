@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import ZERO_UUID, TopicPartition, Uuid
-from moldau.client.admin import AdminClient
-from moldau.client.offsets import ListedOffset, OffsetSpec
+from moldau.client.admin.client import AdminClient
+from moldau.client.admin.offsets import ListedOffset, OffsetSpec
 from moldau.pipelines.source.offsets import Positions
 from moldau.pipelines.source.options import SourceOptions
 from moldau.protocol.messages.list_offsets import (

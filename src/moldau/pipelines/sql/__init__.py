@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from moldau.pipelines.sql.engine import SqlEngine
     from moldau.pipelines.sql.errors import SqlError
-    from moldau.pipelines.sql.results import Message, Rows
+    from moldau.pipelines.sql.run.results import Message, Rows
 
 __all__ = ["Message", "Rows", "SqlEngine", "SqlError"]
 
-_HOMES = {"Message": "results", "Rows": "results", "SqlEngine": "engine", "SqlError": "errors"}
+_HOMES = {"Message": "run.results", "Rows": "run.results", "SqlEngine": "engine", "SqlError": "errors"}
 
 
 def __getattr__(name: str) -> Any:

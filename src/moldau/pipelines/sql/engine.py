@@ -19,22 +19,15 @@ from pyspark.sql.session import SparkSession as ClassicSession
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client import AdminClient
-from moldau.client.settings import ClientSettings
+from moldau.client.wire.settings import ClientSettings
 from moldau.pipelines.queries import activate
-from moldau.pipelines.spark_session import register
-from moldau.pipelines.sql import definitions, ending, inserting, printing, reading, reports
-from moldau.pipelines.sql.catalog import Catalog
-from moldau.pipelines.sql.catalog_topic import TOPIC, CatalogTopic
-from moldau.pipelines.sql.context import Context
-from moldau.pipelines.sql.dialect import statements as split
+from moldau.pipelines.spark.session import register
+from moldau.pipelines.sql.catalog.catalog import Catalog
+from moldau.pipelines.sql.catalog.topic import TOPIC, CatalogTopic
 from moldau.pipelines.sql.errors import Place, SqlError
-from moldau.pipelines.sql.frames import Frames
-from moldau.pipelines.sql.lookups import Lookups
-from moldau.pipelines.sql.parser import parse_tokens
-from moldau.pipelines.sql.persistent import PersistentQueries
-from moldau.pipelines.sql.properties import Settings
-from moldau.pipelines.sql.results import Message, Result
-from moldau.pipelines.sql.statements import (
+from moldau.pipelines.sql.parse.dialect import statements as split
+from moldau.pipelines.sql.parse.parser import parse_tokens
+from moldau.pipelines.sql.parse.statements import (
     CreateAs,
     CreateSource,
     Describe,
@@ -51,6 +44,17 @@ from moldau.pipelines.sql.statements import (
     Statement,
     Terminate,
 )
+from moldau.pipelines.sql.properties import Settings
+from moldau.pipelines.sql.run import definitions, reports
+from moldau.pipelines.sql.run import drop_terminate as ending
+from moldau.pipelines.sql.run import insert_values as inserting
+from moldau.pipelines.sql.run import print_topic as printing
+from moldau.pipelines.sql.run import select as reading
+from moldau.pipelines.sql.run.context import Context
+from moldau.pipelines.sql.run.frames import Frames
+from moldau.pipelines.sql.run.lookups import Lookups
+from moldau.pipelines.sql.run.persistent import PersistentQueries
+from moldau.pipelines.sql.run.results import Message, Result
 
 _LOOK_S = 1.0
 _log = logging.getLogger(__name__)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from moldau.pipelines.formats import FORMATS
-from moldau.pipelines.sql.cursor import Cursor
-from moldau.pipelines.sql.dialect import tokenize
+from moldau.pipelines.formats.formats import FORMATS
 from moldau.pipelines.sql.errors import Place, SqlError, suggestion
-from moldau.pipelines.sql.statements import Properties, Window
+from moldau.pipelines.sql.parse.cursor import Cursor
+from moldau.pipelines.sql.parse.dialect import tokenize
+from moldau.pipelines.sql.parse.statements import Properties, Window
 
 #: Name -> what it is for.
 KNOWN = {

@@ -24,15 +24,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from moldau.pipelines.streams.branches import BranchedKStream
-from moldau.pipelines.streams.builder import GlobalKTable, StreamsBuilder
-from moldau.pipelines.streams.cogrouped import CogroupedKStream
-from moldau.pipelines.streams.errors import StreamsException, TopologyException
-from moldau.pipelines.streams.grouped import KGroupedStream, SessionWindowedKStream, TimeWindowedKStream
-from moldau.pipelines.streams.grouped_table import KGroupedTable
-from moldau.pipelines.streams.kstream import KStream
-from moldau.pipelines.streams.ktable import KTable
-from moldau.pipelines.streams.parameters import (
+from moldau.pipelines.streams.dsl.branches import BranchedKStream
+from moldau.pipelines.streams.dsl.builder import GlobalKTable, StreamsBuilder
+from moldau.pipelines.streams.dsl.cogrouped import CogroupedKStream
+from moldau.pipelines.streams.dsl.grouped import KGroupedStream, SessionWindowedKStream, TimeWindowedKStream
+from moldau.pipelines.streams.dsl.grouped_table import KGroupedTable
+from moldau.pipelines.streams.dsl.kstream import KStream
+from moldau.pipelines.streams.dsl.ktable import KTable
+from moldau.pipelines.streams.dsl.parameters import (
     Branched,
     BufferConfig,
     Consumed,
@@ -48,7 +47,7 @@ from moldau.pipelines.streams.parameters import (
     Suppressed,
     TableJoined,
 )
-from moldau.pipelines.streams.processors import (
+from moldau.pipelines.streams.dsl.processors import (
     FixedKeyProcessor,
     Processor,
     ProcessorContext,
@@ -56,13 +55,14 @@ from moldau.pipelines.streams.processors import (
     Record,
     ValueTransformerWithKey,
 )
-from moldau.pipelines.streams.serdes import Serde, Serdes, Window, Windowed
-from moldau.pipelines.streams.stores import StoreBuilder, Stores
-from moldau.pipelines.streams.topology import Topology
-from moldau.pipelines.streams.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows
+from moldau.pipelines.streams.dsl.serdes import Serde, Serdes, Window, Windowed
+from moldau.pipelines.streams.dsl.stores import StoreBuilder, Stores
+from moldau.pipelines.streams.dsl.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows
+from moldau.pipelines.streams.errors import StreamsException, TopologyException
+from moldau.pipelines.streams.topology.topology import Topology
 
 if TYPE_CHECKING:
-    from moldau.pipelines.streams.application import KafkaStreams, State
+    from moldau.pipelines.streams.application.application import KafkaStreams, State
 
 __all__ = [
     "Branched",
@@ -116,5 +116,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # These need Spark, which the rest does not.
     if name in ("KafkaStreams", "State"):
-        return getattr(import_module(f"{__name__}.application"), name)
+        return getattr(import_module(f"{__name__}.application.application"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,8 +17,8 @@ from moldau.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from moldau.server.batched_calls import BatchedCalls, missing
-from moldau.server.brokers import BrokerPeers
+from moldau.server.brokers.batched_calls import BatchedCalls, missing
+from moldau.server.brokers.peers import BrokerPeers
 from moldau.statemachine.coordinator_records import Producer
 
 PartitionErrors = dict[TopicPartition, ErrorCode]

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.java import partition_for_name
+from moldau.base.java_hash import partition_for_name
 from moldau.base.pool import Pool
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
@@ -24,7 +24,7 @@ from moldau.protocol.compression import NONE
 from moldau.protocol.stored.coordinator import CoordinatorTable
 from moldau.replication.partition import Partition
 from moldau.replication.replica_manager import ReplicaManager
-from moldau.server.coordinators.led import Led
+from moldau.server.coordinators.lead_partition import Led
 from moldau.server.coordinators.partition_log import PartitionLog, replay_partition
 from moldau.server.coordinators.shard import Shard
 from moldau.statemachine.coordinator_records import Entry

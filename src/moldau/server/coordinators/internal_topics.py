@@ -11,9 +11,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from moldau.base.broker_config import BrokerConfig
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from moldau.config.broker.config import BrokerConfig
 from moldau.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,

@@ -13,8 +13,8 @@ from moldau.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from moldau.server.batched_calls import BatchedCalls, missing
-from moldau.server.brokers import BrokerPeers
+from moldau.server.brokers.batched_calls import BatchedCalls, missing
+from moldau.server.brokers.peers import BrokerPeers
 from moldau.server.coordinators.end_markers import Results
 from moldau.statemachine.coordinator_records import EndTransaction
 

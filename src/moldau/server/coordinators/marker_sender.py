@@ -17,7 +17,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.metadata.image import MetadataImage
 from moldau.server.background import Background
-from moldau.server.brokers import BrokerPeers
+from moldau.server.brokers.peers import BrokerPeers
 from moldau.server.coordinators.end_markers import Results, write_end
 from moldau.server.coordinators.marker_channel import Marker, marker_channel
 from moldau.statemachine.coordinator_records import EndTransaction

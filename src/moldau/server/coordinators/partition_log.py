@@ -11,7 +11,7 @@ from moldau.base.pool import Pool
 from moldau.protocol.stored.coordinator import CoordinatorTable
 from moldau.replication.partition import Partition
 from moldau.statemachine.coordinator_records import EndTransaction, Entry, decode_entries, encode_entries
-from moldau.storage.log import Log, Origin
+from moldau.storage.log.log import Log, Origin
 
 _READ_BYTES = 1024 * 1024
 #: Replaying this many takes about a millisecond; then others get their turn.

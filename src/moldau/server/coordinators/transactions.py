@@ -13,7 +13,7 @@ from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.features import TRANSACTION_VERSION
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.stored.coordinator import TRANSACTION_STATE
-from moldau.server.brokers import BrokerPeers
+from moldau.server.brokers.peers import BrokerPeers
 from moldau.server.coordinators.addition_channel import addition_channel
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.marker_sender import MarkerSender

@@ -17,7 +17,7 @@ from moldau.base.ids import TopicPartition
 from moldau.server.coordinators.addition_channel import PartitionErrors
 from moldau.server.transaction_requests import join_or_verify
 from moldau.statemachine.coordinator_records import Producer
-from moldau.storage.verification import NOT_REQUIRED, Guard
+from moldau.storage.producers.verification import NOT_REQUIRED, Guard
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

@@ -1,1 +1,1 @@
-"""One file per API: authorise, validate, call one subsystem, shape the response. See `server/apis.py`."""
+"""One file per API: authorise, validate, call one subsystem, shape the response. See `dispatch/apis.py`."""

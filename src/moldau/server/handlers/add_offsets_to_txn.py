@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC, TopicPartition
 from moldau.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.transaction_requests import for_version
 from moldau.statemachine.coordinator_records import Producer
 

@@ -9,7 +9,7 @@ from moldau.protocol.messages.alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.own_configs import split_refused
 
 if TYPE_CHECKING:

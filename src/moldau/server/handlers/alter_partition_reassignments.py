@@ -9,7 +9,7 @@ from moldau.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode
 from moldau.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from moldau.server.api_versions import api_versions_response
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.api_versions import api_versions_response
+from moldau.server.dispatch.context import RequestContext
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

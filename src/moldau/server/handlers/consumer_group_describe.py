@@ -12,7 +12,7 @@ from moldau.protocol.messages.consumer_group_describe import (
 )
 from moldau.server.authorized_operations import GROUP_OPERATIONS
 from moldau.server.consumer_protocol import check_offered
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

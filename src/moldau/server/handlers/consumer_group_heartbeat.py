@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import KafkaError
-from moldau.groups.consumer_checks import check_request
-from moldau.groups.consumer_parts import offered_assignors
+from moldau.groups.consumer.checks import check_request
+from moldau.groups.consumer.parts import offered_assignors
 from moldau.groups.settings import GroupSettings
 from moldau.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
 from moldau.server.consumer_protocol import check_offered
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.group_requests import requester
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from moldau.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsResponseTopic,
 )
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.share.settings import check_offered
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode
 from moldau.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

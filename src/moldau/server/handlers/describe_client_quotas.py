@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moldau.controller.quotas import describe_client_quotas
+from moldau.controller.configs.quotas import describe_client_quotas
 from moldau.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

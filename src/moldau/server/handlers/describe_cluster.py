@@ -11,7 +11,7 @@ from moldau.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 from moldau.server.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.roles import CONTROLLER
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from moldau.base.describe_configs import (
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.config.describe import (
     ConfigEntryDescription,
     describe_broker_configs,
     describe_broker_defaults,
@@ -13,8 +14,7 @@ from moldau.base.describe_configs import (
     describe_group_configs,
     describe_topic_configs,
 )
-from moldau.base.errors import ErrorCode, KafkaError
-from moldau.controller.topics import topic_name_problem
+from moldau.controller.topics.lifecycle import topic_name_problem
 from moldau.metadata.image import ResourceType
 from moldau.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -24,7 +24,7 @@ from moldau.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.loggers import describe_loggers
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from moldau.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from moldau.server.authorized_operations import GROUP_OPERATIONS
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.group_requests import requester
 
 if TYPE_CHECKING:

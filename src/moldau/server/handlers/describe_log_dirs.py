@@ -13,10 +13,10 @@ from moldau.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from moldau.server.context import RequestContext
-from moldau.storage.disk import Disk, storage_failure
-from moldau.storage.log import Log
-from moldau.storage.log_directory import LogDirectory
+from moldau.server.dispatch.context import RequestContext
+from moldau.storage.directories.directory import LogDirectory
+from moldau.storage.disk.disk import Disk, storage_failure
+from moldau.storage.log.log import Log
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

@@ -17,7 +17,7 @@ from moldau.protocol.messages.describe_quorum import Node as QuorumNode
 from moldau.protocol.messages.describe_quorum import ResponsePartitionData as PartitionData
 from moldau.protocol.messages.describe_quorum import ResponseTopicData as TopicData
 from moldau.raft.types import QuorumView, ReplicaView
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

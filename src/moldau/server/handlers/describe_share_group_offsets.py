@@ -15,7 +15,7 @@ from moldau.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
 )
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.share.settings import check_offered
 from moldau.share.keys import ShareKey
 from moldau.share.merging import UNKNOWN_START

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode
 from moldau.base.ids import INTERNAL_TOPICS
-from moldau.controller.topics import topic_name_problem
+from moldau.controller.topics.lifecycle import topic_name_problem
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from moldau.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -16,7 +16,7 @@ from moldau.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 from moldau.server.authorized_operations import TOPIC_OPERATIONS
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.handlers.metadata import NO_LEADER, offline_replicas, partition_error
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from moldau.protocol.messages.describe_transactions import (
     TopicData,
     TransactionState,
 )
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.transactions.state import Transaction
 
 if TYPE_CHECKING:

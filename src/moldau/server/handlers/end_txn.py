@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.transaction_requests import EPOCH_PER_TRANSACTION, for_version
 from moldau.statemachine.coordinator_records import Producer
 from moldau.transactions.context import ProducerAnswer

@@ -12,12 +12,12 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.network.connection import CloseConnection
 from moldau.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from moldau.protocol.schema import Message
-from moldau.server.context import RequestContext
-from moldau.server.dispatcher import failure
-from moldau.server.envelopes import decode_forwarded, unwrap_request, wrap_response
+from moldau.server.dispatch.context import RequestContext
+from moldau.server.dispatch.dispatcher import failure
+from moldau.server.dispatch.envelopes import decode_forwarded, unwrap_request, wrap_response
 
 if TYPE_CHECKING:
-    from moldau.server.apis import ServedApi
+    from moldau.server.dispatch.apis import ServedApi
     from moldau.server.node import Node
 
 

@@ -32,11 +32,11 @@ from moldau.replication.partition import Partition
 from moldau.replication.remote_replica import RemoteReplica
 from moldau.replication.replica_selector import preferred_replica
 from moldau.replication.waiters import Waiters
-from moldau.server.context import RequestContext
-from moldau.server.current_leaders import CurrentLeaders
+from moldau.server.brokers.current_leaders import CurrentLeaders
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.fetch_sessions import FetchSession, SessionKey, SessionPartition
 from moldau.server.handlers.fetch_followers import Follower, Quiet
-from moldau.storage.log import Log, ReadResult
+from moldau.storage.log.log import Log, ReadResult
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moldau.base.broker_config_support import RACK_AWARE_SELECTOR
+from moldau.config.broker.support import RACK_AWARE_SELECTOR
 from moldau.metadata.image import PartitionRegistration
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 from moldau.replication.partition import Partition
 from moldau.replication.remote_replica import RemoteReplica
 from moldau.server.fetch_sessions import SessionPartition
-from moldau.storage.log import Log
+from moldau.storage.log.log import Log
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
-from moldau.base.java import partition_for_name
+from moldau.base.java_hash import partition_for_name
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from moldau.server.brokers import endpoint_of
-from moldau.server.context import RequestContext
+from moldau.server.brokers.peers import endpoint_of
+from moldau.server.dispatch.context import RequestContext
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

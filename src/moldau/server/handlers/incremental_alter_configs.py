@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moldau.base.dynamic_config import SET
 from moldau.base.errors import KafkaError
-from moldau.controller.log_levels import check_log_levels
+from moldau.config.dynamic import SET
+from moldau.controller.configs.log_levels import check_log_levels
 from moldau.metadata.image import ResourceType
 from moldau.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -17,7 +17,7 @@ from moldau.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.loggers import check_logger, set_level
 from moldau.server.own_configs import split_refused
 

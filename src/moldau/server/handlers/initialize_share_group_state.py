@@ -12,7 +12,7 @@ from moldau.protocol.messages.initialize_share_group_state import (
     PartitionData,
     PartitionResult,
 )
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.share.state_requests import ask_each
 from moldau.share.keys import ShareKey
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.settings import GroupSettings
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.group_requests import requester
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from moldau.protocol.messages.leave_group import (
     MemberIdentity,
     MemberResponse,
 )
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.group_requests import requester
 
 if TYPE_CHECKING:

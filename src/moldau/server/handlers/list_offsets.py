@@ -20,8 +20,8 @@ from moldau.protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
-from moldau.server.context import RequestContext
-from moldau.storage.log import Log, TimestampOffset
+from moldau.server.dispatch.context import RequestContext
+from moldau.storage.log.log import Log, TimestampOffset
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

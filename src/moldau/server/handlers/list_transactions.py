@@ -10,7 +10,7 @@ from moldau.protocol.messages.list_transactions import (
     ListTransactionsResponse,
     TransactionState,
 )
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.transactions.listing import TransactionFilter
 
 if TYPE_CHECKING:

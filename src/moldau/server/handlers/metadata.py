@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import INTERNAL_TOPICS, ZERO_UUID
-from moldau.controller.topics import topic_name_problem
+from moldau.controller.topics.lifecycle import topic_name_problem
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from moldau.protocol.messages.create_topics import CreateTopicsRequest
 from moldau.protocol.messages.metadata import (
@@ -25,8 +25,8 @@ from moldau.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from moldau.server.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from moldau.server.context import RequestContext
 from moldau.server.coordinators.internal_topics import CREATION_SECONDS, creatable
+from moldau.server.dispatch.context import RequestContext
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

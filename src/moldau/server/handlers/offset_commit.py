@@ -14,7 +14,7 @@ from moldau.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.group_requests import known_partitions, requester
 
 if TYPE_CHECKING:

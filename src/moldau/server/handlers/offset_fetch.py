@@ -22,7 +22,7 @@ from moldau.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

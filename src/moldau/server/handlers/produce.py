@@ -32,12 +32,12 @@ from moldau.protocol.messages.produce import (
 )
 from moldau.protocol.records import BATCH_HEADER_SIZE, read_batch_header
 from moldau.replication.partition import Partition
-from moldau.server.context import RequestContext
-from moldau.server.current_leaders import CurrentLeaders
+from moldau.server.brokers.current_leaders import CurrentLeaders
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.handlers.produce_replication import Replication
 from moldau.server.handlers.produce_transactions import Membership, NotInTransaction
-from moldau.storage.log import AppendInfo, Log
-from moldau.storage.verification import NOT_REQUIRED
+from moldau.storage.log.log import AppendInfo, Log
+from moldau.storage.producers.verification import NOT_REQUIRED
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

@@ -23,7 +23,7 @@ from moldau.server.coordinators.verification import (
     verify_patiently,
 )
 from moldau.statemachine.coordinator_records import Producer
-from moldau.storage.verification import NOT_REQUIRED, Guard
+from moldau.storage.producers.verification import NOT_REQUIRED, Guard
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.groups.share_checks import is_member_id
+from moldau.groups.share.checks import is_member_id
 from moldau.protocol.messages.share_acknowledge import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -14,8 +14,8 @@ from moldau.protocol.messages.share_acknowledge import (
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
-from moldau.server.context import RequestContext
-from moldau.server.current_leaders import CurrentLeaders
+from moldau.server.brokers.current_leaders import CurrentLeaders
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.share.acknowledging import Acknowledgements, Outcomes
 from moldau.server.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey
 from moldau.server.share.settings import check_offered, limits

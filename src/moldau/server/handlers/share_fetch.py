@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.groups.share_checks import is_member_id
+from moldau.groups.share.checks import is_member_id
 from moldau.protocol.messages.share_fetch import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -19,8 +19,8 @@ from moldau.protocol.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
-from moldau.server.context import RequestContext
-from moldau.server.current_leaders import CurrentLeaders
+from moldau.server.brokers.current_leaders import CurrentLeaders
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.share.acknowledging import Acknowledgements, Outcomes
 from moldau.server.share.fetching import FetchWish, ShareFetch
 from moldau.server.share.sessions import (

@@ -11,7 +11,7 @@ from moldau.protocol.messages.share_group_describe import (
     ShareGroupDescribeResponse,
 )
 from moldau.server.authorized_operations import GROUP_OPERATIONS
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.share.settings import check_offered
 
 if TYPE_CHECKING:

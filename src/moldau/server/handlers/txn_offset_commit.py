@@ -18,8 +18,8 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from moldau.server.context import RequestContext
 from moldau.server.coordinators.verification import check_guard, offset_commit_flow, verify_offsets
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.group_requests import known_partitions, requester
 from moldau.statemachine.coordinator_records import Producer
 

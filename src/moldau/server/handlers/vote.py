@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from moldau.protocol.messages.vote import VoteRequest
 from moldau.protocol.schema import Message
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

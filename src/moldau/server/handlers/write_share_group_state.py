@@ -12,7 +12,7 @@ from moldau.protocol.messages.write_share_group_state import (
     WriteShareGroupStateResponse,
     WriteStateResult,
 )
-from moldau.server.context import RequestContext
+from moldau.server.dispatch.context import RequestContext
 from moldau.server.share.state_requests import ask_each
 from moldau.share.keys import ShareKey
 from moldau.share.shard import StateWrite

@@ -17,8 +17,8 @@ from moldau.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from moldau.server.context import RequestContext
 from moldau.server.coordinators.end_markers import Results, write_end
+from moldau.server.dispatch.context import RequestContext
 from moldau.statemachine.coordinator_records import EndTransaction, Producer
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from moldau.server.share.sessions import Place
 from moldau.share.aborted import FetchedBatch
 from moldau.share.acquisition import Acquired, Fetched, Wish, acquire
 from moldau.share.keys import ShareKey
-from moldau.storage.log import Log, ReadResult
+from moldau.storage.log.log import Log, ReadResult
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from moldau.base.errors import KafkaError
-from moldau.groups.share_topics import InitializeState
+from moldau.groups.share.topics import InitializeState
 from moldau.server.background import Background
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from moldau.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from moldau.server.batched_calls import BatchedCalls, missing
-from moldau.server.brokers import BrokerPeers
+from moldau.server.brokers.batched_calls import BatchedCalls, missing
+from moldau.server.brokers.peers import BrokerPeers
 from moldau.share.keys import ShareKey
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import SHARE_STATE_TOPIC, TopicId
-from moldau.groups.share_topics import DeleteState, InitializeState
+from moldau.groups.share.topics import DeleteState, InitializeState
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages import (
     delete_share_group_state,
@@ -21,7 +21,7 @@ from moldau.protocol.messages import (
     read_share_group_state_summary,
     write_share_group_state,
 )
-from moldau.server.brokers import BrokerPeers
+from moldau.server.brokers.peers import BrokerPeers
 from moldau.server.share.state_channel import StateChannels
 from moldau.share.keys import ShareKey
 from moldau.share.shard import ShareShard, StateWrite

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.group_configs import GROUP_CONFIGS
+from moldau.config.group import GROUP_CONFIGS
 from moldau.groups.settings import GroupSettings
 from moldau.metadata.features import SHARE_VERSION
 from moldau.metadata.image import ConfigResource, ResourceType

@@ -19,8 +19,8 @@ from moldau.protocol.messages import (
     write_share_group_state,
 )
 from moldau.protocol.schema import Message
-from moldau.server.batched_calls import BatchedCalls, missing
-from moldau.server.brokers import BrokerPeers
+from moldau.server.brokers.batched_calls import BatchedCalls, missing
+from moldau.server.brokers.peers import BrokerPeers
 from moldau.share.keys import ShareKey
 
 

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import format_uuid, random_uuid
-from moldau.server.format import FormatOptions
 from moldau.server.node import Node
+from moldau.server.startup.format import FormatOptions
 from moldau.testing.simulation.faults import PowerLost
 from moldau.testing.simulation.world import SimulatedNode, Simulation
 

@@ -12,7 +12,7 @@ import posixpath
 from collections.abc import Sequence
 from zlib import crc32
 
-from moldau.storage.disk import Buffer, File, Lock
+from moldau.storage.disk.disk import Buffer, File, Lock
 from moldau.testing.simulation.drive import Drive, Folder
 from moldau.testing.simulation.faults import Operation, PowerLost, failure
 from moldau.testing.simulation.inodes import Inode

@@ -16,12 +16,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from random import Random
 from typing import Any, TypeVar
 
-from moldau.base.broker_config import BrokerConfig
+from moldau.config.broker.config import BrokerConfig
 from moldau.network.client import NodeConnection
-from moldau.server.format import FormatOptions, format_storage
 from moldau.server.node import Node
-from moldau.storage.cleaner_runner import InlineRunner
-from moldau.storage.disk import Disk
+from moldau.server.startup.format import FormatOptions, format_storage
+from moldau.storage.cleaner.runner import InlineRunner
+from moldau.storage.disk.disk import Disk
 from moldau.testing.simulation.clock import SimulatedClock, SimulatedPool
 from moldau.testing.simulation.disk import SimulatedDisk
 from moldau.testing.simulation.drive import Drive

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from moldau.base.ids import TopicPartition
-from moldau.client.batches import CorruptRecords, FetchedBatches, visible_batches
+from moldau.client.batches.reader import CorruptRecords, FetchedBatches, visible_batches
 from moldau.pipelines.arrow import decode as decode_module
 from moldau.pipelines.arrow import decode_kernel as kernel
 from moldau.pipelines.arrow import scan_kernel as scan
@@ -27,7 +27,7 @@ from moldau.protocol.records import (
     iter_records,
 )
 from moldau.protocol.stored.control import ControlType, EndTxnMarker, encode_control_key, encode_control_value
-from tests.harness import batches as by_hand
+from tests.harness.wire import batches as by_hand
 
 PARTITION = TopicPartition("orders", 7)
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

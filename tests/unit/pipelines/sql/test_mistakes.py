@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moldau.pipelines.sql.errors import SqlError
-from moldau.pipelines.sql.parser import parse
+from moldau.pipelines.sql.parse.parser import parse
 from moldau.pipelines.sql.properties import Settings
 from tests.unit.pipelines.sql.worlds import compiled
 

@@ -12,9 +12,9 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from rich.console import Console
 
-from moldau.cli.sql_output import Tables, cell, plain, printer
-from moldau.cli.sql_shell import SqlCompleter, ends, is_whole
-from moldau.pipelines.sql.results import Message, Rows
+from moldau.cli.moldau.sql.output import Tables, cell, plain, printer
+from moldau.cli.moldau.sql.shell import SqlCompleter, ends, is_whole
+from moldau.pipelines.sql.run.results import Message, Rows
 from tests.unit.pipelines.sql.worlds import catalog
 
 

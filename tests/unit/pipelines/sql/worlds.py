@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from moldau.pipelines.sql.catalog import Catalog, Source
-from moldau.pipelines.sql.compiler import compile_select
-from moldau.pipelines.sql.parser import parse
-from moldau.pipelines.sql.plan import Plan, Purpose
-from moldau.pipelines.sql.statements import CreateSource, Select, Window
+from moldau.pipelines.sql.catalog.catalog import Catalog, Source
+from moldau.pipelines.sql.compile.compiler import compile_select
+from moldau.pipelines.sql.compile.plan import Plan, Purpose
+from moldau.pipelines.sql.parse.parser import parse
+from moldau.pipelines.sql.parse.statements import CreateSource, Select, Window
 
 DEFINITIONS = """
 CREATE STREAM orders (id INT KEY, customer VARCHAR, addr STRUCT<city VARCHAR, geo STRUCT<lat DOUBLE>>,

@@ -16,17 +16,22 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from moldau.pipelines.late_records import closed_session, closed_window
-from moldau.pipelines.streams.graph import Node
+from moldau.pipelines.streams.dsl.windows import (
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    takes_null_values,
+)
 from moldau.pipelines.streams.physical import native
 from moldau.pipelines.streams.physical.native import NativeRows
 from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
 from moldau.pipelines.streams.physical.tasks import run_tasks
-from moldau.pipelines.streams.stateful import Aggregate
 from moldau.pipelines.streams.tasks.aggregation import Aggregation, Closing, Functions, TimeWindowAggregation
 from moldau.pipelines.streams.tasks.sessions import SessionAggregation
 from moldau.pipelines.streams.tasks.sliding import SlidingAggregation
 from moldau.pipelines.streams.tasks.task import Operator
-from moldau.pipelines.streams.windows import SessionWindows, SlidingWindows, TimeWindows, takes_null_values
+from moldau.pipelines.streams.topology.graph import Node
+from moldau.pipelines.streams.topology.stateful import Aggregate
 
 _NATIVE_RESULTS = ("long", "int", "string")
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from moldau.pipelines.streams.chain import Runner
-from moldau.pipelines.streams.chain_program import Left, Program
+from moldau.pipelines.streams.chains.program import Left, Program
+from moldau.pipelines.streams.chains.runner import Runner
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 _ARROW = pa.schema(

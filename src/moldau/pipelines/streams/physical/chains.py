@@ -14,9 +14,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from moldau.pipelines.streams.chain_program import SIDE_OUTPUT, Exit, Program, Step
+from moldau.pipelines.streams.chains.planner import same_bytes
+from moldau.pipelines.streams.chains.program import SIDE_OUTPUT, Exit, Program, Step
 from moldau.pipelines.streams.errors import TopologyException
-from moldau.pipelines.streams.operations import (
+from moldau.pipelines.streams.physical import native
+from moldau.pipelines.streams.physical.arrow_chains import LEFT_COLUMNS, through_python
+from moldau.pipelines.streams.physical.native import NativeRows
+from moldau.pipelines.streams.topology.operations import (
     Branch,
     Filter,
     MapValues,
@@ -29,11 +33,7 @@ from moldau.pipelines.streams.operations import (
     ToTable,
     is_native,
 )
-from moldau.pipelines.streams.physical import native
-from moldau.pipelines.streams.physical.arrow_chains import LEFT_COLUMNS, through_python
-from moldau.pipelines.streams.physical.native import NativeRows
-from moldau.pipelines.streams.programs import same_bytes
-from moldau.pipelines.streams.stateful import Suppress
+from moldau.pipelines.streams.topology.stateful import Suppress
 
 _PASSING = (Merge, Repartition, Sink, Suppress, ToStream, ToTable, Branch)
 

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.pipelines.streams.graph import Node
 from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
 from moldau.pipelines.streams.physical.stream_joins import keyed
 from moldau.pipelines.streams.physical.tasks import run_tasks
-from moldau.pipelines.streams.stateful import ForeignKeyJoin, ForeignKeyLookup, ForeignKeySubscribe
 from moldau.pipelines.streams.tasks.foreign_key_results import Resolve
 from moldau.pipelines.streams.tasks.foreign_keys import Lookup, Subscribe, SubscribeSerdes
 from moldau.pipelines.streams.tasks.table_joins import JoinSerdes
 from moldau.pipelines.streams.tasks.task import Operator
+from moldau.pipelines.streams.topology.graph import Node
+from moldau.pipelines.streams.topology.stateful import ForeignKeyJoin, ForeignKeyLookup, ForeignKeySubscribe
 
 
 def subscribe(node: Node, ports: Sequence[Port], context: OperatorContext) -> Result:

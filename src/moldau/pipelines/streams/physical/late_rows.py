@@ -8,10 +8,10 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from moldau.pipelines.late_records import dropped, told
-from moldau.pipelines.streams.late import late_topics
 from moldau.pipelines.streams.physical.ports import LateRule
 from moldau.pipelines.streams.physical.stage_frames import StageBuilder
-from moldau.pipelines.streams.stages import Stage
+from moldau.pipelines.streams.topology.late import late_topics
+from moldau.pipelines.streams.topology.stages import Stage
 
 
 @dataclass(frozen=True, slots=True)

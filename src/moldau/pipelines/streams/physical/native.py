@@ -23,8 +23,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from moldau.pipelines.streams.dsl.serdes import Serde, Serdes
 from moldau.pipelines.streams.errors import TopologyException
-from moldau.pipelines.streams.serdes import Serde, Serdes
 
 RAW_KEY, RAW_VALUE = "__key", "__value"
 

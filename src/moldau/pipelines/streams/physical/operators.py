@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from moldau.pipelines.streams.graph import Node
-from moldau.pipelines.streams.operations import Operation
 from moldau.pipelines.streams.physical import (
     aggregates,
     foreign_keys,
@@ -16,7 +14,9 @@ from moldau.pipelines.streams.physical import (
     table_joins,
 )
 from moldau.pipelines.streams.physical.ports import OperatorContext, Port, Result
-from moldau.pipelines.streams.stateful import (
+from moldau.pipelines.streams.topology.graph import Node
+from moldau.pipelines.streams.topology.operations import Operation
+from moldau.pipelines.streams.topology.stateful import (
     Aggregate,
     ForeignKeyJoin,
     ForeignKeyLookup,

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from pyspark.sql import DataFrame
 
-from moldau.pipelines.streams.serdes import Serde
-from moldau.pipelines.streams.stores import StoreBuilder
+from moldau.pipelines.streams.dsl.serdes import Serde
+from moldau.pipelines.streams.dsl.stores import StoreBuilder
 
 COLUMNS = ("key", "value", "timestamp", "headers", "topic", "partition", "offset", "seq")
 SCHEMA = (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moldau.pipelines.streams.dsl.stores import StoreBuilder
 from moldau.pipelines.streams.errors import TopologyException
-from moldau.pipelines.streams.graph import Node
 from moldau.pipelines.streams.physical.ports import OperatorContext, Port, Result
 from moldau.pipelines.streams.physical.tasks import run_tasks
-from moldau.pipelines.streams.stateful import Process, forwarding_names
-from moldau.pipelines.streams.stores import StoreBuilder
 from moldau.pipelines.streams.tasks.processing import Processing, ProcessSettings, uses_the_clock
+from moldau.pipelines.streams.topology.graph import Node
+from moldau.pipelines.streams.topology.stateful import Process, forwarding_names
 
 
 def process(node: Node, ports: Sequence[Port], context: OperatorContext) -> Result:

@@ -13,10 +13,9 @@ from pyspark.sql import functions as F
 
 from moldau.pipelines.late_records import LEG_OPTION, OffsetRange
 from moldau.pipelines.queries import source_format
-from moldau.pipelines.streams.chain_program import CHILD_HEADER, DEAD_LETTER, Exit
-from moldau.pipelines.streams.graph import Node
-from moldau.pipelines.streams.late import is_windowed, late_topics
-from moldau.pipelines.streams.operations import Repartition, Source, TableSource, is_native
+from moldau.pipelines.streams.chains.planner import Planner, store_suffix
+from moldau.pipelines.streams.chains.program import CHILD_HEADER, DEAD_LETTER, Exit
+from moldau.pipelines.streams.dsl.stores import StoreBuilder
 from moldau.pipelines.streams.physical import native
 from moldau.pipelines.streams.physical.aggregates import is_native_aggregate
 from moldau.pipelines.streams.physical.chains import Lowered, lower
@@ -30,16 +29,17 @@ from moldau.pipelines.streams.physical.ports import (
     Port,
     Result,
 )
-from moldau.pipelines.streams.programs import Planner, store_suffix
-from moldau.pipelines.streams.stages import Leg, Stage
-from moldau.pipelines.streams.stateful import (
+from moldau.pipelines.streams.topology.graph import Node
+from moldau.pipelines.streams.topology.late import is_windowed, late_topics
+from moldau.pipelines.streams.topology.operations import Repartition, Source, TableSource, is_native
+from moldau.pipelines.streams.topology.stages import Leg, Stage
+from moldau.pipelines.streams.topology.stateful import (
     Aggregate,
     ForeignKeyJoin,
     Process,
     TableAggregate,
     input_name,
 )
-from moldau.pipelines.streams.stores import StoreBuilder
 
 _HEADERS = "array<struct<key: string, value: binary>>"
 

@@ -19,11 +19,11 @@ from pyspark.sql import functions as F
 
 from moldau.pipelines.late_records import behind
 from moldau.pipelines.streams.errors import TopologyException, failure
-from moldau.pipelines.streams.graph import Node
-from moldau.pipelines.streams.operations import is_native
 from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
-from moldau.pipelines.streams.stateful import StreamStreamJoin
 from moldau.pipelines.streams.tasks.table_joins import Joiner, JoinSerdes
+from moldau.pipelines.streams.topology.graph import Node
+from moldau.pipelines.streams.topology.operations import is_native
+from moldau.pipelines.streams.topology.stateful import StreamStreamJoin
 
 _HOW = {"inner": "inner", "left": "left_outer", "outer": "full_outer"}
 #: What a join brings together before the user's function makes one value of two.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moldau.pipelines.streams.graph import Node
 from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
 from moldau.pipelines.streams.physical.tasks import run_tasks
-from moldau.pipelines.streams.stateful import Suppress, TableAggregate, TableSelect
 from moldau.pipelines.streams.tasks.grouped_tables import (
     AggregateFunctions,
     AggregateSerdes,
@@ -17,6 +15,8 @@ from moldau.pipelines.streams.tasks.grouped_tables import (
 from moldau.pipelines.streams.tasks.grouped_tables import TableAggregate as AggregateTask
 from moldau.pipelines.streams.tasks.suppression import Suppression
 from moldau.pipelines.streams.tasks.task import Operator
+from moldau.pipelines.streams.topology.graph import Node
+from moldau.pipelines.streams.topology.stateful import Suppress, TableAggregate, TableSelect
 
 
 def table_select(node: Node, ports: Sequence[Port], context: OperatorContext) -> Result:

@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from moldau.pipelines.streams.errors import failure
-from moldau.pipelines.streams.graph import Node
 from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
 from moldau.pipelines.streams.physical.stream_joins import join_values, keyed, pairs_schema
 from moldau.pipelines.streams.physical.tasks import run_tasks
-from moldau.pipelines.streams.stateful import GlobalTableJoin, StreamTableJoin, TableTableJoin
 from moldau.pipelines.streams.tasks.table_joins import JoinSerdes, Lookup, TableJoin
+from moldau.pipelines.streams.topology.graph import Node
+from moldau.pipelines.streams.topology.stateful import GlobalTableJoin, StreamTableJoin, TableTableJoin
 
 
 def stream_table_join(node: Node, ports: Sequence[Port], context: OperatorContext) -> Result:

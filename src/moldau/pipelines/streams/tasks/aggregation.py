@@ -15,12 +15,12 @@ from heapq import heapify, heappop, heappush
 from struct import Struct
 from typing import Any
 
-from moldau.pipelines.streams.late import late_headers
-from moldau.pipelines.streams.serdes import Serde
-from moldau.pipelines.streams.stateful import Aggregate
+from moldau.pipelines.streams.dsl.serdes import Serde
+from moldau.pipelines.streams.dsl.windows import TimeWindows, takes_null_values
 from moldau.pipelines.streams.tasks.task import Operator, Out, Row, Task
 from moldau.pipelines.streams.tasks.values import TimestampedMap
-from moldau.pipelines.streams.windows import TimeWindows, takes_null_values
+from moldau.pipelines.streams.topology.late import late_headers
+from moldau.pipelines.streams.topology.stateful import Aggregate
 
 LONG = Struct(">q")
 _STREAM_TIME, _ENDS = b"stream-time", b"ends"

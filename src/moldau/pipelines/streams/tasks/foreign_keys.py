@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from moldau.client.records import Headers
-from moldau.pipelines.streams.serdes import Serde
+from moldau.pipelines.streams.dsl.serdes import Serde
 from moldau.pipelines.streams.tasks.subscriptions import (
     Instruction,
     Place,

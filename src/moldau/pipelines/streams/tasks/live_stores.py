@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Any
 
-from moldau.pipelines.streams.serdes import Window, Windowed
-from moldau.pipelines.streams.stores import StoreBuilder
+from moldau.pipelines.streams.dsl.serdes import Window, Windowed
+from moldau.pipelines.streams.dsl.stores import StoreBuilder
 from moldau.pipelines.streams.tasks.task import StateMap
 
 _START = Struct(">qi")

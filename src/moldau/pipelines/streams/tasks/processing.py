@@ -13,10 +13,10 @@ from struct import Struct
 from typing import Any
 
 from moldau.client.records import Headers
+from moldau.pipelines.streams.dsl.processors import Processor, PunctuationType, Record, RecordMetadata
+from moldau.pipelines.streams.dsl.serdes import Serde
+from moldau.pipelines.streams.dsl.stores import StoreBuilder
 from moldau.pipelines.streams.errors import StreamsException
-from moldau.pipelines.streams.processors import Processor, PunctuationType, Record, RecordMetadata
-from moldau.pipelines.streams.serdes import Serde
-from moldau.pipelines.streams.stores import StoreBuilder
 from moldau.pipelines.streams.tasks.live_stores import StateStore, open_store
 from moldau.pipelines.streams.tasks.task import MemoryMap, Operator, Out, Row, Task
 

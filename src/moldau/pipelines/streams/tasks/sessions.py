@@ -7,9 +7,9 @@ import pickle
 from dataclasses import dataclass
 from typing import Any
 
+from moldau.pipelines.streams.dsl.windows import SessionWindows
 from moldau.pipelines.streams.tasks.aggregation import LONG, Closing, Functions
 from moldau.pipelines.streams.tasks.task import Out, Row
-from moldau.pipelines.streams.windows import SessionWindows
 
 
 @dataclass(frozen=True, slots=True)

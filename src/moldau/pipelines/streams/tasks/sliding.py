@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import pickle
 
+from moldau.pipelines.streams.dsl.windows import SlidingWindows
 from moldau.pipelines.streams.tasks.aggregation import LONG, Closing, Functions
 from moldau.pipelines.streams.tasks.task import Out, Row
-from moldau.pipelines.streams.windows import SlidingWindows
 
 #: By their starts: the aggregate and its newest record.
 _Windows = dict[int, tuple[bytes | None, int]]

@@ -12,8 +12,8 @@ from heapq import heapify, heappop, heappush
 from struct import Struct
 
 from moldau.client.records import Headers
+from moldau.pipelines.streams.dsl.parameters import BufferConfig
 from moldau.pipelines.streams.errors import StreamsException
-from moldau.pipelines.streams.parameters import BufferConfig
 from moldau.pipelines.streams.tasks.task import Operator, Out, Row, Task
 
 _TIME = Struct(">q")

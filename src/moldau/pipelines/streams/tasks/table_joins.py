@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from moldau.pipelines.streams.serdes import Serde
+from moldau.pipelines.streams.dsl.serdes import Serde
 from moldau.pipelines.streams.tasks.task import Operator, Out, Row, Task
 from moldau.pipelines.streams.tasks.values import TimestampedMap
 

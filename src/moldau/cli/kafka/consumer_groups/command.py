@@ -1,0 +1,209 @@
+"""kafka-consumer-groups: list and describe consumer groups, delete them or their offsets, reset offsets.
+
+As in Kafka, what goes wrong with a group is told on standard output and the tool still ends with 0; it ends
+with 1 when the command line makes no sense or the cluster cannot be reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from moldau.base.errors import KafkaError
+from moldau.cli.kafka.consumer_groups.list import ANY, consumer_groups, list_groups
+from moldau.cli.shared.arguments import ToolParser, UsageError, given, refuse_together
+from moldau.cli.shared.java import java_error
+from moldau.cli.shared.tool import (
+    ToolError,
+    add_bootstrap_options,
+    admin_from,
+    bootstrap_servers,
+    explain,
+    run_tool,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from moldau.client.admin.client import AdminClient
+
+ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
+SCENARIOS = (
+    "to-offset",
+    "shift-by",
+    "to-datetime",
+    "by-duration",
+    "to-earliest",
+    "to-latest",
+    "to-current",
+    "from-file",
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_tool(_parser, _execute, argv)
+
+
+def _parser() -> ToolParser:
+    parser = ToolParser("kafka-consumer-groups", "List, describe, delete or reset consumer groups.")
+    add_bootstrap_options(parser, required=False)
+    parser.flag("--list", "List the consumer groups.")
+    parser.flag("--describe", "Show what groups have read and how much they lag behind.")
+    parser.flag("--delete", "Delete groups, with their offsets.")
+    parser.flag("--reset-offsets", "Set the offsets of groups without members, for --topic or --all-topics.")
+    parser.flag("--delete-offsets", "Forget the offsets of a group for topics that it does not read.")
+    parser.option("--validate-regex", "REGEX", "Tell whether RE2, which brokers use, understands REGEX.")
+    parser.option("--group", "GROUP", "The group; may be given several times.", action="append")
+    parser.flag("--all-groups", "All consumer groups.")
+    parser.option(
+        "--topic",
+        "TOPIC",
+        "A topic whose offsets are reset or deleted, or some of its partitions: topic:0,1,2. May be\n"
+        "given several times.",
+        action="append",
+    )
+    parser.flag("--all-topics", "Reset: all topics that the group has offsets for.")
+    parser.option("--timeout", "MS", "How long to try.", type=int, default=30_000)
+    parser.flag("--members", "Describe: the members.")
+    parser.flag("--offsets", "Describe: the offsets, which is what it does anyway.")
+    parser.flag("--verbose", "Describe: more columns.")
+    parser.option(
+        "--state",
+        "STATES",
+        "Describe: the state. List: show states, or only groups in these (stable,empty).",
+        nargs="?",
+        const=ANY,
+    )
+    parser.option(
+        "--type",
+        "TYPES",
+        "List: show types, or only groups of these (classic,consumer).",
+        nargs="?",
+        const=ANY,
+    )
+    _add_reset_options(parser)
+    return parser
+
+
+def _add_reset_options(parser: ToolParser) -> None:
+    parser.flag("--dry-run", "Reset: only show what would be done. The default.")
+    parser.flag("--execute", "Reset: do it.")
+    parser.flag("--export", "Reset: print the offsets as CSV, which --from-file reads.")
+    parser.option("--to-offset", "OFFSET", "Reset: to this offset.", type=int)
+    parser.option("--shift-by", "COUNT", "Reset: so many records on, or back if negative.", type=int)
+    parser.option("--to-datetime", "TIME", "Reset: to a time, as YYYY-MM-DDThh:mm:ss.sss (UTC).")
+    parser.option("--by-duration", "DURATION", "Reset: to so long ago, as PnDTnHnMnS.")
+    parser.flag("--to-earliest", "Reset: to the first record there is.")
+    parser.flag("--to-latest", "Reset: behind the last record.")
+    parser.flag("--to-current", "Reset: to where the group is; to the end where it is nowhere.")
+    parser.option("--from-file", "FILE", "Reset: to the offsets in a CSV file.")
+
+
+def _execute(options: argparse.Namespace) -> None:
+    _check(options)
+    if given(options, "validate-regex"):
+        _validate_regex(options.validate_regex)
+        return
+    timeout = {"default.api.timeout.ms": str(options.timeout)}
+    addresses = {"bootstrap.servers": bootstrap_servers(options) or "", **timeout}
+    from moldau.client.wire.cluster import BootstrapFailed
+
+    with admin_from(addresses, options) as admin:
+        try:
+            _act(admin, options)
+        except BootstrapFailed:
+            raise
+        except KafkaError as error:
+            said = explain(error)
+            text = said.replace(str(error), java_error(error), 1)
+            print_error(f"Executing consumer group command failed due to {text}")
+        except ToolError as error:
+            print_error(f"Executing consumer group command failed due to {error}")
+
+
+def _act(admin: AdminClient, options: argparse.Namespace) -> None:
+    if options.list:
+        list_groups(admin, options)
+        return
+    groups = options.group or [group.group_id for group in consumer_groups(admin)]
+    if options.describe:
+        from moldau.cli.kafka.consumer_groups.report import describe
+
+        describe(admin, groups, options)
+    elif options.delete:
+        from moldau.cli.kafka.consumer_groups.delete import delete_groups
+
+        delete_groups(admin, groups)
+    elif options.delete_offsets:
+        from moldau.cli.kafka.consumer_groups.delete import delete_offsets
+
+        delete_offsets(admin, groups[0], options.topic)
+    else:
+        from moldau.cli.kafka.consumer_groups.reset import reset
+
+        reset(admin, groups, options)
+
+
+def _check(options: argparse.Namespace) -> None:
+    for name, actions in (
+        ("members", ["describe"]),
+        ("verbose", ["describe"]),
+        ("offsets", ["describe"]),
+        ("state", ["describe", "list"]),
+        ("type", ["list"]),
+    ):
+        if given(options, name) and not any(given(options, action) for action in actions):
+            raise UsageError(f"Option(s) [{name}] are unavailable given other options on the command line")
+    if not given(options, "validate-regex") and bootstrap_servers(options, required=False) is None:
+        raise UsageError('Missing required argument "[bootstrap-server]"')
+    for action in ("describe", "delete", "reset-offsets"):
+        if given(options, action) and not options.group and not options.all_groups:
+            raise UsageError(f"Option [{action}] takes one of these options: [group], [all-groups]")
+    if options.describe:
+        _check_describe(options)
+    if options.delete and options.topic:
+        raise UsageError(
+            "The consumer does not support topic-specific offset deletion from a consumer group."
+        )
+    if options.delete_offsets and not (options.group and options.topic):
+        raise UsageError("Option [delete-offsets] takes the following options: [group], [topic]")
+    if options.reset_offsets:
+        _check_reset(options)
+    refuse_together(options, "group", ["all-groups", "list"])
+    refuse_together(options, "topic", ["list", "describe"])
+    if sum(given(options, action) for action in ACTIONS) != 1:
+        listed = ", ".join(f"--{action}" for action in ACTIONS)
+        raise UsageError(f"Command must include exactly one action: {listed}")
+
+
+def _check_describe(options: argparse.Namespace) -> None:
+    parts = ("members", "offsets", "state")
+    if sum(given(options, part) for part in parts) > 1:
+        listed = ", ".join(f"[{part}]" for part in parts)
+        raise UsageError(f"Option [describe] takes at most one of these options: {listed}")
+    if options.state:
+        raise UsageError("Option [describe] does not take a value for [state]")
+
+
+def _check_reset(options: argparse.Namespace) -> None:
+    if options.dry_run and options.execute:
+        raise UsageError("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    if not options.dry_run and not options.execute:
+        warn(
+            "WARN: nothing is changed without --execute. Say --dry-run to make that clear: a later version "
+            "will want one of the two."
+        )
+    for scenario in SCENARIOS:
+        refuse_together(options, scenario, [other for other in SCENARIOS if other != scenario])
+
+
+def _validate_regex(regex: str) -> None:
+    from moldau.groups.modern.regex import regex_problem
+
+    problem = regex_problem(regex)
+    verdict = "valid" if problem is None else f"invalid: {problem}"
+    print(f"The regular expression `{regex}` is {verdict}.")
+
+
+def print_error(sentence: str) -> None:
+    print(f"\nError: {sentence}")

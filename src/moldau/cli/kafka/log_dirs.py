@@ -1,0 +1,86 @@
+"""kafka-log-dirs: what lies in the log directories of brokers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from moldau.cli.shared.arguments import ToolParser, require
+from moldau.cli.shared.tool import ToolError, add_bootstrap_options, open_admin, run_tool
+
+if TYPE_CHECKING:
+    from moldau.client.admin.nodes import LogDirDescription
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_tool(_parser, _execute, argv)
+
+
+def _parser() -> ToolParser:
+    parser = ToolParser("kafka-log-dirs", "Show how much of which partitions lies in which log directory.")
+    add_bootstrap_options(parser, old_broker_list=False)
+    parser.flag("--describe", "REQUIRED: describe the log directories.")
+    parser.option("--topic-list", "TOPICS", "Only these topics, as topic1,topic2.", default="")
+    parser.option("--broker-list", "IDS", "Only these brokers, as 0,1,2.", default="")
+    return parser
+
+
+def _execute(options: argparse.Namespace) -> None:
+    require(options, "describe")
+    topics = {topic for topic in options.topic_list.split(",") if topic}
+    asked = _parse_ids(options.broker_list)
+    with open_admin(options, client_id="log-dirs-tool") as admin:
+        known = [node.id for node in admin.describe_cluster().nodes]
+        unknown = [broker for broker in asked if broker not in known]
+        if unknown:
+            raise ToolError(
+                f"ERROR: The given brokers do not exist from --broker-list: {_joined(unknown)}. "
+                f"Current existent brokers: {_joined(known)}"
+            )
+        print("Querying brokers for log directories information")
+        found = admin.describe_log_dirs(asked or known)
+        print(f"Received log directory information from brokers {_joined(asked or known)}")
+        print(json.dumps(_as_json(found, topics), separators=(",", ":"), ensure_ascii=False))
+
+
+def _parse_ids(text: str) -> list[int]:
+    try:
+        return [int(item) for item in text.split(",") if item]
+    except ValueError:
+        raise ToolError(f"--broker-list is a list of broker ids like 0,1,2, not {text!r}") from None
+
+
+def _joined(ids: Iterable[int]) -> str:
+    return ",".join(map(str, ids))
+
+
+def _as_json(found: dict[int, dict[str, LogDirDescription]], topics: Collection[str]) -> dict[str, Any]:
+    return {
+        "brokers": [
+            {
+                "broker": broker,
+                "logDirs": [_directory(path, directory, topics) for path, directory in directories.items()],
+            }
+            for broker, directories in found.items()
+        ],
+        "version": 1,
+    }
+
+
+def _directory(path: str, directory: LogDirDescription, topics: Collection[str]) -> dict[str, Any]:
+    return {
+        "partitions": [
+            {
+                "partition": str(partition),
+                "size": replica.size,
+                "offsetLag": replica.offset_lag,
+                "isFuture": replica.future,
+            }
+            for partition, replica in directory.replicas.items()
+            if not topics or partition.topic in topics
+        ],
+        "error": directory.error.code.name if directory.error is not None else None,
+        "logDir": path,
+    }

@@ -1,0 +1,277 @@
+"""`moldau dev --brokers 3`: several nodes on this machine, each a process of its own, until Ctrl-C.
+
+The command is their supervisor. It plans and formats the cluster the first time, starts every node as
+`kafka-server-start` does, with a properties file that lies beside the node's data, says when one of them has
+ended, and goes on with the others. Ctrl-C stops all of them in order, a second one at once. Nodes watch the
+standard input they share with the supervisor, so none is left behind if it is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from moldau import __version__
+from moldau.cli.kafka.server.command import STOP_WITH_INPUT, overrides
+from moldau.cli.shared.tool import ToolError
+from moldau.local.plan import ClusterPlan, Member, node_folder, roles_of, write_properties
+from moldau.local.ports import ReservedPorts
+
+_HOST = "localhost"
+#: Controllers listen so far away from the brokers, upwards if there is room.
+_CONTROLLER_DISTANCE = 10_000
+_START_PATIENCE_S = 60.0
+_STOP_PATIENCE_S = 60.0
+_LOG = "node.log"
+
+Announce = Callable[[str], None]
+
+
+class _Node:
+    """A child process and what it says."""
+
+    def __init__(self, member: Member, folder: Path, *, verbose: bool, announce: Announce) -> None:
+        self.member = member
+        self.folder = folder
+        self.log = folder / _LOG
+        self._verbose = verbose
+        self._announce = announce
+
+    def start(self, properties: Path) -> None:
+        command = [sys.executable, "-m", "moldau.cli.kafka.server.command", str(properties), STOP_WITH_INPUT]
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE if self._verbose else output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        if self._verbose:
+            threading.Thread(target=self._show, daemon=True).start()
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def ending(self) -> str:
+        code = self.process.returncode
+        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+    def last_words(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        return lines[-1] if lines else "it said nothing"
+
+    def _show(self) -> None:
+        if self.process.stdout is not None:
+            with self.log.open("ab") as log:
+                for line in self.process.stdout:
+                    log.write(line)
+                    log.flush()
+                    self._announce(f"node {self.member.id} | {line.decode(errors='replace').rstrip()}")
+
+
+def dev_cluster(
+    *,
+    brokers: int,
+    port: int | None,
+    data: str,
+    settings: Sequence[str] = (),
+    announce: Announce = print,
+    verbose: bool = False,
+) -> int:
+    folder = Path(data).absolute()
+    changes = overrides(settings)
+    try:
+        plan = _plan(folder, brokers, port)
+        nodes = [
+            _Node(member, node_folder(folder, member.id), verbose=verbose, announce=announce)
+            for member in plan.members
+        ]
+        files = [_prepare(plan, node, changes) for node in nodes]
+    except OSError as error:
+        raise ToolError(f"Cannot use the data folder {folder}: {error.strerror}") from error
+    _check_ports(plan)
+    with _signals():
+        code = _supervise(plan, folder, list(zip(nodes, files, strict=True)), announce)
+    announce("\nStopped." if sys.stdout.isatty() else "Stopped.")
+    return code
+
+
+def planned_brokers(data: str) -> int | None:
+    """How many brokers the cluster has whose data is there; None if there is none."""
+    plan = ClusterPlan.load(Path(data).absolute())
+    return None if plan is None else sum(member.port is not None for member in plan.members)
+
+
+# The plan.
+
+
+def _plan(folder: Path, brokers: int, port: int | None) -> ClusterPlan:
+    kept = ClusterPlan.load(folder)
+    if kept is None:
+        if (folder / "meta.properties").exists():
+            raise ToolError(f"{folder} holds the data of a single node; choose another folder with --data.")
+        return _new_plan(folder, brokers, 9092 if port is None else port)
+    count = sum(member.port is not None for member in kept.members)
+    if count != brokers:
+        raise ToolError(
+            f"{folder} holds the data of a cluster of {count} brokers. Start it with --brokers {count}, or "
+            "choose another folder with --data."
+        )
+    first = kept.members[0].port
+    if port is not None and port not in (0, first):
+        raise ToolError(
+            f"The cluster in {folder} was made for ports from {first} on, and its controllers know each "
+            "other by their addresses. Start it without --port, or choose another folder with --data."
+        )
+    return kept
+
+
+def _new_plan(folder: Path, brokers: int, port: int) -> ClusterPlan:
+    free = ReservedPorts("127.0.0.1")
+    members = []
+    upwards = port + _CONTROLLER_DISTANCE + brokers <= 65_536
+    for number, (_, votes) in enumerate(roles_of(brokers, 0)):
+        own = port + number if port else free.any()
+        distance = _CONTROLLER_DISTANCE if upwards else -_CONTROLLER_DISTANCE
+        controller_port = own + distance if port else free.any()
+        members.append(Member(number + 1, own, controller_port if votes else None))
+    free.release()
+    plan = ClusterPlan.make(_HOST, tuple(members), random.SystemRandom())
+    folder.mkdir(parents=True, exist_ok=True)
+    plan.save(folder)
+    return plan
+
+
+def _prepare(plan: ClusterPlan, node: _Node, changes: Mapping[str, str]) -> Path:
+    from moldau.server.run import StartError, format_if_needed
+    from moldau.server.startup.format import FormatOptions
+
+    properties = {**plan.properties(node.member, node.folder), **changes}
+    file = write_properties(node.folder, properties)
+    try:
+        options = FormatOptions(**plan.format_options(node.member))  # type: ignore[arg-type]
+        format_if_needed(properties, options)
+    except StartError as error:
+        raise ToolError(str(error)) from error
+    return file
+
+
+def _check_ports(plan: ClusterPlan) -> None:
+    for port in (port for member in plan.members for port in member.ports.values()):
+        ports = ReservedPorts("127.0.0.1")
+        try:
+            ports.this(port)
+        except OSError as error:
+            raise ToolError(
+                f"Port {port} is in use. Is another broker running? Stop it, or make a cluster with other "
+                "ports: --port and --data."
+            ) from error
+        finally:
+            ports.release()
+
+
+# Life.
+
+
+class _Stop(BaseException):
+    """Ctrl-C or SIGTERM."""
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    def stop(number: int, frame: object) -> None:
+        raise _Stop
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _supervise(
+    plan: ClusterPlan, folder: Path, nodes: Sequence[tuple[_Node, Path]], announce: Announce
+) -> int:
+    started: list[_Node] = []
+    try:
+        for node, file in nodes:
+            node.start(file)
+            started.append(node)
+        _wait_ready(plan, started)
+        _welcome(plan, folder, started, announce)
+        return _watch(started, announce)
+    except _Stop:
+        return 0
+    finally:
+        _stop(started)
+
+
+def _wait_ready(plan: ClusterPlan, nodes: Sequence[_Node]) -> None:
+    from moldau.local.readiness import wait_for_brokers
+
+    addresses = {each.id: (_HOST, each.port) for each in plan.members if each.port is not None}
+    deadline = time.monotonic() + _START_PATIENCE_S
+    while True:
+        for node in nodes:
+            if not node.running:
+                raise ToolError(f"Node {node.member.id} did not start: {node.last_words()}")
+        try:
+            wait_for_brokers(addresses, 0.5)
+            return
+        except TimeoutError as error:
+            if time.monotonic() > deadline:
+                raise ToolError(f"The cluster is not ready: {error}") from error
+
+
+def _welcome(plan: ClusterPlan, folder: Path, nodes: Sequence[_Node], announce: Announce) -> None:
+    ports = [member.port for member in plan.members]
+    controllers = [member.controller_port for member in plan.members if member.controller_port is not None]
+    announce(f"Moldau {__version__} is ready: {len(nodes)} nodes.")
+    announce(f"  bootstrap.servers  {','.join(f'{_HOST}:{port}' for port in ports)}")
+    announce(f"  controllers        {','.join(f'{_HOST}:{port}' for port in controllers)}")
+    announce(f"  data               {folder}")
+    for node in nodes:
+        where = f"port {node.member.port}, process {node.process.pid}"
+        announce(f"  node {node.member.id:<13} {where}, log {os.path.relpath(node.log)}")
+    announce("Press Ctrl-C to stop.")
+
+
+def _watch(nodes: Sequence[_Node], announce: Announce) -> int:
+    """Until no node is left, which is a failure; the usual end is a signal."""
+    left = list(nodes)
+    while left:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        for node in [node for node in left if not node.running]:
+            left.remove(node)
+            again = os.path.relpath(node.folder / "server.properties")
+            rest = "The others go on." if left else "It was the last one."
+            announce(f"Node {node.member.id} has ended ({node.ending}). {rest}")
+            announce(f"  Its log: {os.path.relpath(node.log)}. Start it again: kafka-server-start {again}")
+    return 1
+
+
+def _stop(nodes: Sequence[_Node]) -> None:
+    """All at once: a node whose quorum is gone does not wait for it."""
+    try:
+        for node in nodes:
+            if node.running:
+                node.process.terminate()
+        deadline = time.monotonic() + _STOP_PATIENCE_S
+        for node in nodes:
+            node.process.wait(max(0, deadline - time.monotonic()))
+    except (_Stop, subprocess.TimeoutExpired):
+        for node in nodes:
+            node.process.kill()
+            node.process.wait()

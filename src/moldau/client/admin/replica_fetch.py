@@ -1,0 +1,74 @@
+"""Reading a replica where it lies, leader or not: the way tools that compare replicas fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from moldau.base.errors import KafkaError
+from moldau.base.ids import TopicPartition, Uuid
+from moldau.client.wire.cluster import Cluster
+from moldau.client.wire.errors import check, error_of
+from moldau.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ReplicaState,
+)
+from moldau.protocol.schema import records_view
+
+#: Who may read any replica up to its high watermark without being a follower ("debugging consumer").
+_DEBUGGING = -2
+#: Since when topics go by their ids, and since when who asks is told in a struct of its own.
+_BY_ID_SINCE, _REPLICA_STATE_SINCE = 13, 15
+_FETCH = 1
+
+
+class ReplicaData(NamedTuple):
+    """Whole batches from the asked offset on, as they lie in the log."""
+
+    high_watermark: int
+    records: memoryview
+
+
+class ReadLimits(NamedTuple):
+    max_bytes: int
+    max_wait_ms: int
+
+
+async def read_replica(
+    cluster: Cluster,
+    broker: int,
+    offsets: Mapping[TopicPartition, int],
+    topic_ids: Mapping[str, Uuid],
+    limits: ReadLimits,
+) -> dict[TopicPartition, ReplicaData | KafkaError]:
+    """What a broker has of partitions from these offsets on."""
+    connection = await cluster.node_connection(broker)
+    newest = connection.api_versions[_FETCH].highest
+    topics: dict[str, FetchTopic] = {}
+    for (name, partition), offset in offsets.items():
+        topic = topics.setdefault(name, FetchTopic(topic=name, topic_id=topic_ids[name]))
+        topic.partitions.append(
+            FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=limits.max_bytes)
+        )
+    request = FetchRequest(
+        replica_id=_DEBUGGING if newest < _REPLICA_STATE_SINCE else -1,
+        replica_state=ReplicaState(replica_id=_DEBUGGING if newest >= _REPLICA_STATE_SINCE else -1),
+        max_wait_ms=limits.max_wait_ms,
+        min_bytes=1,
+        topics=list(topics.values()),
+    )
+    answer: FetchResponse = await connection.call(
+        request, timeout_ms=limits.max_wait_ms + cluster.settings.request_timeout_ms
+    )
+    check(answer.error_code)
+    names = {topic_ids[name]: name for name in topics}
+    return {
+        TopicPartition(topic.topic if newest < _BY_ID_SINCE else names[topic.topic_id], p.partition_index): (
+            error_of(p.error_code) if p.error_code else ReplicaData(p.high_watermark, records_view(p.records))
+        )
+        for topic in answer.responses
+        for p in topic.partitions
+    }

@@ -1,0 +1,201 @@
+"""Writing ready-made record batches, exactly once, without looking at the records.
+
+    with BatchWriter(settings) as writer:
+        writer.write([(TopicPartition("orders", 0), batch)])
+        writer.flush()
+
+`AsyncBatchWriter` is the thing itself, for code that lives on an event loop; `BatchWriter` is the same for
+everyone else, and sends while its caller makes the next batches. A batch is a whole one of magic 2,
+compressed or not, whose base offset is 0; producer id, epoch, sequence and checksum are filled in here, in
+place.
+
+Always idempotent, with acks=all: nothing is stored twice or out of order, whatever is sent again. With a
+transactional id, `begin`, `commit` and `abort` make what is written in between one. `ProducerFenced` says
+that another producer has the transactional id now. After any other error inside a transaction, abort it;
+outside of one the writer is done for, since it is not known what was stored."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.client.batches.leaders import Leaders
+from moldau.client.batches.sender import BatchSender
+from moldau.client.batches.transactions import ProducerState
+from moldau.client.records import OffsetAndMetadata
+from moldau.client.wire.cluster import Cluster
+from moldau.client.wire.loop_thread import LoopThread
+from moldau.client.wire.settings import ClientSettings
+
+R = TypeVar("R")
+Batches = Iterable[tuple[TopicPartition, bytearray | memoryview]]
+Offsets = Mapping[TopicPartition, OffsetAndMetadata | int]
+
+DELIVERY_TIMEOUT_MS = 120_000
+MAX_REQUEST_BYTES = 8 << 20
+MAX_PENDING_BYTES = 32 << 20
+REQUESTS_PER_NODE = 2
+
+
+class AsyncBatchWriter:
+    """`max_pending_bytes` is what waits or is under way at most, as `buffer.memory`."""
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        *,
+        transactional_id: str | None = None,
+        transaction_timeout_ms: int = 60_000,
+        delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS,
+        max_request_bytes: int = MAX_REQUEST_BYTES,
+        max_pending_bytes: int = MAX_PENDING_BYTES,
+    ) -> None:
+        self.cluster = Cluster(settings)
+        self._leaders = Leaders(self.cluster, delivery_timeout_ms)
+        self._producer = ProducerState(
+            self.cluster,
+            transactional_id,
+            transaction_timeout_ms=transaction_timeout_ms,
+            timeout_ms=delivery_timeout_ms,
+        )
+        self._sender = BatchSender(
+            self.cluster,
+            self._producer,
+            self._leaders,
+            delivery_timeout_ms=delivery_timeout_ms,
+            max_request_bytes=max_request_bytes,
+            max_pending_bytes=max_pending_bytes,
+            requests_per_node=REQUESTS_PER_NODE,
+        )
+
+    @property
+    def records_stored(self) -> int:
+        return self._sender.records_stored
+
+    async def partition_counts(self, topics: Iterable[str], *, fresh: bool = False) -> dict[str, int]:
+        """How many partitions topics have, as was learned within the last minutes or, if `fresh`, now."""
+        return await self._leaders.partition_counts(topics, fresh=fresh)
+
+    async def write(self, batches: Batches) -> None:
+        """Take batches over, waiting for room; raises why an earlier one could not be stored."""
+        if self._producer.transactional_id is not None:
+            self._expect(self._producer.in_transaction, "begin a transaction before writing")
+        elif not self._producer.known:
+            await self._producer.initialize()
+        batches = list(batches)
+        await self._leaders.partition_counts({partition.topic for partition, _ in batches})
+        await self._sender.accept(batches)
+
+    async def flush(self) -> None:
+        """Wait until all that was written is stored."""
+        await self._sender.flush()
+
+    async def init_transactions(self) -> None:
+        """Take the transactional id over: whoever had it is fenced, what it left undecided is ended."""
+        self._expect(self._producer.transactional_id is not None, "there is no transactional id")
+        await self._producer.initialize()
+        self._sender.begin_anew()
+
+    def begin(self) -> None:
+        self._expect(self._producer.known, "init_transactions comes first")
+        self._expect(not self._producer.in_transaction, "a transaction is under way already")
+        self._producer.begin()
+
+    async def send_offsets(self, group: str, offsets: Offsets) -> None:
+        """Commit offsets of a group with the transaction."""
+        self._expect(self._producer.in_transaction, "no transaction is under way")
+        await self._producer.commit_offsets(group, offsets)
+
+    async def commit(self) -> None:
+        """Flush and commit. An error that is not `ProducerFenced` before the commit was asked for leaves the
+        transaction to be aborted; afterwards, only `init_transactions` of a new writer finds out."""
+        self._expect(self._producer.in_transaction, "no transaction is under way")
+        await self.flush()
+        if await self._producer.end(commit=True):
+            self._sender.begin_anew()
+
+    async def abort(self) -> None:
+        """End the transaction as if nothing had been written in it."""
+        self._expect(self._producer.in_transaction, "no transaction is under way")
+        uncertain = await self._sender.drop()
+        renewed = await self._producer.end(commit=False)
+        if uncertain and not renewed:
+            await self._producer.initialize()
+        if uncertain or renewed:
+            self._sender.begin_anew()
+
+    async def committed_offset(self, group: str, partition: TopicPartition) -> int | None:
+        """What a group has committed, once no transaction can change it any more."""
+        return await self._producer.committed_offset(group, partition)
+
+    async def committed_offsets(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The same for all partitions of which the group has committed something."""
+        return await self._producer.committed_offsets(group)
+
+    async def close(self) -> None:
+        """Drop what is not stored yet, and the connections. An open transaction is ended by its timeout."""
+        await self._sender.close()
+        self.cluster.close()
+
+    def _expect(self, condition: bool, sentence: str) -> None:
+        if not condition:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"{self._producer.transactional_id}: {sentence}")
+
+
+class BatchWriter:
+    """The batch writer without `await`. Its loop runs in a thread of its own."""
+
+    def __init__(self, settings: ClientSettings, **options: Any) -> None:
+        """Takes what `AsyncBatchWriter` takes."""
+        self._thread = LoopThread("moldau-batch-writer")
+        self._writer = AsyncBatchWriter(settings, **options)
+
+    @property
+    def records_stored(self) -> int:
+        return self._writer.records_stored
+
+    def partition_counts(self, topics: Iterable[str], *, fresh: bool = False) -> dict[str, int]:
+        return self._run(self._writer.partition_counts(topics, fresh=fresh))
+
+    def write(self, batches: Batches) -> None:
+        self._run(self._writer.write(batches))
+
+    def flush(self) -> None:
+        self._run(self._writer.flush())
+
+    def init_transactions(self) -> None:
+        self._run(self._writer.init_transactions())
+
+    def begin(self) -> None:
+        self._writer.begin()
+
+    def send_offsets(self, group: str, offsets: Offsets) -> None:
+        self._run(self._writer.send_offsets(group, offsets))
+
+    def commit(self) -> None:
+        self._run(self._writer.commit())
+
+    def abort(self) -> None:
+        self._run(self._writer.abort())
+
+    def committed_offset(self, group: str, partition: TopicPartition) -> int | None:
+        return self._run(self._writer.committed_offset(group, partition))
+
+    def committed_offsets(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        return self._run(self._writer.committed_offsets(group))
+
+    def close(self) -> None:
+        if not self._thread.closed:
+            self._run(self._writer.close())
+            self._thread.close()
+
+    def _run(self, work: Coroutine[Any, Any, R]) -> R:
+        return self._thread.run(work)
+
+    def __enter__(self) -> BatchWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,345 @@
+"""The producer: librdkafka's engine with what Java's producer has on top of it.
+
+    with Producer({"bootstrap.servers": "localhost:9092", "value.serializer": "json"}) as producer:
+        future = producer.send("prices", {"stock": "MOLD", "price": 42}, key=b"MOLD")
+        print(future.result(10))            # RecordMetadata: prices-0@17
+
+`send` gives a future at once; ignore it (fire and forget), wait for it (synchronous) or give `on_delivery`
+(asynchronous). It waits at most `max.block.ms` when the buffer is full. Futures settle without anybody
+polling: delivery reports, with their callbacks, come in a thread of the producer's own or in `send`.
+
+The defaults are Java's: idempotent, `acks=all`, keys spread by murmur2. Many threads may use one producer.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+import confluent_kafka
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.client.interceptors import ProducerInterceptor, instances, passed_through, told
+from moldau.client.librdkafka import ClientError, called, client_error, create, log_error
+from moldau.client.metrics import ProducerMetrics
+from moldau.client.producer.partitioners import ANY_PARTITION, Partitioner, choose_partitioner
+from moldau.client.producer.settings import producer_settings
+from moldau.client.records import Headers, OffsetAndMetadata, PartitionInfo, ProducerRecord, RecordMetadata
+from moldau.client.serdes import Serializer, serializer
+from moldau.client.topic_partitions import partition_infos, to_librdkafka
+
+log = logging.getLogger(__name__)
+
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
+
+OnDelivery = Callable[[RecordMetadata | None, KafkaError | None], None]
+_POLL_SECONDS = 0.1
+#: Threads that send take the delivery reports that are there after so many records.
+_SENDS_PER_POLL = 32
+_BUSY_SECONDS = 0.002
+#: How long closing waits for the reports of records that were given up.
+_PURGE_SECONDS = 5.0
+#: How long the number of a topic's partitions is believed, when a partitioner of our own needs it.
+_PARTITIONS_FOR_SECONDS = 60.0
+
+
+class Producer(Generic[K, V]):
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        *,
+        key_serializer: Serializer[K] | str | None = None,
+        value_serializer: Serializer[V] | str | None = None,
+        partitioner: Partitioner | type | str | None = None,
+        interceptors: Sequence[ProducerInterceptor] = (),
+    ) -> None:
+        self._key_serializer = serializer(key_serializer or config.get("key.serializer"))
+        self._value_serializer = serializer(value_serializer or config.get("value.serializer"))
+        self._partitioner = choose_partitioner(partitioner or config.get("partitioner.class"))
+        self._interceptors: list[ProducerInterceptor] = instances(
+            interceptors or config.get("interceptor.classes")
+        )
+        self._max_block = int(config.get("max.block.ms", 60_000)) / 1000
+        self._metrics = ProducerMetrics()
+        settings = producer_settings(config)
+        settings |= {"stats_cb": self._metrics.take_statistics, "error_cb": log_error}
+        self._producer = create(confluent_kafka.Producer, settings, _ignored)
+        self._partition_counts: dict[str, tuple[int, float]] = {}
+        self._room = threading.Condition()
+        self._wanting_room = 0
+        self._sends = 0
+        self._closed = False
+        self._in_transaction = False
+        self._poller = threading.Thread(target=self._poll, name="moldau-producer", daemon=True)
+        self._poller.start()
+
+    # Sending.
+
+    def send(
+        self,
+        topic: str | ProducerRecord[K, V],
+        value: V | None = None,
+        key: K | None = None,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Headers = (),
+        on_delivery: OnDelivery | None = None,
+    ) -> Future[RecordMetadata]:
+        """Send a record, given whole or in parts. What is wrong with it is raised here; what happens to it
+        later, the future and `on_delivery` tell."""
+        if isinstance(topic, ProducerRecord):
+            record: ProducerRecord[Any, Any] = topic
+        else:
+            record = ProducerRecord(topic, value, key, partition, timestamp, headers)
+        self._check_open()
+        if self._interceptors:
+            record = passed_through([each.on_send for each in self._interceptors], record)
+        key_bytes = self._key_serializer.serialize(record.topic, record.key, record.headers)
+        value_bytes = self._value_serializer.serialize(record.topic, record.value, record.headers)
+        future: Future[RecordMetadata] = Future()
+        sizes = (-1 if key_bytes is None else len(key_bytes), -1 if value_bytes is None else len(value_bytes))
+        report = partial(self._delivered, future, on_delivery, sizes)
+        self._produce(record, key_bytes, value_bytes, self._choose(record, key_bytes, value_bytes), report)
+        self._sends += 1
+        if self._sends % _SENDS_PER_POLL == 0:
+            self._take_reports(0)
+        return future
+
+    def _choose(
+        self, record: ProducerRecord[Any, Any], key_bytes: bytes | None, value_bytes: bytes | None
+    ) -> int:
+        if record.partition is not None:
+            if record.partition < 0:
+                raise ValueError(f"a partition cannot be {record.partition}")
+            return record.partition
+        if self._partitioner is None:
+            return ANY_PARTITION
+        partitions = self._partition_count(record.topic)
+        chosen = self._partitioner.partition(
+            record.topic, record.key, key_bytes, record.value, value_bytes, partitions
+        )
+        if not ANY_PARTITION <= chosen < partitions:
+            raise ValueError(f"the partitioner chose {chosen}, {record.topic} has {partitions} partitions")
+        return chosen
+
+    def _produce(
+        self,
+        record: ProducerRecord[Any, Any],
+        key: bytes | None,
+        value: bytes | None,
+        partition: int,
+        report: Callable[[Any, Any], None],
+    ) -> None:
+        deadline = time.monotonic() + self._max_block
+        headers: Any = list(record.headers) or None
+        while True:
+            try:
+                self._producer.produce(
+                    record.topic,
+                    value,
+                    key,
+                    partition,
+                    report,
+                    timestamp=record.timestamp or 0,
+                    headers=headers,
+                )
+                return
+            except confluent_kafka.KafkaException as error:
+                raise client_error(error.args[0]) from error
+            except BufferError as error:
+                self._wait_for_room(deadline, error)
+
+    def _wait_for_room(self, deadline: float, reason: BufferError) -> None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise ClientError(
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"The buffer has been full for max.block.ms ({int(self._max_block * 1000)} ms): the brokers "
+                "do not take records as quickly as they are sent.",
+                retriable=True,
+            ) from reason
+        with self._room:
+            self._wanting_room += 1
+            self._room.wait(min(left, _POLL_SECONDS))
+            self._wanting_room -= 1
+
+    def _delivered(
+        self,
+        future: Future[RecordMetadata],
+        on_delivery: OnDelivery | None,
+        sizes: tuple[int, int],
+        error: Any,
+        message: Any,
+    ) -> None:
+        """For every record, in the producer's thread or in one that sends."""
+        failure = client_error(error) if error is not None else None
+        metadata = None
+        if failure is None:
+            metadata = RecordMetadata(
+                message.topic(), message.partition(), _offset(message), message.timestamp()[1], *sizes
+            )
+        self._metrics.delivered(max(sizes[0], 0) + max(sizes[1], 0), failed=failure is not None)
+        if self._interceptors:
+            told([partial(each.on_acknowledgement, metadata, failure) for each in self._interceptors])
+        if on_delivery is not None:
+            told([partial(on_delivery, metadata, failure)])
+        _settle(future, metadata, failure)
+        if self._wanting_room:
+            with self._room:
+                self._room.notify_all()
+
+    def _poll(self) -> None:
+        """Take delivery reports, unless threads that send quickly take them on the way."""
+        seen = 0
+        while not self._closed:
+            if seen == self._sends // _SENDS_PER_POLL:
+                self._take_reports(_POLL_SECONDS)
+            else:
+                # For every report librdkafka asks for Python's lock; two threads would fight for it.
+                seen = self._sends // _SENDS_PER_POLL
+                time.sleep(_BUSY_SECONDS)
+
+    def _take_reports(self, timeout: float) -> None:
+        try:
+            self._producer.poll(timeout)
+        except confluent_kafka.KafkaException as error:
+            # A fatal state, such as being fenced: every call that matters raises it too.
+            log.debug("%s", error)
+            time.sleep(timeout)
+
+    def flush(self, timeout: float | None = None) -> int:
+        """Wait until everything sent so far is acknowledged or has failed; how many records are left."""
+        return called(self._producer.flush, -1 if timeout is None else timeout)
+
+    # Looking.
+
+    def partitions_for(self, topic: str, timeout: float = 10.0) -> list[PartitionInfo]:
+        """The partitions of a topic; it is created where the broker does that by itself."""
+        return partition_infos(self._producer, topic, timeout)
+
+    def metrics(self) -> dict[str, float]:
+        """What the producer has done and is doing, under the names of Java's metrics."""
+        return self._metrics.snapshot(len(self._producer))
+
+    def _partition_count(self, topic: str) -> int:
+        known = self._partition_counts.get(topic)
+        now = time.monotonic()
+        if known is None or now - known[1] > _PARTITIONS_FOR_SECONDS:
+            known = (len(self.partitions_for(topic, self._max_block)), now)
+            self._partition_counts[topic] = known
+        return known[0]
+
+    # Transactions.
+
+    def init_transactions(self, timeout: float | None = None) -> None:
+        """Fence whoever else has this `transactional.id` and finish what they left; once, to begin with."""
+        called(self._producer.init_transactions, *_seconds(timeout))
+
+    def begin_transaction(self) -> None:
+        called(self._producer.begin_transaction)
+        self._in_transaction = True
+
+    def send_offsets_to_transaction(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
+        group_metadata: Any,
+        timeout: float | None = None,
+    ) -> None:
+        """Commit a consumer's offsets with the transaction; `group_metadata` is the consumer's."""
+        positions = to_librdkafka(offsets)
+        called(self._producer.send_offsets_to_transaction, positions, group_metadata, *_seconds(timeout))
+
+    def commit_transaction(self, timeout: float | None = None) -> None:
+        called(self._producer.commit_transaction, *_seconds(timeout))
+        self._in_transaction = False
+
+    def abort_transaction(self, timeout: float | None = None) -> None:
+        called(self._producer.abort_transaction, *_seconds(timeout))
+        self._in_transaction = False
+
+    @contextmanager
+    def transaction(self) -> Iterator[Producer[K, V]]:
+        """Begin; commit at the end of the block, or abort if it raises."""
+        self.begin_transaction()
+        try:
+            yield self
+            self.commit_transaction()
+        except BaseException as error:
+            if not (isinstance(error, ClientError) and error.fatal):
+                self.abort_transaction()
+            raise
+
+    # Closing.
+
+    def close(self, timeout: float | None = None) -> None:
+        """Wait for what was sent (at most `timeout` seconds), then give up the rest: its futures fail.
+
+        A transaction that is still open is aborted, as in Java: nobody waits until it times out.
+        """
+        if self._closed:
+            return
+        deadline = time.monotonic() + (self._max_block if timeout is None else timeout)
+        try:
+            left = self.flush(timeout)
+        except ClientError:
+            left = len(self._producer)
+        if self._in_transaction:
+            self._abort_until(deadline)
+        if left:
+            self._producer.purge()
+            self._producer.flush(_PURGE_SECONDS)
+        self._closed = True
+        if threading.current_thread() is not self._poller:
+            self._poller.join(5.0)
+        told([each.close for each in self._interceptors])
+
+    def _abort_until(self, deadline: float) -> None:
+        try:
+            self.abort_transaction(max(deadline - time.monotonic(), 0.0))
+        except ClientError as error:
+            log.warning("the transaction that is open when the producer is closed times out: %s", error)
+
+    def __enter__(self) -> Producer[K, V]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("the producer is closed")
+
+
+def _ignored(name: str) -> None:
+    log.warning("the configuration '%s' is not known and is ignored", name)
+
+
+def _settle(
+    future: Future[RecordMetadata], metadata: RecordMetadata | None, failure: KafkaError | None
+) -> None:
+    try:
+        if metadata is not None:
+            future.set_result(metadata)
+        else:
+            future.set_exception(failure)
+    except InvalidStateError:
+        log.debug("a cancelled future was delivered")
+
+
+def _offset(message: Any) -> int:
+    offset: int | None = message.offset()
+    return -1 if offset is None or offset < 0 else offset
+
+
+def _seconds(timeout: float | None) -> tuple[float, ...]:
+    return () if timeout is None else (timeout,)

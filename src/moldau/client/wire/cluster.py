@@ -1,0 +1,278 @@
+"""The cluster as a client sees it: its nodes, one connection to each, and the way a request takes.
+
+How it works. The first contact goes to the bootstrap addresses; whoever answers tells all nodes and the
+controller. From then on requests go to any node, to the controller, to a node by id or to the leaders of
+partitions. `retry` runs an attempt again while its error may pass, looking the cluster up anew in between.
+
+Invariants:
+
+- One connection per address, opened when first needed, replaced when it broke.
+- Errors that may pass are retried for `api_timeout_ms`. Nodes that cannot be reached are retried only for
+  `bootstrap_timeout_ms` as long as there is no other: one of several that is down is replaced by the others,
+  which takes a cluster some seconds. What cannot change by waiting (an unknown name, a stranger at the port)
+  is not retried at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.client.wire.errors import check, error_of
+from moldau.client.wire.settings import Address, ClientSettings
+from moldau.network.client import NodeConnection
+from moldau.network.failures import NodeUnreachable, NotKafka
+from moldau.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from moldau.protocol.schema import Message
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+CONTROLLER_ENDPOINTS = 2
+#: A transaction is completed within moments after its end was decided.
+_CONCURRENT_MS = 20
+_UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class Node(NamedTuple):
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    @property
+    def address(self) -> Address:
+        return Address(self.host, self.port)
+
+
+class BootstrapFailed(NodeUnreachable):
+    """None of the bootstrap addresses led to a cluster; `failures` says for each of them why."""
+
+    def __init__(self, failures: list[tuple[Address, KafkaError]]) -> None:
+        address, first = failures[0]
+        super().__init__(address.host, address.port, str(first), passing=any(map(_may_pass, failures)))
+        self.failures = failures
+        self.args = ("; ".join(str(failure) for _, failure in failures),)
+
+
+def may_pass(error: KafkaError) -> bool:
+    """Whether it makes sense to try again, sooner or later; a node that is gone may come back."""
+    if isinstance(error, NodeUnreachable):
+        return error.passing
+    if error.code is ErrorCode.BROKER_NOT_AVAILABLE:
+        return True
+    return error.code.retriable and not isinstance(error, NotKafka)
+
+
+def _is_concurrent(error: KafkaError) -> bool:
+    return error.code is ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+def _may_pass(failure: tuple[Address, KafkaError]) -> bool:
+    return isinstance(failure[1], NodeUnreachable) and failure[1].passing
+
+
+class Cluster:
+    def __init__(self, settings: ClientSettings) -> None:
+        self.settings = settings
+        self.nodes: dict[int, Node] = {}
+        self.controller_id = -1
+        self.cluster_id: str | None = None
+        self._connections: dict[Address, NodeConnection] = {}
+        self._opening: dict[Address, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def ask_any(self, request: Message) -> Any:
+        """Send to whichever node is there."""
+        return await self._ask(await self.any_connection(), request)
+
+    async def ask_controller(self, request: Message) -> Any:
+        """Send to the controller, or to the broker that stands for it."""
+        if self.controller_id not in self.nodes:
+            await self.refresh()
+        if self.controller_id not in self.nodes:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "the cluster has no controller at the moment")
+        return await self.ask_node(self.controller_id, request)
+
+    async def ask_node(self, node_id: int, request: Message) -> Any:
+        return await self._ask(await self.node_connection(node_id), request)
+
+    async def node_connection(self, node_id: int) -> NodeConnection:
+        if node_id not in self.nodes:
+            await self.refresh()
+        node = self.nodes.get(node_id)
+        if node is None:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"the cluster has no node {node_id}")
+        return await self._connection(node.address)
+
+    async def any_connection(self) -> NodeConnection:
+        for connection in self._connections.values():
+            if not connection.closed:
+                return connection
+        failures: list[tuple[Address, KafkaError]] = []
+        for address in dict.fromkeys([*self.settings.bootstrap, *(n.address for n in self.nodes.values())]):
+            try:
+                return await self._connection(address)
+            except KafkaError as error:
+                failures.append((address, error))
+        raise BootstrapFailed(failures)
+
+    async def refresh(self) -> None:
+        """Learn the nodes and the controller."""
+        if not self.settings.controllers:
+            await self.metadata([])
+            return
+        request = DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS)
+        described: DescribeClusterResponse = await self.ask_any(request)
+        check(described.error_code, described.error_message)
+        self.nodes = {n.broker_id: Node(n.broker_id, n.host, n.port, n.rack) for n in described.brokers}
+        self.controller_id, self.cluster_id = described.controller_id, described.cluster_id
+
+    async def metadata(self, topics: Iterable[str] | None, *, create: bool = False) -> MetadataResponse:
+        """Metadata of these topics, of all for None; the nodes are learned on the way.
+
+        `create`: a cluster that makes topics when they are first used makes those that are missing.
+        """
+        names = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=names, allow_auto_topic_creation=create)
+        answer: MetadataResponse = await self.ask_any(request)
+        check(answer.error_code)
+        self.nodes = {n.node_id: Node(n.node_id, n.host, n.port, n.rack) for n in answer.brokers}
+        self.controller_id, self.cluster_id = answer.controller_id, answer.cluster_id
+        return answer
+
+    async def retry(self, attempt: Callable[[], Awaitable[R]], *, timeout_ms: int | None = None) -> R:
+        """Run `attempt` until it succeeds, its error cannot pass, or the time is up.
+
+        With `timeout_ms` nodes that are away are waited for that long, too, once the cluster was reached.
+        """
+        settings, now = self.settings, asyncio.get_running_loop().time
+        begin, backoff_ms = now(), settings.retry_backoff_ms
+        while True:
+            try:
+                return await attempt()
+            except KafkaError as error:
+                spent_ms = (now() - begin) * 1000
+                pause_ms = min(backoff_ms, _CONCURRENT_MS) if _is_concurrent(error) else backoff_ms
+                if spent_ms + pause_ms > self._patience_ms(error, timeout_ms):
+                    raise
+                self.controller_id = -1
+            await asyncio.sleep(pause_ms / 1000)
+            backoff_ms = min(2 * backoff_ms, settings.retry_backoff_max_ms)
+
+    async def ask_leaders(
+        self,
+        wanted: Mapping[TopicPartition, T],
+        ask: Callable[[int, dict[TopicPartition, T]], Awaitable[dict[TopicPartition, R | KafkaError]]],
+    ) -> dict[TopicPartition, R | KafkaError]:
+        """Ask the leader of each partition, again where the error may pass; every partition gets an entry."""
+        results: dict[TopicPartition, R | KafkaError] = {}
+
+        async def attempt() -> None:
+            missing = {
+                partition: value for partition, value in wanted.items() if _unanswered(results.get(partition))
+            }
+            by_leader, errors = self._group(missing, await self.metadata({p.topic for p in missing}))
+            results.update(errors)
+            failures: list[KafkaError] = []
+            asked = (_one_leader(ask, *each, failures) for each in by_leader.items())
+            for answers in await asyncio.gather(*asked):
+                results.update(answers)
+            if failures:
+                raise failures[0]
+            for result in results.values():
+                if isinstance(result, KafkaError) and result.code.retriable:
+                    raise _Passing(result.code, result.message)
+
+        if wanted:
+            try:
+                await self.retry(attempt)
+            except _Passing:
+                return results
+        return results
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def _patience_ms(self, error: KafkaError, timeout_ms: int | None) -> int:
+        if timeout_ms is not None and self.nodes and error.code is not _UNKNOWN:
+            return timeout_ms if may_pass(error) else 0
+        if isinstance(error, NodeUnreachable):
+            alone = len(self.nodes) < 2 or isinstance(error, BootstrapFailed)
+            patience = self.settings.bootstrap_timeout_ms if alone else self.settings.api_timeout_ms
+            return patience if error.passing else 0
+        if isinstance(error, NotKafka) or not error.code.retriable:
+            return 0
+        if error.code is _UNKNOWN:
+            return self.settings.bootstrap_timeout_ms
+        return self.settings.api_timeout_ms
+
+    async def _ask(self, connection: NodeConnection, request: Message) -> Any:
+        return await connection.call(request, timeout_ms=self.settings.request_timeout_ms)
+
+    async def _connection(self, address: Address) -> NodeConnection:
+        async with self._opening[address]:
+            known = self._connections.get(address)
+            if known is not None and not known.closed:
+                return known
+            opened = await NodeConnection.connect(*address, client_id=self.settings.client_id)
+            self._connections[address] = opened
+            return opened
+
+    def _group(
+        self, wanted: Mapping[TopicPartition, T], metadata: MetadataResponse
+    ) -> tuple[dict[int, dict[TopicPartition, T]], dict[TopicPartition, KafkaError]]:
+        leaders: dict[TopicPartition, int] = {}
+        topic_errors: dict[str, ErrorCode] = {}
+        for topic in metadata.topics:
+            topic_errors[topic.name or ""] = ErrorCode(topic.error_code)
+            for partition in topic.partitions:
+                leaders[TopicPartition(topic.name or "", partition.partition_index)] = partition.leader_id
+        by_leader: dict[int, dict[TopicPartition, T]] = defaultdict(dict)
+        errors: dict[TopicPartition, KafkaError] = {}
+        for wanted_partition, value in wanted.items():
+            leader = leaders.get(wanted_partition, -1)
+            if leader >= 0:
+                by_leader[leader][wanted_partition] = value
+            else:
+                errors[wanted_partition] = _no_leader(wanted_partition, leaders, topic_errors)
+        return by_leader, errors
+
+
+class _Passing(KafkaError):
+    """Some partitions still have an error that may pass."""
+
+
+async def _one_leader(
+    ask: Callable[[int, dict[TopicPartition, T]], Awaitable[dict[TopicPartition, R | KafkaError]]],
+    node: int,
+    group: dict[TopicPartition, T],
+    failures: list[KafkaError],
+) -> dict[TopicPartition, R | KafkaError]:
+    """The answers of one leader; a leader that does not answer at all does not hold up the others."""
+    try:
+        return await ask(node, group)
+    except KafkaError as error:
+        failures.append(error)
+        return dict.fromkeys(group, error)
+
+
+def _no_leader(
+    partition: TopicPartition, leaders: Mapping[TopicPartition, int], topic_errors: Mapping[str, ErrorCode]
+) -> KafkaError:
+    if partition in leaders:
+        return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader at the moment")
+    code = topic_errors.get(partition.topic, ErrorCode.NONE)
+    if code in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{partition} does not exist")
+    return error_of(code)
+
+
+def _unanswered(result: object) -> bool:
+    return result is None or (isinstance(result, KafkaError) and result.code.retriable)

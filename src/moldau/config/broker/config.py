@@ -1,0 +1,190 @@
+"""The configuration of one node: what its properties file says, what was changed since, and what it means.
+
+A `BrokerConfig` never changes. It is made from the properties of a file and refuses them with a sentence when
+they make no sense; names nobody knows become `warnings`. Dynamic changes make a new one (`with_dynamic`) that
+keeps its sources apart, so that DescribeConfigs can name them. `config["num.partitions"]` is the typed value
+in force; the properties here are what several settings mean together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from moldau.config.broker.definitions import BROKER_CONFIGS, DYNAMIC_BROKER_CONFIGS
+from moldau.config.broker.rules import check_rules, connection_overrides
+from moldau.config.broker.settings import BrokerSettings
+from moldau.config.broker.support import check_supported, doubts
+from moldau.config.broker.synonyms import without_listener
+from moldau.config.definition import ConfigError
+from moldau.config.listeners import (
+    PLAINTEXT,
+    SECURITY_PROTOCOLS,
+    Endpoint,
+    check_ports,
+    listener_name,
+    parse_endpoints,
+    parse_protocol_map,
+)
+from moldau.config.properties import PropertiesError, load_properties
+from moldau.config.quorum_voters import HostPort, Voter, parse_servers, parse_voters
+
+_ANY_ADDRESS = ("0.0.0.0", "::")
+#: Names under these are handed on to plugins.
+_PLUGIN_PREFIXES = ("config.providers.", "rsm.config.", "rlmm.config.")
+_BEFORE_4_0 = ("zookeeper.", "inter.broker.protocol.version", "log.message.format.version", "control.plane.")
+
+
+class BrokerConfig(BrokerSettings):
+    def __init__(
+        self,
+        static: Mapping[str, str],
+        dynamic_default: Mapping[str, str] | None = None,
+        dynamic_broker: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(static, dynamic_default, dynamic_broker)
+        check_rules(self)
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str], *, supported_only: bool = True) -> BrokerConfig:
+        """Read the properties of a node that is about to start.
+
+        `supported_only=False` is for tools: it leaves out the check for what Kafka can do and Moldau cannot.
+        """
+        config = cls(properties)
+        if supported_only:
+            check_supported(config)
+        return config
+
+    @classmethod
+    def load(
+        cls, path: str, overrides: Mapping[str, str] | None = None, *, supported_only: bool = True
+    ) -> BrokerConfig:
+        """Read a properties file; `overrides` are those of the command line."""
+        try:
+            properties = load_properties(path)
+        except OSError as error:
+            raise ConfigError(f"Cannot read the properties file {path}: {error.strerror}.") from error
+        except PropertiesError as error:
+            raise ConfigError(f"Cannot read the properties file {path}: {error}.") from error
+        return cls.from_properties({**properties, **(overrides or {})}, supported_only=supported_only)
+
+    def with_dynamic(
+        self, dynamic_default: Mapping[str, str], dynamic_broker: Mapping[str, str]
+    ) -> BrokerConfig:
+        """The same node with other dynamic settings; `ConfigError` when they do not fit together."""
+        return BrokerConfig(self.static, dynamic_default, dynamic_broker)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences for the log: names nobody knows, and settings that will not do what was hoped for."""
+        unknown = sorted(name for name in self.static if not _known(name))
+        sentences = tuple(f"Unknown setting {name} is ignored.{_hint(name)}" for name in unknown)
+        return sentences + doubts(self)
+
+    @property
+    def node_id(self) -> int:
+        return self.integer("node.id")
+
+    @cached_property
+    def process_roles(self) -> frozenset[str]:
+        return frozenset(self.entries("process.roles"))
+
+    @cached_property
+    def log_dirs(self) -> tuple[str, ...]:
+        return self.entries("log.dirs") or self.entries("log.dir")
+
+    @cached_property
+    def metadata_log_dir(self) -> str:
+        return self.text("metadata.log.dir") or self.log_dirs[0]
+
+    @cached_property
+    def directories(self) -> tuple[str, ...]:
+        """Every folder of the node, sorted: those for data and the one for metadata."""
+        return tuple(sorted({*self.log_dirs, self.metadata_log_dir}))
+
+    @cached_property
+    def protocol_map(self) -> dict[str, str]:
+        """Which protocol each listener speaks; controller listeners are plain unless something is said."""
+        setting = "listener.security.protocol.map"
+        protocols = parse_protocol_map(setting, self.text(setting) or "")
+        secured = SECURITY_PROTOCOLS.keys() - {PLAINTEXT}
+        used = {*self.controller_listener_names, *map(listener_name, self.entries("listeners"))}
+        if setting in self.texts or used & secured:
+            return protocols
+        return protocols | dict.fromkeys(self.controller_listener_names, PLAINTEXT)
+
+    @cached_property
+    def controller_listener_names(self) -> tuple[str, ...]:
+        return self.entries("controller.listener.names")
+
+    @cached_property
+    def listeners(self) -> tuple[Endpoint, ...]:
+        endpoints = parse_endpoints("listeners", self.entries("listeners"), self.protocol_map)
+        check_ports("listeners", endpoints)
+        return endpoints
+
+    @cached_property
+    def broker_listeners(self) -> tuple[Endpoint, ...]:
+        return tuple(each for each in self.listeners if each.name not in self.controller_listener_names)
+
+    @cached_property
+    def controller_listeners(self) -> tuple[Endpoint, ...]:
+        return tuple(each for each in self.listeners if each.name in self.controller_listener_names)
+
+    @cached_property
+    def _advertised(self) -> tuple[Endpoint, ...]:
+        setting = "advertised.listeners"
+        return parse_endpoints(setting, self.entries(setting), self.protocol_map)
+
+    @cached_property
+    def advertised_listeners(self) -> tuple[Endpoint, ...]:
+        """Where clients and other brokers find this broker; an empty host is this machine's own name."""
+        advertised = self._advertised or self.listeners
+        return tuple(each for each in advertised if each.name not in self.controller_listener_names)
+
+    @cached_property
+    def advertised_controller_listeners(self) -> tuple[Endpoint, ...]:
+        """Where others find this controller; an empty host is this machine's own name."""
+        bound = {each.name: _reachable(each) for each in self.controller_listeners}
+        known = bound | {each.name: each for each in self._advertised}
+        return tuple(known[name] for name in self.controller_listener_names if name in known)
+
+    @cached_property
+    def inter_broker_listener_name(self) -> str:
+        name = self.text("inter.broker.listener.name")
+        return name.upper() if name is not None else str(self["security.inter.broker.protocol"])
+
+    @cached_property
+    def max_connections_per_ip_overrides(self) -> dict[str, int]:
+        return connection_overrides(self)
+
+    @cached_property
+    def quorum_voters(self) -> tuple[Voter, ...]:
+        """The static quorum; empty when the quorum is a dynamic one."""
+        return parse_voters("controller.quorum.voters", self.entries("controller.quorum.voters"))
+
+    @cached_property
+    def quorum_bootstrap_servers(self) -> tuple[HostPort, ...]:
+        setting = "controller.quorum.bootstrap.servers"
+        return parse_servers(setting, self.entries(setting))
+
+
+def _reachable(endpoint: Endpoint) -> Endpoint:
+    return endpoint._replace(host="") if endpoint.host in _ANY_ADDRESS else endpoint
+
+
+def _known(name: str) -> bool:
+    if name in BROKER_CONFIGS or name in DYNAMIC_BROKER_CONFIGS:
+        return True
+    return without_listener(name) is not None or name.startswith(_PLUGIN_PREFIXES)
+
+
+def _hint(name: str) -> str:
+    if name.startswith(_BEFORE_4_0):
+        return " It belongs to Kafka before 4.0."
+    # Only unknown names get here: a tool that reads a clean file never pays for this import.
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, BROKER_CONFIGS, n=1, cutoff=0.85)
+    return f" Did you mean {close[0]}?" if close else ""

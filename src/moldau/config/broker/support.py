@@ -1,0 +1,112 @@
+"""What Kafka can do and Moldau cannot yet: refused where leaving it out would be unsafe, mentioned otherwise.
+
+A setting that promises protection (encryption, authentication, authorization, a policy) must never be passed
+over in silence, and neither must one that moves data elsewhere. Java classes that only observe are left out
+with a warning.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.config.broker.definitions import BROKER_CONFIGS
+from moldau.config.definition import ConfigError, format_value
+from moldau.config.listeners import PLAINTEXT
+
+if TYPE_CHECKING:
+    from moldau.config.broker.config import BrokerConfig
+
+_POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.name")
+_ASSIGNORS = {"group.consumer.assignors": ("uniform", "range"), "group.share.assignors": ("simple",)}
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
+#: Classes of Kafka that Moldau has, too.
+_BUILT_IN = (RACK_AWARE_SELECTOR, LEADER_SELECTOR)
+_OBSERVERS = (
+    "metric.reporters",
+    "kafka.metrics.reporters",
+    "client.quota.callback.class",
+    "principal.builder.class",
+    "replica.selector.class",
+    "security.providers",
+)
+
+
+def check_supported(config: BrokerConfig) -> None:
+    """Stop the start of a node that would ignore something it must not ignore."""
+    _check_listeners(config)
+    _check_plugins(config)
+
+
+def _check_listeners(config: BrokerConfig) -> None:
+    for endpoint in config.listeners:
+        if endpoint.protocol != PLAINTEXT:
+            raise ConfigError(
+                f"listeners has {endpoint}, which listener.security.protocol.map gives the protocol "
+                f"{endpoint.protocol}; Moldau does not speak TLS or SASL yet, only PLAINTEXT."
+            )
+
+
+def _check_plugins(config: BrokerConfig) -> None:
+    if config["authorizer.class.name"]:
+        raise ConfigError(
+            f"authorizer.class.name={config['authorizer.class.name']} is set, but Moldau does not check "
+            "permissions yet; remove the setting to run without authorization."
+        )
+    if config["remote.log.storage.system.enable"]:
+        raise ConfigError(
+            "remote.log.storage.system.enable=true is set, but Moldau does not offer tiered storage yet; "
+            "remove the setting to keep all data on local disks."
+        )
+    for name in _POLICIES:
+        if config[name]:
+            raise ConfigError(
+                f"{name}={config[name]} names a Java class, which Moldau cannot run; remove the setting to "
+                "do without the policy."
+            )
+    _check_assignors(config)
+    for name, text in config.static.items():
+        if config["config.providers"] and text.startswith("${") and ":" in text:
+            raise ConfigError(
+                f"{name}={text} is to be filled in by one of config.providers, which Moldau does not load; "
+                "write the value itself."
+            )
+
+
+def _check_assignors(config: BrokerConfig) -> None:
+    for name, known in _ASSIGNORS.items():
+        for assignor in config.entries(name):
+            if _short_name(assignor) not in known:
+                raise ConfigError(f"{name} has {assignor}; Moldau has only {' and '.join(known)}.")
+
+
+def _short_name(assignor: str) -> str:
+    """Kafka's own assignors may be given by the name of their class."""
+    package, _, name = assignor.rpartition(".")
+    if package.startswith("org.apache.kafka.coordinator.group.assignor"):
+        return name.removesuffix("Assignor").lower()
+    return assignor
+
+
+def doubts(config: BrokerConfig) -> tuple[str, ...]:
+    """Sentences about settings that are allowed but will not do what was hoped for."""
+    heartbeat, session = config["broker.heartbeat.interval.ms"], config["broker.session.timeout.ms"]
+    if heartbeat * 2 <= session:
+        return _ignored_plugins(config)
+    return (
+        f"broker.heartbeat.interval.ms={heartbeat} should be at most half of "
+        f"broker.session.timeout.ms={session}; one late heartbeat is enough to fence the broker.",
+        *_ignored_plugins(config),
+    )
+
+
+def _ignored_plugins(config: BrokerConfig) -> tuple[str, ...]:
+    changed = [
+        name
+        for name in _OBSERVERS
+        if config[name] not in (None, "", BROKER_CONFIGS[name].default, *_BUILT_IN)
+    ]
+    return tuple(
+        f"{name}={format_value(config[name])} names Java classes, which Moldau does not load; it is ignored."
+        for name in changed
+    )

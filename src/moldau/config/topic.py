@@ -1,0 +1,301 @@
+"""Every setting of a topic, and the broker settings that stand in for it when the topic says nothing.
+
+Where several broker settings mean the same thing in different units, they are tried in the order given here;
+a value counts `milliseconds` per unit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from moldau.config.definition import BOOLEAN, DOUBLE, INT, LIST, LONG, MAX_LONG, STRING, ConfigKey, table
+from moldau.config.validators import GzipLevel, ListOf, OneOf, ThrottledReplicas, at_least, between
+
+_MINUTE = 60_000
+_HOUR = 3_600_000
+_DAY = 86_400_000
+
+_SEGMENTS = (
+    ConfigKey(
+        "segment.bytes",
+        INT,
+        1_073_741_824,
+        "The size at which a segment is closed and the next one begun. Retention and compaction only touch "
+        "closed segments.",
+        at_least(1_048_576),
+    ),
+    ConfigKey(
+        "segment.ms",
+        LONG,
+        7 * _DAY,
+        "The age at which a segment is closed even if it is not full, so that it can be deleted or "
+        "compacted.",
+        at_least(1),
+    ),
+    ConfigKey(
+        "segment.jitter.ms",
+        LONG,
+        0,
+        "By how much at most `segment.ms` is shortened at random, so that segments are not all closed at "
+        "once.",
+        at_least(0),
+    ),
+    ConfigKey(
+        "segment.index.bytes",
+        INT,
+        10_485_760,
+        "The size of an index at which its segment is closed.",
+        at_least(4),
+    ),
+    ConfigKey(
+        "index.interval.bytes",
+        INT,
+        4096,
+        "How many bytes of records lie between two entries of the offset index.",
+        at_least(0),
+    ),
+    ConfigKey("preallocate", BOOLEAN, False, "Whether the file of a new segment gets its full size at once."),
+    ConfigKey(
+        "internal.segment.bytes",
+        INT,
+        None,
+        "Overrides `segment.bytes` without its usual minimum; for tests.",
+        internal=True,
+    ),
+    ConfigKey(
+        "flush.messages",
+        LONG,
+        MAX_LONG,
+        "After how many records a partition is forced to disk. The default leaves it to the operating "
+        "system, since replicas protect better than flushing.",
+        at_least(1),
+    ),
+    ConfigKey(
+        "flush.ms", LONG, MAX_LONG, "After how long a record is forced to disk at the latest.", at_least(0)
+    ),
+    ConfigKey(
+        "file.delete.delay.ms",
+        LONG,
+        60_000,
+        "How long the files of a deleted segment stay on disk, so that reads under way can finish.",
+        at_least(0),
+    ),
+)
+
+_RETENTION = (
+    ConfigKey(
+        "cleanup.policy",
+        LIST,
+        ("delete",),
+        "What happens to old records: `delete` removes old segments, `compact` keeps the last value of each "
+        "key, both do both. An empty value keeps everything.",
+        ListOf(("compact", "delete")),
+    ),
+    ConfigKey(
+        "retention.ms",
+        LONG,
+        7 * _DAY,
+        "How old a segment may become before it is deleted; -1 means no limit.",
+        at_least(-1),
+    ),
+    ConfigKey(
+        "retention.bytes",
+        LONG,
+        -1,
+        "How large each partition may become before its oldest segments are deleted; -1 means no limit.",
+    ),
+    ConfigKey(
+        "delete.retention.ms",
+        LONG,
+        _DAY,
+        "How long the mark of a deleted key stays in a compacted topic, so that readers from the beginning "
+        "see it.",
+        at_least(0),
+    ),
+    ConfigKey(
+        "min.cleanable.dirty.ratio",
+        DOUBLE,
+        0.5,
+        "Which share of a log must be new since the last compaction before it is compacted again.",
+        between(0, 1),
+    ),
+    ConfigKey(
+        "min.compaction.lag.ms",
+        LONG,
+        0,
+        "How long a record is at least left alone before it may be compacted away.",
+        at_least(0),
+    ),
+    ConfigKey(
+        "max.compaction.lag.ms",
+        LONG,
+        MAX_LONG,
+        "After how long a record is compacted even if too little of the log is new.",
+        at_least(1),
+    ),
+)
+
+_RECORDS = (
+    ConfigKey(
+        "max.message.bytes",
+        INT,
+        1_048_588,
+        "The largest record batch that is accepted, after compression.",
+        at_least(0),
+    ),
+    ConfigKey(
+        "compression.type",
+        STRING,
+        "producer",
+        "How batches are stored: `producer` keeps what the client sent, anything else recompresses it.",
+        OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
+    ),
+    ConfigKey(
+        "compression.gzip.level",
+        INT,
+        -1,
+        "How hard gzip works when the broker compresses; -1 is the usual level.",
+        GzipLevel(),
+    ),
+    ConfigKey(
+        "compression.lz4.level", INT, 9, "How hard lz4 works when the broker compresses.", between(1, 17)
+    ),
+    ConfigKey(
+        "compression.zstd.level",
+        INT,
+        3,
+        "How hard zstd works when the broker compresses.",
+        between(-131_072, 22),
+    ),
+    ConfigKey(
+        "message.timestamp.type",
+        STRING,
+        "CreateTime",
+        "Whose clock a record's timestamp comes from: `CreateTime` is the producer's, `LogAppendTime` the "
+        "broker's.",
+        OneOf(("CreateTime", "LogAppendTime")),
+    ),
+    ConfigKey(
+        "message.timestamp.before.max.ms",
+        LONG,
+        MAX_LONG,
+        "How far in the past a producer's timestamp may lie. It has no effect with `LogAppendTime`.",
+        at_least(0),
+    ),
+    ConfigKey(
+        "message.timestamp.after.max.ms",
+        LONG,
+        _HOUR,
+        "How far in the future a producer's timestamp may lie. It has no effect with `LogAppendTime`.",
+        at_least(0),
+    ),
+)
+
+_REPLICATION = (
+    ConfigKey(
+        "min.insync.replicas",
+        INT,
+        1,
+        "How many replicas must be in sync for a write with `acks=all` to be accepted.",
+        at_least(1),
+    ),
+    ConfigKey(
+        "unclean.leader.election.enable",
+        BOOLEAN,
+        False,
+        "Whether a replica that was not in sync may become leader when no other is left, at the price of "
+        "losing records.",
+    ),
+    ConfigKey(
+        "leader.replication.throttled.replicas",
+        LIST,
+        (),
+        "Replicas whose sending is throttled, as `partition:broker` separated by commas, or `*` for all.",
+        ThrottledReplicas(),
+    ),
+    ConfigKey(
+        "follower.replication.throttled.replicas",
+        LIST,
+        (),
+        "Replicas whose fetching is throttled, as `partition:broker` separated by commas, or `*` for all.",
+        ThrottledReplicas(),
+    ),
+)
+
+_REMOTE = (
+    ConfigKey(
+        "remote.storage.enable",
+        BOOLEAN,
+        False,
+        "Whether closed segments are also kept in a remote store. Needs a cluster with tiered storage.",
+    ),
+    ConfigKey(
+        "remote.log.copy.disable", BOOLEAN, False, "Whether no more segments are copied to the remote store."
+    ),
+    ConfigKey(
+        "remote.log.delete.on.disable",
+        BOOLEAN,
+        False,
+        "Whether what lies in the remote store is deleted when tiered storage is switched off for the topic.",
+    ),
+    ConfigKey(
+        "local.retention.ms",
+        LONG,
+        -2,
+        "How long segments stay on local disk once they are in the remote store; -2 follows `retention.ms`.",
+        at_least(-2),
+    ),
+    ConfigKey(
+        "local.retention.bytes",
+        LONG,
+        -2,
+        "How many bytes of a partition stay on local disk once they are in the remote store; -2 follows "
+        "`retention.bytes`.",
+        at_least(-2),
+    ),
+)
+
+TOPIC_CONFIGS: dict[str, ConfigKey] = table(_SEGMENTS, _RETENTION, _RECORDS, _REPLICATION, _REMOTE)
+
+
+class BrokerSynonym(NamedTuple):
+    """A broker setting that stands in for a topic setting; `milliseconds` is one of its units."""
+
+    name: str
+    milliseconds: int = 1
+
+
+TOPIC_CONFIG_SYNONYMS: dict[str, tuple[BrokerSynonym, ...]] = {
+    "cleanup.policy": (BrokerSynonym("log.cleanup.policy"),),
+    "compression.gzip.level": (BrokerSynonym("compression.gzip.level"),),
+    "compression.lz4.level": (BrokerSynonym("compression.lz4.level"),),
+    "compression.type": (BrokerSynonym("compression.type"),),
+    "compression.zstd.level": (BrokerSynonym("compression.zstd.level"),),
+    "delete.retention.ms": (BrokerSynonym("log.cleaner.delete.retention.ms"),),
+    "file.delete.delay.ms": (BrokerSynonym("log.segment.delete.delay.ms"),),
+    "flush.messages": (BrokerSynonym("log.flush.interval.messages"),),
+    "flush.ms": (BrokerSynonym("log.flush.interval.ms"), BrokerSynonym("log.flush.scheduler.interval.ms")),
+    "index.interval.bytes": (BrokerSynonym("log.index.interval.bytes"),),
+    "local.retention.bytes": (BrokerSynonym("log.local.retention.bytes"),),
+    "local.retention.ms": (BrokerSynonym("log.local.retention.ms"),),
+    "max.compaction.lag.ms": (BrokerSynonym("log.cleaner.max.compaction.lag.ms"),),
+    "max.message.bytes": (BrokerSynonym("message.max.bytes"),),
+    "message.timestamp.after.max.ms": (BrokerSynonym("log.message.timestamp.after.max.ms"),),
+    "message.timestamp.before.max.ms": (BrokerSynonym("log.message.timestamp.before.max.ms"),),
+    "message.timestamp.type": (BrokerSynonym("log.message.timestamp.type"),),
+    "min.cleanable.dirty.ratio": (BrokerSynonym("log.cleaner.min.cleanable.ratio"),),
+    "min.compaction.lag.ms": (BrokerSynonym("log.cleaner.min.compaction.lag.ms"),),
+    "min.insync.replicas": (BrokerSynonym("min.insync.replicas"),),
+    "preallocate": (BrokerSynonym("log.preallocate"),),
+    "retention.bytes": (BrokerSynonym("log.retention.bytes"),),
+    "retention.ms": (
+        BrokerSynonym("log.retention.ms"),
+        BrokerSynonym("log.retention.minutes", _MINUTE),
+        BrokerSynonym("log.retention.hours", _HOUR),
+    ),
+    "segment.bytes": (BrokerSynonym("log.segment.bytes"),),
+    "segment.index.bytes": (BrokerSynonym("log.index.size.max.bytes"),),
+    "segment.jitter.ms": (BrokerSynonym("log.roll.jitter.ms"), BrokerSynonym("log.roll.jitter.hours", _HOUR)),
+    "segment.ms": (BrokerSynonym("log.roll.ms"), BrokerSynonym("log.roll.hours", _HOUR)),
+    "unclean.leader.election.enable": (BrokerSynonym("unclean.leader.election.enable"),),
+}

@@ -1,0 +1,188 @@
+"""A consumer group: its members, their target assignment, and how far the members have come with it.
+
+The group is stable when its three epochs (see `modern_group`) agree.
+
+Everything here comes from stored records, through `consumer_replay`; counts and indexes are kept beside the
+members so that no decision has to look at all of them. The fields marked soft are never stored.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar
+
+from moldau.base.ids import TopicId
+from moldau.groups.assignors.java_order import strings_in_hash_order
+from moldau.groups.assignors.spec import NOTHING, Assignment
+from moldau.groups.classic.subscriptions import CONSUMER_PROTOCOL_TYPE
+from moldau.groups.consumer.commits import check_commit, check_fetch
+from moldau.groups.consumer.member import ConsumerMember
+from moldau.groups.consumer.partition_epochs import PartitionEpochs
+from moldau.groups.consumer.records import group_tombstones
+from moldau.groups.consumer.timer_keys import member_timer_keys
+from moldau.groups.group import CONSUMER, BaseTimestamp, CheckPartition
+from moldau.groups.modern.group import ModernGroup
+from moldau.groups.modern.regex import ResolvedRegex
+from moldau.groups.modern.subscription import count, count_names, count_regex, is_homogeneous
+from moldau.statemachine.coordinator_records import CoordinatorRecord
+from moldau.statemachine.timers import Timers
+
+
+class ConsumerState(Enum):
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class ConsumerGroup(ModernGroup[ConsumerMember]):
+    type: ClassVar[str] = CONSUMER
+    protocol_type: ClassVar[str] = CONSUMER_PROTOCOL_TYPE
+
+    def __init__(self, group_id: str) -> None:
+        super().__init__(group_id)
+        #: Member ids by instance id.
+        self.static_members: dict[str, str] = {}
+        #: The targets by partition.
+        self.target_owners: dict[TopicId, dict[int, str]] = {}
+        self.partition_epochs = PartitionEpochs()
+        #: Members by the regular expression they subscribe with.
+        self.regexes: dict[str, int] = {}
+        self.resolved_regexes: dict[str, ResolvedRegex] = {}
+        self.server_assignors: dict[str, int] = {}
+        self.classic_members = 0
+        #: Members that speak the classic protocol, by each way of assigning that they support.
+        self.classic_protocols: dict[str, int] = {}
+        #: Whether a release before 4.1 has left a record that is no longer used.
+        self.has_subscription_metadata_record = False
+        # Soft.
+        self.resolving_regexes = False
+
+    # What others ask.
+
+    @property
+    def state(self) -> ConsumerState:
+        if not self.members:
+            return ConsumerState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return ConsumerState.ASSIGNING
+        reconciled = all(each.is_reconciled_to(self.assignment_epoch) for each in self.members.values())
+        return ConsumerState.STABLE if reconciled else ConsumerState.RECONCILING
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def is_homogeneous(self) -> bool:
+        return is_homogeneous(self.regexes, self.subscriptions, len(self.members))
+
+    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
+        member_id = None if instance_id is None else self.static_members.get(instance_id)
+        return None if member_id is None else self.member(member_id)
+
+    def target_of(self, member: ConsumerMember) -> Assignment:
+        """What a member is to have; a static member that is back has what its former self was to have."""
+        if member.instance_id is None:
+            return self.targets.get(member.member_id, NOTHING)
+        return self.targets.get(self.static_members.get(member.instance_id, ""), NOTHING)
+
+    def preferred_assignor(self, old: ConsumerMember | None, new: ConsumerMember | None) -> str | None:
+        """What most members ask for, once `old` has become `new`; None when nobody asks for any."""
+        votes = dict(self.server_assignors)
+        count(votes, None if old is None else old.server_assignor, -1)
+        count(votes, None if new is None else new.server_assignor, 1)
+        most = max(votes.values(), default=0)
+        # Of equals the last in the order of Java's hash table wins.
+        return next((name for name in reversed(strings_in_hash_order(votes)) if votes[name] == most), None)
+
+    # Checks with Kafka's errors, in Kafka's order.
+
+    def check_offset_commit(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        api_version: int,
+        *,
+        transactional: bool,
+    ) -> CheckPartition | None:
+        if generation < 0 and not self.members:
+            return None
+        if transactional and generation == -1 and not member_id and instance_id is None:
+            return None
+        return check_commit(self.member(member_id), generation, api_version, transactional)
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        if member_id is None and member_epoch < 0:
+            return
+        check_fetch(self.member(member_id or ""), member_epoch)
+
+    def check_offset_delete(self) -> None:
+        """Offsets of topics that nobody subscribes to may go at any time."""
+
+    def offset_expiration(self) -> BaseTimestamp | None:
+        return lambda committed: committed.commit_timestamp_ms
+
+    # Changes.
+
+    def new_member(self, member_id: str) -> ConsumerMember:
+        return ConsumerMember(member_id)
+
+    def update_member(self, member: ConsumerMember) -> None:
+        self._count(self.members.get(member.member_id), member)
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+
+    def remove_member(self, member_id: str) -> None:
+        member = self.members.pop(member_id, None)
+        self._count(member, None)
+        if member is not None and self.static_members.get(member.instance_id or "") == member_id:
+            del self.static_members[member.instance_id or ""]
+
+    def _count(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
+        self.partition_epochs.update(old, new)
+        for member, change in ((old, -1), (new, 1)):
+            if member is None:
+                continue
+            count_names(self.subscriptions, member.subscribed_topic_names, change)
+            count(self.regexes, member.regex, change)
+            count(self.server_assignors, member.server_assignor, change)
+            if member.classic is not None:
+                self.classic_members += change
+                for protocol in member.classic.protocols:
+                    count(self.classic_protocols, protocol.name, change)
+
+    def set_target(self, member_id: str, target: Assignment | None) -> None:
+        old = self.targets.pop(member_id, NOTHING)
+        for topic_id, partitions in old.items():
+            owners = self.target_owners.get(topic_id, {})
+            for partition in partitions:
+                # A static member that came back under another name may have taken it over by now.
+                if owners.get(partition) == member_id:
+                    del owners[partition]
+            if not owners:
+                self.target_owners.pop(topic_id, None)
+        if target is not None:
+            self.targets[member_id] = target
+            for topic_id, partitions in target.items():
+                self.target_owners.setdefault(topic_id, {}).update(dict.fromkeys(partitions, member_id))
+
+    def set_resolved(self, regex: str, resolved: ResolvedRegex | None) -> None:
+        old = self.resolved_regexes.pop(regex, None)
+        if old is not None:
+            count_regex(self.subscriptions, old.topics, -1)
+        if resolved is not None:
+            self.resolved_regexes[regex] = resolved
+            count_regex(self.subscriptions, resolved.topics, 1)
+
+    # Records.
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        return group_tombstones(self.group_id, self.members, self.resolved_regexes)
+
+    def cancel_timers(self, timers: Timers) -> None:
+        for member_id in self.members:
+            for key in member_timer_keys(self.group_id, member_id):
+                timers.cancel(key)

@@ -1,0 +1,200 @@
+"""The launcher: a process with the broker imported that forks a node for every request (see `launcher.py`).
+
+It has one thread, which is what makes forking safe, and waits for three things: a request, the end of a node
+(SIGCHLD), and the test process letting go of a node, which ends it. When the test process is gone, so are its
+nodes, and the folders that were made for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from moldau.network.client import OpenConnection
+
+#: How often to look whether the test process is still our parent, should its socket live on in a child of it.
+_PARENT_CHECK_MS = 500
+_LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
+
+
+@dataclass(slots=True)
+class _Node:
+    pid: int
+    reports: socket.socket
+    temporary: str | None
+    ended_by_us: bool = False
+
+    def report(self, **fields: Any) -> None:
+        with contextlib.suppress(OSError):
+            self.reports.sendall(json.dumps(fields).encode() + b"\n")
+
+    def end(self) -> None:
+        self.ended_by_us = True
+        os.kill(self.pid, signal.SIGKILL)
+
+    def ended(self, status: int) -> None:
+        """The process is gone: nothing it held is held any more."""
+        if self.ended_by_us and self.temporary is not None:
+            shutil.rmtree(self.temporary, ignore_errors=True)
+        self.report(exit_code=os.waitstatus_to_exitcode(status))
+        self.reports.close()
+
+
+def main() -> None:
+    # Imported here, once, for all the forks.
+    from moldau.server import run  # noqa: F401
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _exit)
+    process = _LauncherProcess(socket.socket(fileno=int(sys.argv[1])))
+    try:
+        process.serve()
+    finally:
+        process.close()
+
+
+def _exit(number: int, frame: object) -> NoReturn:
+    sys.exit(128 + number)
+
+
+class _LauncherProcess:
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._parent = os.getppid()
+        self._pending = b""
+        #: Sockets that came with requests not read to their end yet.
+        self._received: list[socket.socket] = []
+        self._nodes: dict[int, _Node] = {}
+        self._wakeup, self._woken_by = socket.socketpair()
+        self._wakeup.setblocking(False)
+        self._woken_by.setblocking(False)
+        signal.set_wakeup_fd(self._woken_by.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+
+    def serve(self) -> None:
+        """Until the test process closes its end or is gone."""
+        while os.getppid() == self._parent:
+            ready = self._wait()
+            self._reap()
+            for node in self._nodes.values():
+                if node.reports.fileno() in ready and not node.ended_by_us:
+                    node.end()
+            if self._channel.fileno() in ready and not self._take_requests():
+                return
+
+    def close(self) -> None:
+        for node in self._nodes.values():
+            node.end()
+        for node in self._nodes.values():
+            node.ended(os.waitpid(node.pid, 0)[1])
+
+    def _wait(self) -> set[int]:
+        poll = select.poll()
+        poll.register(self._channel, select.POLLIN)
+        poll.register(self._wakeup, select.POLLIN)
+        for node in self._nodes.values():
+            if not node.ended_by_us:
+                poll.register(node.reports, select.POLLIN)
+        ready = {descriptor for descriptor, _ in poll.poll(_PARENT_CHECK_MS)}
+        with contextlib.suppress(BlockingIOError):
+            self._wakeup.recv(4096)
+        return ready
+
+    def _reap(self) -> None:
+        for pid in list(self._nodes):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                self._nodes.pop(pid).ended(status)
+
+    def _take_requests(self) -> bool:
+        """Start what is asked for; False when there is nobody left to ask."""
+        data, descriptors, _, _ = socket.recv_fds(self._channel, 65536, 16)
+        self._received.extend(socket.socket(fileno=descriptor) for descriptor in descriptors)
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        for line in lines:
+            reports, orders = self._received.pop(0), self._received.pop(0)
+            with orders:
+                self._start(json.loads(line), reports, orders)
+        return bool(data)
+
+    def _start(self, request: dict[str, Any], reports: socket.socket, orders: socket.socket) -> None:
+        pid = os.fork()
+        if not pid:
+            self._become_node(request, reports, orders)
+        node = self._nodes[pid] = _Node(pid, reports, request["temporary"])
+        node.report(pid=pid)
+
+    def _become_node(
+        self, request: dict[str, Any], reports: socket.socket, orders: socket.socket
+    ) -> NoReturn:
+        status = 1
+        try:
+            self._forget()
+            status = _run_node(request, reports, orders)
+        finally:
+            # Never back into the launcher's loop: this is the node's process now.
+            if sys.exc_info()[0] is not None:
+                traceback.print_exc()
+            os._exit(status)
+
+    def _forget(self) -> None:
+        """What belongs to the launcher and to other nodes is not the node's."""
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        others = [node.reports for node in self._nodes.values()]
+        for each in (self._channel, self._wakeup, self._woken_by, *self._received, *others):
+            each.close()
+
+
+def _run_node(request: dict[str, Any], reports: socket.socket, orders: socket.socket) -> int:
+    from moldau.local.link_orders import ObeyOrders
+    from moldau.local.links import Links
+    from moldau.network.listener import ListenError
+    from moldau.server import run
+    from moldau.server.startup.format import FormatOptions
+
+    _redirect(request["log_file"])
+    if request["folder"] is not None:
+        os.chdir(request["folder"])
+    logging.basicConfig(level=logging.INFO, format=_LOG_FORMAT)
+
+    def report(**fields: Any) -> None:
+        reports.sendall(json.dumps(fields).encode() + b"\n")
+
+    def make_links(loop: AbstractEventLoop) -> OpenConnection:
+        links = Links(request["outgoing"], request["incoming"])
+        ObeyOrders(orders, links).listen(loop)
+        return links.open
+
+    try:
+        run.format_if_needed(request["properties"], FormatOptions(**request["format"]))
+        return run.run_node(
+            request["properties"], on_ready=lambda ports: report(ports=ports), make_links=make_links
+        )
+    except run.StartError as error:
+        report(failed=str(error), port_taken=isinstance(error.__cause__, ListenError))
+        return 1
+
+
+def _redirect(log_file: str) -> None:
+    output = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+    os.close(output)
+    os.close(null)

@@ -1,0 +1,189 @@
+"""CREATE and INSERT INTO … SELECT: what adds to the catalog."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from moldau.pipelines.late_records import LATE_CONFIG
+from moldau.pipelines.sql import properties as with_properties
+from moldau.pipelines.sql.catalog.catalog import PersistentQuery, Source
+from moldau.pipelines.sql.compile.compiler import compile_select
+from moldau.pipelines.sql.compile.plan import Plan
+from moldau.pipelines.sql.compile.sinks import (
+    check_kind,
+    check_replacement,
+    check_types,
+    sink_of,
+    usual_key_format,
+)
+from moldau.pipelines.sql.compile.split_query import cut
+from moldau.pipelines.sql.errors import Place, SqlError
+from moldau.pipelines.sql.parse.statements import ColumnDefinition, CreateAs, CreateSource, InsertSelect
+from moldau.pipelines.sql.run.context import Context, spark_errors
+from moldau.pipelines.sql.run.decoding import key_format, key_schema, value_format, value_schema
+from moldau.pipelines.sql.run.drop_terminate import end_queries
+from moldau.pipelines.sql.run.late import late_topic
+from moldau.pipelines.sql.run.results import Message, Result
+from moldau.pipelines.sql.types import from_spark
+
+_DAY_MS = 86_400_000
+
+
+def create_source(context: Context, statement: CreateSource, text: str) -> Result:
+    name, place = statement.name.name, statement.name.place
+    if (existing := _existing(context, statement)) is not None:
+        return existing
+    given = with_properties.checked(statement.properties)
+    columns = statement.columns or _columns_of_schema(given, place)
+    keys = sum(column.role == "KEY" for column in columns)
+    if statement.kind == "TABLE" and not keys:
+        raise SqlError(
+            "A table needs a key", place, f"Mark its columns: CREATE TABLE {name} (id INT PRIMARY KEY, …)"
+        )
+    source = Source(
+        kind=statement.kind,
+        name=name,
+        topic=given.get("topic", name),
+        columns=columns,
+        key_format=given.get("key_format", usual_key_format(keys)).upper(),
+        value_format=given.get("value_format", "JSON").upper(),
+        properties=with_properties.kept(given),
+        window=with_properties.window(given, place),
+        statement=text,
+    )
+    _check(source, place)
+    if context.partitions(source.topic) is None:
+        if "partitions" not in given:
+            raise SqlError(
+                f"There is no topic {source.topic}",
+                statement.properties.places.get(
+                    "topic", statement.properties.places.get("kafka_topic", place)
+                ),
+                f"Is it spelled right? WITH (topic='{source.topic}', partitions=1, …) creates it.",
+            )
+        _create_topic(context, source, given, int(given["partitions"]))
+    letters = given.get("dead_letter_topic")
+    if letters is not None and context.partitions(letters) is None:
+        context.create_topic(letters, 1, int(given.get("replicas", -1)), {})
+    context.store.put(source)
+    return Message(f"{statement.kind.capitalize()} {name} reads topic {source.topic}.")
+
+
+def _existing(context: Context, statement: CreateSource | CreateAs) -> Message | None:
+    """Whether something is there already, and that is fine."""
+    existing = context.catalog.get(statement.name.name)
+    if existing is None or statement.replace:
+        return None
+    if statement.if_not_exists:
+        return Message(f"{existing.kind.capitalize()} {existing.name} is there already.")
+    raise SqlError(
+        f"There is a {existing.kind.lower()} {existing.name} already",
+        statement.name.place,
+        f"Write CREATE OR REPLACE, CREATE … IF NOT EXISTS, or DROP {existing.kind} {existing.name} first.",
+    )
+
+
+def _columns_of_schema(given: Mapping[str, str], place: Place) -> tuple[ColumnDefinition, ...]:
+    """Without columns, those of the Avro schema."""
+    from moldau.pipelines.formats.avro import columns_of, schema_given
+
+    schema = schema_given(given)
+    if schema is None:
+        raise SqlError(
+            "The columns are missing", place, "Write: CREATE STREAM name (id INT KEY, total DOUBLE) …"
+        )
+    found = from_spark(columns_of(schema).jsonValue())
+    return tuple(ColumnDefinition(name, kind) for name, kind in zip(found.fields, found.of, strict=True))
+
+
+def _check(source: Source, place: Place) -> None:
+    """That the formats exist and can hold the columns, before anything is stored."""
+    from pyspark.sql import functions as F
+
+    for column in source.columns:
+        if column.name.startswith("__") or column.name.upper() in source.pseudo_columns:
+            raise SqlError(
+                f"A column cannot be called {column.name}", place, "Every record has that already."
+            )
+    time_column = source.properties.get("timestamp")
+    if time_column is not None and source.column(time_column) is None:
+        names = ", ".join(column.name for column in source.columns)
+        raise SqlError(f"There is no column {time_column} for timestamp", place, f"Available are {names}.")
+    key_format(source).decode(F.lit(None).cast("binary"), key_schema(source))
+    value_format(source).decode(F.lit(None).cast("binary"), value_schema(source))
+
+
+def _create_topic(context: Context, source: Source, given: Mapping[str, str], partitions: int) -> None:
+    configs = {}
+    if source.is_table:
+        configs["cleanup.policy"] = "compact,delete" if source.window else "compact"
+    if source.is_table and source.window is not None:
+        kept = source.window.retention_ms or source.window.size_ms + (source.window.grace_ms or _DAY_MS)
+        configs["retention.ms"] = str(max(kept, 7 * _DAY_MS))
+    if "retention_ms" in given:
+        configs["retention.ms"] = given["retention_ms"]
+    context.create_topic(source.topic, partitions, int(given.get("replicas", -1)), configs)
+
+
+def create_as(context: Context, statement: CreateAs, text: str) -> Result:
+    name, place = statement.name.name, statement.name.place
+    if (existing := _existing(context, statement)) is not None:
+        return existing
+    given = with_properties.checked(statement.properties)
+    parts = cut(statement, context.catalog)
+    if parts is not None:
+        create_as(context, parts.first, parts.first_text)
+        return create_as(context, parts.second, parts.second_text)
+    plan = compile_select(statement.select, context.catalog, "persist")
+    check_kind(statement, plan)
+    with spark_errors(statement.select.place):
+        frame = context.frames.analyzed(plan)
+    query_id = context.catalog.new_query_id(f"C{statement.kind[0]}AS_{name}")
+    source = replace(sink_of(statement, plan, frame, given), statement=text, query=query_id)
+    _check(source, place)
+    previous = context.catalog.get(name)
+    if previous is not None:
+        check_replacement(previous, source, place)
+        end_queries(context, [query for query in context.catalog.writers(name) if query.id == previous.query])
+    partitions = context.partitions(plan.inputs[0].source.topic) or 1
+    if context.partitions(source.topic) is None:
+        _create_topic(context, source, given, int(given.get("partitions", partitions)))
+    context.store.put(source)
+    _run(context, query_id, text, source, plan)
+    return Message(f"{statement.kind.capitalize()} {name} is written by query {query_id}.")
+
+
+def _run(context: Context, query_id: str, text: str, sink: Source, plan: Plan) -> None:
+    sources = tuple(dict.fromkeys(given.source.name for given in plan.inputs))
+    settings = {name: context.settings[name] for name in with_properties.SETTINGS}
+    settings["created"] = str(time.time_ns() // 1_000_000)
+    if plan.late:
+        _create_late_topic(context, sink, plan)
+    context.store.put(PersistentQuery(query_id, text, sink.name, sources, settings))
+    context.queries.reconcile(context.catalog)
+
+
+def _create_late_topic(context: Context, sink: Source, plan: Plan) -> None:
+    name = late_topic(context.store.topic, sink.name)
+    if context.partitions(name) is None:
+        partitions = max(context.partitions(given.source.topic) or 1 for given in plan.inputs)
+        context.create_topic(name, partitions, -1, LATE_CONFIG)
+
+
+def insert_select(context: Context, statement: InsertSelect, text: str) -> Result:
+    sink = context.catalog.find(statement.name)
+    if sink.is_table:
+        raise SqlError(
+            "INSERT INTO … SELECT writes to streams", statement.name.place, "Write CREATE TABLE … AS SELECT …"
+        )
+    plan = compile_select(statement.select, context.catalog, "persist")
+    if plan.kind == "TABLE":
+        raise SqlError("What this SELECT gives is a table, not a stream", statement.select.place)
+    with spark_errors(statement.select.place):
+        frame = context.frames.analyzed(plan)
+    check_types(sink, plan, frame, statement.select)
+    query_id = context.catalog.new_query_id("INSERTQUERY")
+    _run(context, query_id, text, sink, plan)
+    return Message(f"Query {query_id} writes into {sink.name}.")

@@ -1,0 +1,59 @@
+"""The stores that a program adds for its own processors: what they are called and what they hold.
+
+    builder.add_state_store(Stores.key_value_store("sums", Serdes.string(), Serdes.long()))
+
+A store is kept in Spark's state and, unless logging is disabled, every change also goes to the compacted
+topic `<application.id>-<store>-changelog`, where queries from outside read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from moldau.pipelines.streams.dsl.serdes import Serde
+
+StoreKind = Literal["key-value", "window", "session"]
+
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBuilder:
+    """A store as a program defines it."""
+
+    name: str
+    kind: StoreKind
+    key_serde: Serde
+    value_serde: Serde
+    #: How long windows and sessions are kept behind the newest one.
+    retention_ms: int = _DAY_MS
+    window_size_ms: int = 0
+    logging: bool = True
+
+    def with_logging_disabled(self) -> StoreBuilder:
+        """Without a changelog; then nobody outside the processor can read the store."""
+        return replace(self, logging=False)
+
+
+class Stores:
+    """Makes definitions of stores."""
+
+    @staticmethod
+    def key_value_store(name: str, key_serde: Serde, value_serde: Serde) -> StoreBuilder:
+        return StoreBuilder(name, "key-value", key_serde, value_serde)
+
+    @staticmethod
+    def window_store(
+        name: str, retention_ms: int, window_size_ms: int, key_serde: Serde, value_serde: Serde
+    ) -> StoreBuilder:
+        if retention_ms < window_size_ms:
+            raise ValueError(
+                f"{name}: windows of {window_size_ms} ms cannot be kept for {retention_ms} ms only"
+            )
+        return StoreBuilder(name, "window", key_serde, value_serde, retention_ms, window_size_ms)
+
+    @staticmethod
+    def session_store(name: str, retention_ms: int, key_serde: Serde, value_serde: Serde) -> StoreBuilder:
+        return StoreBuilder(name, "session", key_serde, value_serde, retention_ms)

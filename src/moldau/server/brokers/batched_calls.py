@@ -1,0 +1,105 @@
+"""Questions to other brokers, several in one request: while one is under way, the next fills.
+
+Questions in one lane of one broker share requests, one at a time. Two that may not meet in one request (they
+have the same identity) go one after the other. A request that fails fails all its questions; asking again is
+up to whoever asked, who looks up the broker anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Generic, TypeVar
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.metadata.image import MetadataImage
+from moldau.protocol.schema import Message
+from moldau.server.brokers.peers import BrokerPeers
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+_Lane = tuple[int, Hashable]
+_Batch = list[tuple[Q, asyncio.Future[A]]]
+
+#: What is told when the node stops while somebody waits.
+_GIVEN_UP = KafkaError(ErrorCode.NETWORK_EXCEPTION, "the request was given up")
+
+
+class BatchedCalls(Generic[Q, A]):
+    def __init__(
+        self,
+        peers: BrokerPeers,
+        *,
+        pack: Callable[[Sequence[Q]], Message],
+        unpack: Callable[[Sequence[Q], Any], Sequence[A]],
+        identity: Callable[[Q], Hashable],
+    ) -> None:
+        """`unpack` finds the answer to each question in a response, in their order."""
+        self._peers = peers
+        self._pack = pack
+        self._unpack = unpack
+        self._identity = identity
+        self._waiting: dict[_Lane, _Batch[Q, A]] = {}
+        self._senders: dict[_Lane, asyncio.Task[None]] = {}
+
+    async def ask(self, broker_id: int, question: Q, lane: Hashable = None) -> A:
+        """The answer; KafkaError when the broker cannot be asked."""
+        key = (broker_id, lane)
+        answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, []).append((question, answer))
+        if key not in self._senders:
+            self._senders[key] = asyncio.create_task(self._send_all(key))
+        return await answer
+
+    def apply(self, image: MetadataImage) -> None:
+        self._peers.apply(image)
+
+    async def close(self) -> None:
+        senders = list(self._senders.values())
+        for task in senders:
+            task.cancel()
+        await asyncio.gather(*senders, return_exceptions=True)
+        self._peers.close()
+
+    async def _send_all(self, key: _Lane) -> None:
+        try:
+            while batch := self._next_batch(key):
+                await self._send(key[0], batch)
+        finally:
+            del self._senders[key]
+            _fail_all(self._waiting.pop(key, ()), _GIVEN_UP)
+
+    def _next_batch(self, key: _Lane) -> _Batch[Q, A]:
+        batch: dict[Hashable, tuple[Q, asyncio.Future[A]]] = {}
+        later = []
+        for question, answer in self._waiting.pop(key, ()):
+            each = (question, answer)
+            if not answer.done() and batch.setdefault(self._identity(question), each) is not each:
+                later.append(each)
+        if later:
+            self._waiting[key] = later
+        return list(batch.values())
+
+    async def _send(self, broker_id: int, batch: _Batch[Q, A]) -> None:
+        questions = [question for question, _ in batch]
+        try:
+            response = await self._peers.call(broker_id, self._pack(questions))
+            for (_, answer), found in zip(batch, self._unpack(questions, response), strict=True):
+                if not answer.done():
+                    answer.set_result(found)
+        except KafkaError as error:
+            _fail_all(batch, error)
+        finally:
+            _fail_all(batch, _GIVEN_UP)
+
+
+def missing(what: object) -> KafkaError:
+    """What an answer should have said and did not."""
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer of a broker says nothing about {what}")
+
+
+def _fail_all(batch: Sequence[tuple[Any, asyncio.Future[Any]]], error: KafkaError) -> None:
+    for _, answer in batch:
+        if not answer.done():
+            answer.set_exception(KafkaError(error.code, error.message))

@@ -1,0 +1,48 @@
+"""This controller as the active one knows it: registered with where it listens and what it supports."""
+
+from __future__ import annotations
+
+import logging
+
+from moldau.base.errors import KafkaError
+from moldau.metadata.features import CONTROLLER_REGISTRATION_SUPPORTED
+from moldau.metadata.image import MetadataImage
+from moldau.protocol.messages import controller_registration
+from moldau.server.controller.channel import ControllerChannel
+from moldau.server.publisher import Publisher
+from moldau.server.startup.identity import Identity, feature_ranges
+
+log = logging.getLogger(__name__)
+
+
+class ControllerPresence:
+    def __init__(self, identity: Identity, channel: ControllerChannel, publisher: Publisher) -> None:
+        self._identity = identity
+        self._channel = channel
+        self._publisher = publisher
+
+    async def ensure(self) -> None:
+        """Register unless the metadata has this process already, or is too old to know controllers."""
+        image = self._publisher.image
+        if (
+            self._is_known(image)
+            or (image.features.metadata_version or 0) < CONTROLLER_REGISTRATION_SUPPORTED
+        ):
+            return
+        identity = self._identity
+        request = controller_registration.ControllerRegistrationRequest(
+            controller_id=identity.node_id,
+            incarnation_id=identity.incarnation_id,
+            listeners=[
+                controller_registration.Listener(**each._asdict()) for each in identity.controller_endpoints
+            ],
+            features=[controller_registration.Feature(**each) for each in feature_ranges(image)],
+        )
+        try:
+            await self._channel.register_controller(request)
+        except KafkaError as error:
+            log.warning("this controller is not registered yet: %s", error)
+
+    def _is_known(self, image: MetadataImage) -> bool:
+        known = image.cluster.controllers.get(self._identity.node_id)
+        return known is not None and known.incarnation_id == self._identity.incarnation_id

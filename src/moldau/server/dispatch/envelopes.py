@@ -1,0 +1,114 @@
+"""A client's request on its way to the active controller: as it came, with the caller's identity around it.
+
+The broker wraps the request in the version its client used and unwraps the response; the controller unwraps
+the request, lets the same handler answer that serves its own listener, and wraps what comes out. An error of
+the envelope itself is never the client's fault, so the client hears of it as UNKNOWN_SERVER_ERROR.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.network.connection import CloseConnection
+from moldau.protocol.apis import APIS
+from moldau.protocol.errors import DecodeError
+from moldau.protocol.headers import (
+    RequestHeader,
+    decode_request_header,
+    decode_response_header,
+    encode_request_header,
+    encode_response_header,
+)
+from moldau.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from moldau.protocol.schema import Message, decode, decode_prefix, encode_bytes
+from moldau.server.dispatch.context import RequestContext
+from moldau.server.dispatch.principals import decode_principal, encode_principal
+
+#: What a broker may pass on: the requests that only the active controller can answer.
+FORWARDABLE = frozenset({19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 67, 80, 81})
+#: For a caller that has no address, which only happens where there is no real network.
+_NO_ADDRESS = bytes(4)
+
+
+def wrap_request(context: RequestContext, request: Message) -> EnvelopeRequest:
+    header = _header(context, request)
+    return EnvelopeRequest(
+        request_data=encode_request_header(header) + encode_bytes(request, header.api_version),
+        request_principal=encode_principal(context.principal),
+        client_host_address=_address(context.client_host),
+    )
+
+
+def _header(context: RequestContext, request: Message) -> RequestHeader:
+    """The client's own header; what the broker asks on behalf of a client goes in the newest version."""
+    api = APIS[request.API_KEY]
+    version = context.api_version if context.api_key == api.key else api.max_version
+    return RequestHeader(api.key, version, context.correlation_id, context.client_id)
+
+
+def unwrap_response(context: RequestContext, request: Message, envelope: EnvelopeResponse) -> Any:
+    if envelope.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        raise CloseConnection("the controller does not know this version of the request")
+    if envelope.error_code != ErrorCode.NONE or envelope.response_data is None:
+        problem = ErrorCode(envelope.error_code).name
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The controller refused the envelope: {problem}")
+    header = _header(context, request)
+    _, body = decode_response_header(header.api_key, header.api_version, envelope.response_data)
+    return decode(APIS[header.api_key].response, envelope.response_data, header.api_version, body)
+
+
+def unwrap_request(
+    context: RequestContext, envelope: EnvelopeRequest
+) -> tuple[RequestContext, RequestHeader, int]:
+    """Who really asks, the header of what is asked, and where its body begins."""
+    principal = decode_principal(envelope.request_principal)
+    try:
+        address = str(ipaddress.ip_address(bytes(envelope.client_host_address)))
+    except ValueError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Failed to parse client address from envelope") from error
+    try:
+        header, body = decode_request_header(envelope.request_data)
+    except DecodeError as error:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, f"Failed to parse request header from envelope: {error}"
+        ) from error
+    if header.api_key not in FORWARDABLE:
+        name = APIS[header.api_key].name
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"API {name} is not enabled or is not eligible for forwarding"
+        )
+    forwarded = context._replace(
+        api_key=header.api_key,
+        api_version=header.api_version,
+        correlation_id=header.correlation_id,
+        client_id=header.client_id,
+        principal=principal,
+        client_host=address,
+    )
+    return forwarded, header, body
+
+
+def decode_forwarded(envelope: EnvelopeRequest, header: RequestHeader, body: int) -> Message:
+    try:
+        request, _ = decode_prefix(
+            APIS[header.api_key].request, envelope.request_data, header.api_version, body
+        )
+    except DecodeError as error:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, f"Failed to parse forwarded request: {error}"
+        ) from error
+    return request
+
+
+def wrap_response(header: RequestHeader, response: Message) -> EnvelopeResponse:
+    head = encode_response_header(header.api_key, header.api_version, header.correlation_id)
+    return EnvelopeResponse(response_data=head + encode_bytes(response, header.api_version))
+
+
+def _address(host: str) -> bytes:
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).packed
+    except ValueError:
+        return _NO_ADDRESS

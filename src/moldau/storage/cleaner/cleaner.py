@@ -1,0 +1,197 @@
+"""Compaction of one log: pure work over a disk, wherever it runs.
+
+First the keys of the dirty part are indexed, as far as the map has room. Then all segments up to there are
+rewritten, several small ones into one: each group becomes a `.cleaned` segment, complete, synced and with
+the modification time of what it replaces. The owner of the log swaps it in (`Log.replace_segments`) before
+the next group is begun, so there is never more than one segment's worth of copies on the disk. A crash at
+any moment leaves the old segments, or a `.swap` that opening the log completes.
+
+Nothing is read but closed segments, and every batch is checked against its checksum: damage ends the job
+with a `CorruptBatch` that names file and position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from moldau.protocol.records import BatchHeader, batch_payload, check_crc
+from moldau.storage.cleaner.filter import BatchFilter
+from moldau.storage.cleaner.job import CleanedGroup, CleanJob, CleanResult
+from moldau.storage.cleaner.offset_map import OffsetMap
+from moldau.storage.cleaner.records import control_type, scan
+from moldau.storage.cleaner.transactions import CleanedTransactions
+from moldau.storage.disk.disk import Buffer, Disk
+from moldau.storage.disk.open_files import OpenFiles
+from moldau.storage.segment.files import CLEANED
+from moldau.storage.segment.reader import damaged
+from moldau.storage.segment.segment import Segment, StoredBatch
+
+_MAX_OFFSETS_IN_SEGMENT = 2**31 - 1
+_WRITE_BYTES = 256 * 1024
+
+Throttle = Callable[[int], None]
+
+
+def no_throttle(_bytes: int) -> None:
+    """As quick as the disk allows."""
+
+
+def discard_unfinished(disk: Disk, directory: str) -> None:
+    """Remove what a job that was stopped has left in a log's folder; there must be no other job."""
+    for name in disk.listdir(directory):
+        if name.endswith(CLEANED):
+            disk.remove(f"{directory}/{name}")
+
+
+class Cleaner:
+    """One job. `groups()` does the work; `result` is complete when it is exhausted.
+
+    `throttle` is told of all bytes read and written, and may sleep or end the job by raising.
+    """
+
+    def __init__(self, disk: Disk, job: CleanJob, throttle: Throttle = no_throttle) -> None:
+        self._files = OpenFiles(disk, limit=16)
+        self._job = job
+        self._throttle = throttle
+        self._segments = [
+            Segment.open(self._files, job.directory, base_offset, job.config) for base_offset in job.segments
+        ]
+        self.result = CleanResult(next_dirty_offset=job.first_dirty_offset)
+
+    def groups(self) -> Iterator[CleanedGroup]:
+        keys = self._index_keys()
+        self.result.next_dirty_offset = keys.latest_offset + 1
+        self.result.map_utilization = keys.utilization
+        transactions = CleanedTransactions(self._job.aborted)
+        batch_filter = BatchFilter(self._job, keys, transactions, self.result)
+        for group in self._grouped(keys.latest_offset + 1):
+            self._clean_group(group, batch_filter, transactions)
+            yield CleanedGroup(group[0].base_offset, tuple(segment.base_offset for segment in group))
+
+    def _index_keys(self) -> OffsetMap:
+        job = self._job
+        start = job.first_dirty_offset
+        keys = OffsetMap(job.dedupe_buffer_size, job.load_factor, job.first_uncleanable_offset - start)
+        keys.latest_offset = start - 1
+        transactions = CleanedTransactions(item for item in job.aborted if item.last_offset >= start)
+        bounds = [*job.segments[1:], job.first_uncleanable_offset]
+        for segment, upper_bound in zip(self._segments, bounds, strict=True):
+            if upper_bound > start:
+                if not self._index_segment(segment, keys, transactions):
+                    break
+                # Offsets that are missing at the end of a segment are dealt with as well.
+                keys.latest_offset = upper_bound - 1
+        return keys
+
+    def _index_segment(self, segment: Segment, keys: OffsetMap, transactions: CleanedTransactions) -> bool:
+        """Whether the map had room for the whole segment."""
+        start = self._job.first_dirty_offset
+        position = segment.position_of(start) if start > segment.base_offset else 0
+        if position is None:
+            return True
+        for batch in segment.batches(position):
+            header = batch.header
+            self._examine(segment, batch)
+            self.result.map_bytes_read += header.size_in_bytes
+            self.result.map_records_read += header.records_count
+            if not self._index_batch(batch, keys, transactions):
+                return False
+            if header.last_offset >= start:
+                keys.latest_offset = header.last_offset
+        return True
+
+    def _index_batch(self, batch: StoredBatch, keys: OffsetMap, transactions: CleanedTransactions) -> bool:
+        header = batch.header
+        if header.is_control:
+            transactions.is_unneeded_marker(header, control_type(header, batch.data))
+            return True
+        if transactions.is_aborted(header):
+            return True
+        start, base_offset = self._job.first_dirty_offset, header.base_offset
+        spans = scan(batch_payload(batch.data, header), header.records_count)
+        entries = [(span[3], base_offset + span[2]) for span in spans]
+        if base_offset < start:
+            entries = [entry for entry in entries if entry[1] >= start]
+        no_room_at = keys.put_all(entries)
+        if no_room_at is not None:
+            keys.latest_offset = no_room_at - 1
+        return no_room_at is None
+
+    def _grouped(self, end_offset: int) -> Iterator[list[Segment]]:
+        """Neighbours below `end_offset` that fit into one segment together."""
+        bounds = (*self._job.segments[1:], self._job.first_uncleanable_offset)
+        group: list[Segment] = []
+        totals = (0, 0, 0)
+        for segment, upper_bound in zip(self._segments, bounds, strict=True):
+            if segment.base_offset >= end_offset:
+                break
+            sizes = (segment.size, *segment.index_sizes())
+            added = (totals[0] + sizes[0], totals[1] + sizes[1], totals[2] + sizes[2])
+            if group and not self._fits(added, segment, upper_bound - 1 - group[0].base_offset):
+                yield group
+                group, added = [], sizes
+            group.append(segment)
+            totals = added
+        if group:
+            yield group
+
+    def _fits(self, totals: tuple[int, int, int], segment: Segment, offset_range: int) -> bool:
+        config = self._job.config
+        if totals[0] > config.segment_bytes or max(totals[1:]) > config.segment_index_bytes:
+            return False
+        # Indexes hold offsets relative to the base in 31 bits; an empty segment has none to hold.
+        return segment.size == 0 or offset_range <= _MAX_OFFSETS_IN_SEGMENT
+
+    def _clean_group(
+        self, group: list[Segment], batch_filter: BatchFilter, transactions: CleanedTransactions
+    ) -> None:
+        job = self._job
+        # Room reserved in advance would be wasted: nobody knows how small the result will be.
+        config = replace(job.config, preallocate=False)
+        cleaned = Segment.create(
+            self._files, job.directory, group[0].base_offset, config, now_ms=job.now_ms, suffix=CLEANED
+        )
+        output = _Output(cleaned)
+        for segment in group:
+            for batch in segment.batches():
+                self._examine(segment, batch)
+                self.result.bytes_read += batch.header.size_in_bytes
+                retained = batch_filter.apply(batch.header, batch.data)
+                if retained is not None:
+                    self._throttle(len(retained[1]))
+                    output.add(*retained)
+        output.flush()
+        self.result.bytes_written += cleaned.size
+        for transaction in transactions.take_retained():
+            cleaned.append_aborted(transaction)
+        cleaned.finish()
+        cleaned.flush()
+        cleaned.set_modified(group[-1].modified_ms())
+
+    def _examine(self, segment: Segment, batch: StoredBatch) -> None:
+        self._throttle(batch.header.size_in_bytes)
+        if not check_crc(batch.data, 0, batch.header):
+            raise damaged(segment.path("log"), batch.position, "the checksum does not match")
+
+
+class _Output:
+    """Gathers batches, so that they are written in large pieces."""
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+        self._headers: list[BatchHeader] = []
+        self._parts: list[Buffer] = []
+        self._pending = 0
+
+    def add(self, header: BatchHeader, batch: Buffer) -> None:
+        self._headers.append(header)
+        self._parts.append(batch)
+        self._pending += len(batch)
+        if self._pending > _WRITE_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._parts:
+            self._segment.append(b"".join(self._parts), self._headers)
+            self._headers, self._parts, self._pending = [], [], 0

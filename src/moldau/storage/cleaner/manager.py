@@ -1,0 +1,261 @@
+"""The compaction of all logs of a node: chooses, gives out jobs, swaps, remembers how far it got.
+
+Lives on the loop. `clean_due` is called from time to time (`log.cleaner.backoff.ms`); it cleans until no log
+is dirty enough, with `log.cleaner.threads` jobs at a time, and then lets the runner rest. Whoever is about
+to change the closed segments of a log (truncation, deletion, a move) first claims it with `pause`, which
+stops a running job and keeps others away until `resume`.
+
+The cleaner's checkpoint of a log moves only after the last group of a job has been swapped in. Whatever ends
+a job earlier, the next one starts from the same place and does it again: that is always safe, because
+compacting what is compact changes nothing. A log whose records cannot be read is set aside and reported;
+the others go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from enum import Enum, auto
+from functools import partial
+
+from moldau.base.clock import Clock
+from moldau.base.errors import KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.base.pool import Pool
+from moldau.protocol.records import CorruptBatch
+from moldau.storage.cleaner.choice import Dirtiness, dirtiest, examine
+from moldau.storage.cleaner.cleaner import discard_unfinished
+from moldau.storage.cleaner.job import (
+    CleanedGroup,
+    CleanerDied,
+    CleanerRunner,
+    CleanerSettings,
+    CleaningAborted,
+    CleanJob,
+    CleanResult,
+    LastRecord,
+)
+from moldau.storage.directories.directories import LogDirectories
+from moldau.storage.disk.disk import Disk, storage_failure
+from moldau.storage.log.log import Log
+
+_logger = logging.getLogger(__name__)
+
+
+class _Outcome(Enum):
+    COMPACTED = auto()
+    #: Not this log, but others may follow.
+    PASSED_OVER = auto()
+    #: There is no sense in beginning another job right away.
+    NOT_NOW = auto()
+
+
+class LogCleaner:
+    """`logs` and `directories` are the log manager's own tables; `on_failure` is told of failing disks."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        pool: Pool,
+        runner: CleanerRunner,
+        settings: CleanerSettings,
+        logs: Mapping[TopicPartition, Log],
+        directories: LogDirectories,
+        on_failure: Callable[[KafkaError], None],
+    ) -> None:
+        self.settings = settings
+        self._disk = disk
+        self._clock = clock
+        self._pool = pool
+        self._runner = runner
+        self._logs = logs
+        self._directories = directories
+        self._on_failure = on_failure
+        self._running: dict[TopicPartition, asyncio.Event] = {}
+        self._paused: Counter[TopicPartition] = Counter()
+        self._closed = False
+        self.uncleanable: set[TopicPartition] = set()
+        self.last_result: CleanResult | None = None
+        self.dirtiest_ratio = 0.0
+
+    async def clean_due(self) -> int:
+        """Clean whatever is dirty enough, the dirtiest first; how many logs were compacted."""
+        if not self.settings.enable or self.settings.threads < 1:
+            return 0
+        self.uncleanable.intersection_update(self._logs)
+        compacted = await asyncio.gather(*(self._work() for _ in range(self.settings.threads)))
+        await self._runner.rest()
+        return sum(compacted)
+
+    def is_busy(self, topic_partition: TopicPartition) -> bool:
+        """Is a job at work on the log, or somebody else who paused its cleaning?"""
+        return topic_partition in self._running or topic_partition in self._paused
+
+    async def pause(self, topic_partition: TopicPartition) -> None:
+        """Stop the job of a log, if there is one, and begin no other until `resume`. Calls may nest."""
+        self._paused[topic_partition] += 1
+        running = self._running.get(topic_partition)
+        if running is not None:
+            self._runner.abort(topic_partition)
+            await running.wait()
+
+    def resume(self, topic_partition: TopicPartition) -> None:
+        self._paused[topic_partition] -= 1
+        if self._paused[topic_partition] <= 0:
+            del self._paused[topic_partition]
+
+    def abort(self, topic_partition: TopicPartition) -> None:
+        """Stop the job of a log, if there is one, without waiting for its end."""
+        if topic_partition in self._running:
+            self._runner.abort(topic_partition)
+
+    async def close(self) -> None:
+        """Stop all jobs and begin no more."""
+        self._closed = True
+        for topic_partition, running in list(self._running.items()):
+            self._runner.abort(topic_partition)
+            await running.wait()
+        await self._runner.rest()
+
+    async def _work(self) -> int:
+        compacted = 0
+        while not self._closed:
+            candidate = await self._choose()
+            if candidate is None:
+                break
+            outcome = await self._clean(candidate)
+            if outcome is _Outcome.COMPACTED:
+                compacted += 1
+            elif outcome is _Outcome.NOT_NOW:
+                break
+        return compacted
+
+    async def _choose(self) -> Dirtiness | None:
+        now_ms = self._clock.time_ms()
+        free = [
+            (log, self._directories.of(log).cleaner_offsets.get(topic_partition))
+            for topic_partition, log in self._logs.items()
+            if log.config.compact and self._is_free(topic_partition)
+        ]
+        if not free:
+            return None
+        examined, errors = await self._pool.run(_examine_all, free, now_ms)
+        for error in errors:
+            self._on_failure(error)
+        # Much may have happened meanwhile; from here to marking the choice nothing may.
+        examined = [
+            candidate
+            for candidate in examined
+            if self._logs.get(candidate.log.topic_partition) is candidate.log
+            and self._is_free(candidate.log.topic_partition)
+        ]
+        for candidate in examined:
+            if candidate.checkpoint_invalid:
+                offsets = self._directories.of(candidate.log).cleaner_offsets
+                offsets[candidate.log.topic_partition] = candidate.first_dirty_offset
+        self.dirtiest_ratio = max((candidate.ratio for candidate in examined), default=0.0)
+        chosen = dirtiest(examined)
+        if chosen is not None:
+            self._running[chosen.log.topic_partition] = asyncio.Event()
+        return chosen
+
+    async def _clean(self, candidate: Dirtiness) -> _Outcome:
+        log = candidate.log
+        topic_partition = log.topic_partition
+        try:
+            job = await self._job(candidate)
+            if self._closed or topic_partition in self._paused:
+                raise CleaningAborted(str(topic_partition))
+            result = await self._runner.run(job, partial(self._swap, log))
+            await self._note(log, job, result)
+            return _Outcome.COMPACTED
+        except (CleaningAborted, CleanerDied, CorruptBatch, OSError, KafkaError) as error:
+            return await self._give_up(log, error)
+        finally:
+            self._running.pop(topic_partition).set()
+
+    async def _give_up(self, log: Log, error: Exception) -> _Outcome:
+        """A job did not end well; what follows from it depends on why."""
+        topic_partition = log.topic_partition
+        try:
+            await self._pool.run(discard_unfinished, self._disk, log.directory)
+        except OSError as another:
+            _logger.warning("Unfinished segments of %s stay behind: %s", topic_partition, another)
+        if isinstance(error, CleaningAborted):
+            return _Outcome.PASSED_OVER
+        if isinstance(error, CorruptBatch):
+            _logger.error("%s is damaged and will not be compacted: %s", topic_partition, error)
+            self.uncleanable.add(topic_partition)
+            return _Outcome.PASSED_OVER
+        if isinstance(error, CleanerDied | FileNotFoundError):
+            # A file that is gone: the log was changed by somebody who did not pause its cleaning.
+            _logger.warning("Compacting %s will be tried again: %s", topic_partition, error)
+        elif isinstance(error, OSError):
+            self._on_failure(storage_failure(error, log.directory))
+        elif isinstance(error, KafkaError):
+            self._on_failure(error)
+        return _Outcome.NOT_NOW
+
+    async def _job(self, candidate: Dirtiness) -> CleanJob:
+        log, upper_bound = candidate.log, candidate.first_uncleanable_offset
+        segments = tuple(item.base_offset for item in log.segments if item.base_offset < upper_bound)
+        last_records = tuple(
+            (producer_id, LastRecord(offset, epoch))
+            for producer_id, (offset, epoch) in log.producer_state.last_records().items()
+            if offset is None or offset < upper_bound
+        )
+        threads = max(1, self.settings.threads)
+        return CleanJob(
+            topic_partition=log.topic_partition,
+            directory=log.directory,
+            config=log.config,
+            segments=segments,
+            first_dirty_offset=candidate.first_dirty_offset,
+            first_uncleanable_offset=upper_bound,
+            now_ms=self._clock.time_ms(),
+            aborted=tuple(await self._pool.run(log.aborted_transactions, segments[0], upper_bound)),
+            last_records=last_records,
+            dedupe_buffer_size=self.settings.dedupe_buffer_size // threads,
+            load_factor=self.settings.io_buffer_load_factor,
+            io_max_bytes_per_second=self.settings.io_max_bytes_per_second / threads,
+        )
+
+    async def _swap(self, log: Log, group: CleanedGroup) -> None:
+        replaced = [segment for segment in log.segments if segment.base_offset in group.replaced]
+        log.replace_segments([group.base_offset], replaced)
+        await self._pool.run(self._disk.sync_dir, log.directory)
+
+    async def _note(self, log: Log, job: CleanJob, result: CleanResult) -> None:
+        self.last_result = result
+        directory = self._directories.of(log)
+        directory.cleaner_offsets[log.topic_partition] = result.next_dirty_offset
+        await directory.write_cleaner_offsets()
+        _logger.info(
+            "Compacted %s, dirty offsets %d to %d: %d bytes in %d records became %d in %d",
+            log.topic_partition, job.first_dirty_offset, result.next_dirty_offset - 1,
+            result.bytes_read, result.records_read, result.bytes_written, result.records_written,
+        )  # fmt: skip
+        if result.keyless_records:
+            _logger.warning(
+                "%s: removed %d records without a key", log.topic_partition, result.keyless_records
+            )
+
+    def _is_free(self, topic_partition: TopicPartition) -> bool:
+        return not self.is_busy(topic_partition) and topic_partition not in self.uncleanable
+
+
+def _examine_all(logs: list[tuple[Log, int | None]], now_ms: int) -> tuple[list[Dirtiness], list[KafkaError]]:
+    examined: list[Dirtiness] = []
+    errors: list[KafkaError] = []
+    for log, checkpoint in logs:
+        try:
+            examined.append(examine(log, checkpoint, now_ms))
+        except FileNotFoundError:
+            # The loop has just deleted a segment that was being looked at.
+            continue
+        except OSError as error:
+            errors.append(storage_failure(error, log.directory))
+    return examined, errors

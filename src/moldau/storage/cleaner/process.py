@@ -1,0 +1,101 @@
+"""The cleaner as a process of its own: `python -m moldau.storage.cleaner.process`.
+
+Compaction looks at every record and would hold up a node that shares its core with it, so the node starts
+this process when there is something to clean and lets it end when there is not; its memory goes with it.
+They talk in lines of JSON. In: a job; after each group, any line: it has been swapped in, go on. Out:
+`{"group": …}` for each, then `{"result": …}` or `{"error": …}`. The end of the input ends the process.
+
+It runs with a lower priority than the node. If the node dies, whoever starts next clears the `.cleaned`
+files away; until then an orphan does no harm and ends itself as soon as it notices.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import IO
+
+from moldau.base.clock import Clock, SystemClock
+from moldau.protocol.records import CorruptBatch
+from moldau.storage.cleaner.cleaner import Cleaner
+from moldau.storage.cleaner.job import CleanJob
+from moldau.storage.disk.disk import Disk, PosixDisk
+
+_NICENESS = 5
+_ORPHAN_CHECK_BYTES = 4 * 1024 * 1024
+#: How much may be done at full speed before the rate counts.
+_BURST_SECONDS = 0.3
+_SHORTEST_SLEEP = 0.02
+#: The default of `log.cleaner.io.max.bytes.per.second` is the largest number there is.
+_NO_LIMIT = 1e15
+
+
+class Throttle:
+    """Called with every number of bytes read or written: sleeps to keep the rate, leaves when orphaned."""
+
+    def __init__(
+        self,
+        bytes_per_second: float,
+        clock: Clock,
+        sleep: Callable[[float], None],
+        orphaned: Callable[[], bool],
+    ) -> None:
+        self._rate = bytes_per_second
+        self._clock = clock
+        self._sleep = sleep
+        self._orphaned = orphaned
+        self._allowed_at = 0.0
+        self._unchecked = 0
+
+    def __call__(self, size: int) -> None:
+        self._unchecked += size
+        if self._unchecked >= _ORPHAN_CHECK_BYTES:
+            self._unchecked = 0
+            if self._orphaned():
+                raise SystemExit(1)
+        if self._rate >= _NO_LIMIT:
+            return
+        now = self._clock.monotonic()
+        self._allowed_at = max(self._allowed_at, now - _BURST_SECONDS) + size / self._rate
+        if self._allowed_at - now > _SHORTEST_SLEEP:
+            self._sleep(self._allowed_at - now)
+
+
+def serve(disk: Disk, source: IO[bytes], sink: IO[bytes], orphaned: Callable[[], bool]) -> None:
+    """Do jobs until the input ends."""
+    for line in iter(source.readline, b""):
+        job = CleanJob.from_json(line)
+        throttle = Throttle(job.io_max_bytes_per_second, SystemClock(), time.sleep, orphaned)
+        try:
+            cleaner = Cleaner(disk, job, throttle)
+            for group in cleaner.groups():
+                _say(sink, {"group": asdict(group)})
+                if not source.readline():
+                    return
+            _say(sink, {"result": asdict(cleaner.result)})
+        except CorruptBatch as error:
+            _say(sink, {"error": "corrupt", "message": str(error)})
+        except OSError as error:
+            _say(sink, {"error": "disk", "errno": error.errno, "message": str(error)})
+
+
+def _say(sink: IO[bytes], content: object) -> None:
+    sink.write(json.dumps(content).encode() + b"\n")
+    sink.flush()
+
+
+def main() -> None:
+    # Ctrl-C reaches the whole terminal; the node decides when the cleaner ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(_NICENESS)
+    parent = os.getppid()
+    serve(PosixDisk(), sys.stdin.buffer, sys.stdout.buffer, lambda: os.getppid() != parent)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""Looking into batches as far as compaction must, and writing them again with fewer records.
+
+This is the only code in the node that touches every record of large files, so it reads nothing but what
+decides over a record: where it begins and ends, its offset, its key, whether it has a value. A record that
+stays is copied as it lies, since base offset and base timestamp of its batch do not change. Only when the
+batch gets a delete horizon do timestamps have to be counted anew: the horizon takes the place of the base
+timestamp (KIP-534).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+
+from moldau.protocol.batch_header import CODEC_MASK, DELETE_HORIZON_FLAG, HEADER
+from moldau.protocol.compression import compress
+from moldau.protocol.records import (
+    BATCH_HEADER_SIZE,
+    CREATE_TIME,
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    BatchHeader,
+    CorruptBatch,
+    batch_crc,
+    batch_payload,
+)
+from moldau.storage.disk.disk import Buffer
+
+_CRC = Struct(">I")
+_CRC_AT = 17
+
+#: A record in the unpacked payload of its batch: start, end, offset delta, key, has a value. A plain tuple
+#: because it is made for every record.
+Span = tuple[int, int, int, bytes | None, bool]
+#: What stays of a batch: its header (the checksum in it may be the old one) and all of its bytes.
+Kept = tuple[BatchHeader, Buffer]
+
+
+def scan(payload: bytes, count: int) -> list[Span]:
+    """The records of an unpacked payload; `CorruptBatch` unless it holds exactly `count` of them.
+
+    Numbers of one and two bytes are read in line: nearly all are that short, and calls are what costs here.
+    """
+    spans: list[Span] = []
+    append = spans.append
+    size = len(payload)
+    position = 0
+    try:
+        for _ in range(count):
+            start = position
+            length = payload[position]
+            position += 1
+            if length > 127:
+                second = payload[position]
+                position += 1
+                if second < 128:
+                    length = length & 127 | second << 7
+                else:
+                    length, position = read_varint(payload, start)
+            end = position + (length >> 1)
+            position += 1
+            while payload[position] > 127:
+                position += 1
+            delta = payload[position + 1]
+            position += 2
+            if delta > 127:
+                second = payload[position]
+                position += 1
+                if second < 128:
+                    delta = delta & 127 | second << 7
+                else:
+                    delta, position = read_varint(payload, position - 2)
+            key_size = payload[position]
+            position += 1
+            if key_size > 127:
+                key_size, position = read_varint(payload, position - 1)
+            if key_size & 1:
+                key = None
+            else:
+                key_end = position + (key_size >> 1)
+                key = payload[position:key_end]
+                position = key_end
+            if position >= end or end > size or length & 1 or delta & 1:
+                raise CorruptBatch("a record is longer than it says")
+            append((start, end, delta >> 1, key, not payload[position] & 1))
+            position = end
+    except IndexError:
+        raise CorruptBatch("the records end in the middle of one") from None
+    if position != size:
+        raise CorruptBatch("there are more bytes than records")
+    return spans
+
+
+def read_varint(payload: bytes, position: int) -> tuple[int, int]:
+    """A varint still in its zigzag form, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = payload[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, position
+        shift += 7
+        if shift > 63:
+            raise CorruptBatch("a number that does not end")
+
+
+def write_varint(value: int) -> bytes:
+    """A number in zigzag form as varint."""
+    encoded = bytearray()
+    value = (value << 1) ^ (value >> 63)
+    while value > 127:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def control_type(header: BatchHeader, data: memoryview) -> int | None:
+    """The type of a control batch's record; None when it has been emptied before."""
+    if header.records_count == 0:
+        return None
+    key = scan(batch_payload(data, header), header.records_count)[0][3]
+    if key is None or len(key) < 4:
+        raise CorruptBatch("a control record without a type")
+    return int.from_bytes(key[2:4], "big", signed=True)
+
+
+def rebuild(
+    header: BatchHeader,
+    payload: bytes,
+    retained: Sequence[Span],
+    delete_horizon_ms: int | None,
+) -> Kept:
+    """The batch with only the retained records: same offsets, same codec, with a new horizon if given."""
+    deltas = [read_timestamp_delta(payload, start) for start, *_ in retained]
+    max_timestamp = header.max_timestamp
+    if header.timestamp_type == CREATE_TIME:
+        max_timestamp = header.base_timestamp + max(deltas)
+    base_timestamp, attributes = header.base_timestamp, header.attributes
+    if delete_horizon_ms is None:
+        parts = [payload[start:end] for start, end, *_ in retained]
+    else:
+        shift = base_timestamp - delete_horizon_ms
+        parts = [_shifted(payload, span, shift) for span in retained]
+        base_timestamp = delete_horizon_ms
+        attributes |= DELETE_HORIZON_FLAG
+    records = b"".join(parts)
+    if header.codec:
+        records = compress(header.codec, records)
+    return _write(header, attributes, base_timestamp, max_timestamp, len(parts), records)
+
+
+def empty_batch(header: BatchHeader) -> Kept:
+    """Only the header: it keeps the producer's last sequence number, or the last offset of the round."""
+    attributes = header.attributes & ~CODEC_MASK & ~DELETE_HORIZON_FLAG
+    return _write(header, attributes, NO_TIMESTAMP, header.max_timestamp, 0, b"")
+
+
+def read_timestamp_delta(payload: bytes, start: int) -> int:
+    _, position = read_varint(payload, start)
+    value, _ = read_varint(payload, position + 1)
+    return (value >> 1) ^ -(value & 1)
+
+
+def _shifted(payload: bytes, span: Span, shift: int) -> bytes:
+    """A record whose timestamp counts from another base."""
+    start, end = span[:2]
+    _, attributes_at = read_varint(payload, start)
+    value, rest_at = read_varint(payload, attributes_at + 1)
+    delta = write_varint(((value >> 1) ^ -(value & 1)) + shift)
+    length = write_varint(1 + len(delta) + end - rest_at)
+    return b"".join((length, payload[attributes_at : attributes_at + 1], delta, payload[rest_at:end]))
+
+
+def _write(
+    header: BatchHeader, attributes: int, base_timestamp: int, max_timestamp: int, count: int, records: bytes
+) -> Kept:
+    changed = header._replace(
+        batch_length=BATCH_HEADER_SIZE - LOG_OVERHEAD + len(records),
+        attributes=attributes,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        records_count=count,
+    )
+    batch = bytearray(HEADER.pack(*changed))
+    batch += records
+    _CRC.pack_into(batch, _CRC_AT, batch_crc(batch, 0, len(batch)))
+    return changed, batch

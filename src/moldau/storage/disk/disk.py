@@ -1,0 +1,315 @@
+"""The disk as an argument: everything in storage, and above it, touches files only through `Disk` and `File`.
+
+`PosixDisk` is the real one; a simulated twin and a failing one for tests have the same two shapes. Methods
+raise plain `OSError`; whoever owns the files decides what it means (`storage_failure` turns it into the right
+`KafkaError`).
+
+A `File` closes its descriptor when the last reference to it goes. Whoever no longer needs a file drops it
+instead of closing it, so a thread that is in the middle of a read never sees its descriptor closed, or worse,
+reused.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import posixpath
+import shutil
+import threading
+from collections.abc import Sequence
+from typing import Protocol
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.storage.disk.posix_file import Buffer, PosixFile
+
+__all__ = [
+    "Buffer",
+    "Disk",
+    "DiskFull",
+    "File",
+    "Lock",
+    "LogDirectoryFailed",
+    "PosixDisk",
+    "SyncFailed",
+    "WouldWait",
+    "make_durable_dirs",
+    "storage_failure",
+    "sync_failure",
+]
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+
+class DiskFull(KafkaError):
+    """There is no room just now.
+
+    Nothing is broken: what was half written is cut off, and later it may work again.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, message)
+
+
+class LogDirectoryFailed(KafkaError):
+    """The disk below a log directory failed: the log manager takes the whole directory offline."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, message)
+        self.path = path
+
+
+class SyncFailed(LogDirectoryFailed):
+    """Nobody knows what of the file is on the disk.
+
+    The kernel has forgotten that it was not: a second try would succeed and bring nothing there. Unless all
+    that was not synced is thrown away, the directory is lost. `full`: it failed for want of room.
+    """
+
+    def __init__(self, path: str, message: str, *, full: bool) -> None:
+        super().__init__(path, message)
+        self.full = full
+
+
+class WouldWait(Exception):
+    """A read that must not wait would have to: do it again in the pool."""
+
+
+def storage_failure(error: OSError, path: str) -> KafkaError:
+    """What an `OSError` under `path` means to the rest of the node."""
+    message = f"{path}: {error.strerror or error}"
+    if error.errno in _FULL:
+        return DiskFull(message)
+    if error.errno in _PASSING:
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
+    return LogDirectoryFailed(path, message)
+
+
+def sync_failure(error: OSError, path: str) -> KafkaError:
+    """The same when it came from a sync."""
+    if error.errno in _PASSING:
+        return storage_failure(error, path)
+    return SyncFailed(path, f"{path}: {error.strerror or error}", full=error.errno in _FULL)
+
+
+class File(Protocol):
+    @property
+    def path(self) -> str:
+        """The path it was opened by; a later rename does not change it."""
+        ...
+
+    def size(self) -> int: ...
+
+    def pread(self, size: int, offset: int) -> bytes | memoryview:
+        """Up to `size` bytes; fewer only at the end of the file."""
+        ...
+
+    def pread_nowait(self, size: int, offset: int) -> bytes | memoryview | None:
+        """Exactly `size` bytes if that needs no waiting for the disk; None if it does or nobody can tell."""
+        ...
+
+    def pwrite(self, buffers: Sequence[Buffer], offset: int) -> None:
+        """Write all of it or raise; after an error the file may hold a part of it."""
+        ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def allocate(self, offset: int, size: int) -> None:
+        """Reserve room without changing the size; best effort."""
+        ...
+
+    def sync(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def map(self, offset: int, length: int, *, resident_only: bool = False) -> memoryview | None:
+        """The bytes without a copy, or None if they cannot be mapped (then read them).
+
+        With `resident_only` also None when touching them would wait for the disk. The mapping lives as long
+        as the view. Never map bytes that may be cut off while the view lives: touching them then kills the
+        process.
+        """
+        ...
+
+
+class Lock(Protocol):
+    def release(self) -> None: ...
+
+
+class Disk(Protocol):
+    def open(self, path: str, *, create: bool = False, read_only: bool = False) -> File: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_dir(self, path: str) -> bool: ...
+
+    def realpath(self, path: str) -> str: ...
+
+    def listdir(self, path: str) -> list[str]:
+        """Names in the folder, sorted."""
+        ...
+
+    def makedirs(self, path: str) -> None: ...
+
+    def rename(self, source: str, target: str) -> None: ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file; one that is not there is fine."""
+        ...
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def size(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def set_modified(self, path: str, time_ms: int) -> None: ...
+
+    def sync_dir(self, path: str) -> None: ...
+
+    def free_bytes(self, path: str) -> int: ...
+
+    def total_bytes(self, path: str) -> int: ...
+
+    def read_bytes(self, path: str) -> bytes: ...
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        """Replace the file as a whole: after a crash it holds the old bytes or the new ones."""
+        ...
+
+    def lock(self, path: str) -> Lock:
+        """Take the lock file for this process alone; `BlockingIOError` when somebody else holds it."""
+        ...
+
+
+def make_durable_dirs(disk: Disk, path: str) -> None:
+    """`makedirs`, and not even a power cut takes away again what it made."""
+    made: list[str] = []
+    missing = path
+    while not disk.exists(missing):
+        made.append(missing)
+        missing = _parent(missing)
+    disk.makedirs(path)
+    for each in made:
+        disk.sync_dir(_parent(each))
+
+
+def _parent(path: str) -> str:
+    return posixpath.dirname(path) or "."
+
+
+class PosixDisk:
+    """Linux and macOS."""
+
+    def open(self, path: str, *, create: bool = False, read_only: bool = False) -> File:
+        flags = os.O_CLOEXEC | (os.O_RDONLY if read_only else os.O_RDWR) | (os.O_CREAT if create else 0)
+        return PosixFile(os.open(path, flags, 0o644), path)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_dir(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def realpath(self, path: str) -> str:
+        return os.path.realpath(path)
+
+    def listdir(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def makedirs(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return
+
+    def remove_tree(self, path: str) -> None:
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            return
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def set_modified(self, path: str, time_ms: int) -> None:
+        os.utime(path, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
+
+    def sync_dir(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def free_bytes(self, path: str) -> int:
+        facts = os.statvfs(path)
+        return facts.f_bavail * facts.f_frsize
+
+    def total_bytes(self, path: str) -> int:
+        facts = os.statvfs(path)
+        return facts.f_blocks * facts.f_frsize
+
+    def read_bytes(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        temporary = path + ".tmp"
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError:
+            self.remove(temporary)
+            raise
+        self.sync_dir(_parent(path))
+
+    def lock(self, path: str) -> Lock:
+        return _PosixLock(path)
+
+
+class _PosixLock:
+    """A record lock, the kind that Java's `FileChannel` takes, so that Apache Kafka and we keep each other
+    out.
+
+    The kernel grants such a lock to a process, not to a descriptor; two nodes in one process are told apart
+    here.
+    """
+
+    _guard = threading.Lock()
+    _held: set[str] = set()  # noqa: RUF012
+
+    def __init__(self, path: str) -> None:
+        self._path = os.path.realpath(path)
+        with self._guard:
+            if self._path in self._held:
+                raise BlockingIOError(errno.EAGAIN, "already locked by this process", path)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                os.close(descriptor)
+                if error.errno in (errno.EACCES, errno.EAGAIN):
+                    raise BlockingIOError(errno.EAGAIN, "locked by another process", path) from error
+                raise
+            self._descriptor = descriptor
+            self._held.add(self._path)
+
+    def release(self) -> None:
+        with self._guard:
+            if self._path in self._held:
+                self._held.discard(self._path)
+                os.close(self._descriptor)

@@ -1,0 +1,73 @@
+"""A bounded number of open files for all logs of a node.
+
+Thousands of partitions have many thousands of files, and a process may hold only so many open. Everything is
+opened through here, by path, and what was not used for longest is dropped (and closes by itself as soon as
+the last reader lets go of it, see `disk.File`). Called from the loop and from pool threads.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections import OrderedDict
+
+from moldau.storage.disk.disk import Disk, File
+
+DEFAULT_LIMIT = 768
+_TOO_MANY = frozenset({errno.EMFILE, errno.ENFILE})
+
+
+class OpenFiles:
+    __slots__ = ("_files", "_limit", "_lock", "disk")
+
+    def __init__(self, disk: Disk, limit: int = DEFAULT_LIMIT) -> None:
+        self.disk = disk
+        self._limit = limit
+        self._files: OrderedDict[str, File] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, path: str, *, create: bool = False) -> File:
+        file = self._files.get(path)
+        if file is None:
+            return self._open(path, create)
+        try:
+            self._files.move_to_end(path)
+        except KeyError:
+            # Another thread dropped it between the two lines; our reference keeps it open.
+            return file
+        return file
+
+    def forget(self, path: str) -> None:
+        """The path is about to be renamed, removed or closed."""
+        with self._lock:
+            self._files.pop(path, None)
+
+    def forget_directory(self, directory: str) -> None:
+        prefix = directory + "/"
+        with self._lock:
+            # A copy, made in one go: `get` changes the order without the lock.
+            for path in [path for path in list(self._files) if path.startswith(prefix)]:
+                del self._files[path]
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def _open(self, path: str, create: bool) -> File:
+        with self._lock:
+            file = self._files.get(path)
+            if file is not None:
+                return file
+            try:
+                file = self.disk.open(path, create=create)
+            except OSError as error:
+                if error.errno not in _TOO_MANY or not self._files:
+                    raise
+                self._shrink(len(self._files) // 2)
+                file = self.disk.open(path, create=create)
+            self._files[path] = file
+            self._shrink(self._limit)
+            return file
+
+    def _shrink(self, limit: int) -> None:
+        while len(self._files) > limit:
+            self._files.popitem(last=False)

@@ -1,0 +1,243 @@
+"""Opening a log's folder, whatever state it was left in.
+
+First, leftovers: `.deleted` files are removed, `.cleaned` ones too (the cleaner had not finished), `.swap`
+files take the place of what they replace (see `leftovers`).
+
+After a crash, every segment from the recovery point on is read batch by batch and its indexes are built anew;
+at the first bad batch the log is cut, and later segments go. After a clean shutdown nothing is read but the
+end of the last segment. A segment that lacks an index gets it back; a last segment whose end makes no sense
+is read through in any case.
+
+The state of producers comes from the newest snapshot and the batches behind it.
+
+Indexes before the recovery point are trusted; damage there is found by reads and by `Log.check`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from moldau.base.ids import TopicPartition
+from moldau.protocol.records import CorruptBatch
+from moldau.storage.disk.open_files import OpenFiles
+from moldau.storage.log.config import LogConfig
+from moldau.storage.log.files import LoadedLog
+from moldau.storage.log.leader_epochs import LeaderEpochs
+from moldau.storage.log.leftovers import settle_leftovers
+from moldau.storage.producers.restore import apply_to_producers, restore_producers
+from moldau.storage.producers.snapshot import ProducerSnapshots
+from moldau.storage.producers.state import ProducerState
+from moldau.storage.segment.files import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, file_name
+from moldau.storage.segment.list import SegmentList
+from moldau.storage.segment.reader import verify_batch
+from moldau.storage.segment.segment import MAX_RELATIVE_OFFSET, Segment, StoredBatch
+
+logger = logging.getLogger(__name__)
+
+
+class Recovery:
+    """Loads one folder; used once."""
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        directory: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        *,
+        recovery_point: int,
+        log_start_offset: int,
+        clean_shutdown: bool,
+        producer_expiration_ms: int,
+        now_ms: int,
+    ) -> None:
+        self._files = files
+        self._disk = files.disk
+        self._directory = directory
+        self._config = config
+        self._recovery_point = recovery_point
+        self._log_start_offset = log_start_offset
+        self._clean = clean_shutdown
+        self._now_ms = now_ms
+        names = settle_leftovers(files, directory, config)
+        self._names = frozenset(names)
+        self._epochs = LeaderEpochs.load(self._disk, directory)
+        self._producers = ProducerState(topic_partition, producer_expiration_ms)
+        self._snapshots = ProducerSnapshots(self._disk, directory, names)
+        self._segments: list[Segment] = []
+        self._end: int | None = None
+
+    def load(self) -> LoadedLog:
+        self._open_segments()
+        first = self._first_to_recover()
+        if first is not None:
+            # What is cut and built anew is not on the disk until it is flushed again.
+            self._recovery_point = min(self._recovery_point, self._segments[first].base_offset)
+        for segment in self._segments[:first]:
+            if self._lacks_index(segment):
+                self._index_again(segment)
+        if first is not None:
+            self._recover_from(first)
+        log_end_offset = self._find_end()
+        self._epochs.truncate_from_end(log_end_offset)
+        log_start_offset = max(self._log_start_offset, self._segments[0].base_offset)
+        self._epochs.truncate_from_start(log_start_offset)
+        self._snapshots.remove_stray([segment.base_offset for segment in self._segments])
+        self._load_producers(log_start_offset, log_end_offset)
+        recovery_point = min(self._recovery_point, log_end_offset)
+        return LoadedLog(
+            SegmentList(self._segments),
+            self._epochs,
+            self._producers,
+            self._snapshots,
+            log_start_offset,
+            log_end_offset,
+            log_end_offset if self._clean and first is None else recovery_point,
+        )
+
+    def _open_segments(self) -> None:
+        suffix = f".{LOG}"
+        for name in sorted(self._names):
+            if name.endswith(suffix) and name.removesuffix(suffix).isdecimal():
+                base_offset = int(name.removesuffix(suffix))
+                self._segments.append(Segment.open(self._files, self._directory, base_offset, self._config))
+
+    def _first_to_recover(self) -> int | None:
+        """The number of the first segment that must be read through."""
+        candidates = [number for number, segment in enumerate(self._segments) if self._is_damaged(segment)]
+        if not self._clean and self._segments:
+            candidates.append(SegmentList(self._segments).floor(self._recovery_point))
+        elif self._segments and not self._ends_well(self._segments[-1]):
+            candidates.append(len(self._segments) - 1)
+        return min(candidates, default=None)
+
+    def _is_damaged(self, segment: Segment) -> bool:
+        if file_name(segment.base_offset, TXN_INDEX) not in self._names or segment.txn_index.is_sane():
+            return False
+        logger.warning("%s has a damaged transaction index, it is built anew", segment.path(LOG))
+        return True
+
+    def _ends_well(self, segment: Segment) -> bool:
+        if segment.size and self._lacks_index(segment):
+            return False
+        try:
+            self._end = segment.next_offset()
+        except CorruptBatch as error:
+            logger.warning("%s, after a clean shutdown", error)
+            return False
+        return True
+
+    def _lacks_index(self, segment: Segment) -> bool:
+        return any(
+            file_name(segment.base_offset, kind) not in self._names for kind in (OFFSET_INDEX, TIME_INDEX)
+        )
+
+    def _index_again(self, segment: Segment) -> None:
+        """Only the indexes were lost; the batches had been flushed, so nothing is cut."""
+        logger.warning("%s lacks an index, they are built anew", segment.path(LOG))
+        size = segment.size
+        segment.reset_indexes(transactions=False)
+        try:
+            for batch in segment.batches(0, size):
+                segment.index_batch(batch.header, batch.position)
+        except CorruptBatch as error:
+            logger.error("%s", error)
+        segment.size = size
+        segment.finish()
+
+    def _recover_from(self, number: int) -> None:
+        """Read segments through, from one on."""
+        base_offset = self._segments[number].base_offset
+        self._restore_producers(self._log_start_offset, base_offset)
+        for place in range(number, len(self._segments)):
+            segment = self._segments[place]
+            if place > number:
+                self._take_snapshot(segment.base_offset)
+            if self._recover(segment, self._end_of(place)):
+                self._remove(self._segments[place + 1 :])
+                return
+
+    def _end_of(self, place: int) -> int:
+        """The offset that no batch of a segment can reach."""
+        following = [segment.base_offset for segment in self._segments[place + 1 : place + 2]]
+        return min([self._segments[place].base_offset + MAX_RELATIVE_OFFSET + 1, *following])
+
+    def _recover(self, segment: Segment, end_offset: int) -> bool:
+        """Build the indexes anew and cut what is damaged; was there anything to cut?"""
+        end, valid = segment.size, 0
+        segment.reset_indexes(transactions=True)
+        path, next_offset = segment.path(LOG), segment.base_offset
+        try:
+            for batch in segment.batches(0, end):
+                verify_batch(path, batch.position, batch.data, batch.header, next_offset, end_offset)
+                segment.index_batch(batch.header, batch.position)
+                self._note(segment, batch)
+                next_offset = batch.header.next_offset
+                valid = batch.position + batch.header.size_in_bytes
+        except CorruptBatch as error:
+            logger.warning("%s, the log is cut there", error)
+        segment.cut_to(valid)
+        segment.trust_all()
+        segment.finish()
+        self._producers.end_offset = self._end = next_offset
+        return valid < end
+
+    def _note(self, segment: Segment, batch: StoredBatch) -> None:
+        header = batch.header
+        if header.partition_leader_epoch > self._epochs.latest:
+            self._epochs.assign(header.partition_leader_epoch, header.base_offset)
+        aborted = apply_to_producers(self._producers, batch)
+        if aborted is not None:
+            segment.append_aborted(aborted)
+
+    def _remove(self, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            logger.warning("%s is removed: it lies behind damage", segment.path(LOG))
+            paths = segment.paths()
+            for path in paths:
+                self._files.forget(path)
+                self._disk.remove(path)
+            self._segments.remove(segment)
+
+    def _find_end(self) -> int:
+        """The log end offset; there is at least one segment afterwards."""
+        if self._segments:
+            end = self._segments[-1].next_offset() if self._end is None else self._end
+            if end >= self._log_start_offset:
+                return end
+            logger.warning(
+                "%s ends at %d, before its log start offset %d: it begins there, empty",
+                self._directory,
+                end,
+                self._log_start_offset,
+            )
+            self._remove(list(self._segments))
+            self._epochs.clear()
+        self._segments.append(
+            Segment.create(
+                self._files, self._directory, self._log_start_offset, self._config, now_ms=self._now_ms
+            )
+        )
+        return self._log_start_offset
+
+    def _load_producers(self, log_start_offset: int, log_end_offset: int) -> None:
+        if self._producers.end_offset == log_end_offset and log_end_offset > log_start_offset:
+            if self._snapshots.latest != log_end_offset:
+                self._take_snapshot(log_end_offset)
+            return
+        self._restore_producers(log_start_offset, log_end_offset)
+
+    def _restore_producers(self, start: int, end: int) -> None:
+        segments = SegmentList(self._segments)
+        trusting = self._clean
+        restore_producers(
+            self._producers, self._snapshots, segments, start, end, self._now_ms, trust_absence=trusting
+        )
+
+    def _take_snapshot(self, offset: int) -> None:
+        self._producers.end_offset = offset
+        try:
+            self._snapshots.write(offset, self._producers.to_snapshot(), sync=True)
+        except OSError as error:
+            logger.warning("%s: no producer snapshot at %d: %s", self._directory, offset, error)

@@ -1,0 +1,66 @@
+"""Which segments of a log are too old, too many, or before the log start.
+
+Always from the oldest on, never past the high watermark, and never an empty active segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from moldau.storage.log.config import LogConfig
+from moldau.storage.segment.segment import Segment
+
+
+def expired_segments(
+    segments: tuple[Segment, ...],
+    config: LogConfig,
+    *,
+    now_ms: int,
+    log_start_offset: int,
+    log_end_offset: int,
+    high_watermark: int,
+) -> list[Segment]:
+    """The leading segments that some rule removes."""
+    bounds = [segment.base_offset for segment in segments[1:]] + [log_end_offset]
+    removable = [
+        segment
+        for segment, bound in zip(segments, bounds, strict=True)
+        if bound <= high_watermark and not (segment is segments[-1] and segment.size == 0)
+    ]
+    before_start = sum(1 for bound in bounds[:-1] if bound <= log_start_offset)
+    expired = removable[:before_start]
+    if config.delete:
+        rest = removable[len(expired) :]
+        by_size = _leading(rest, _over_size(rest, segments[len(expired) :], config.retention_bytes))
+        expired += by_size
+        expired += _leading(rest[len(by_size) :], _over_age(config.retention_ms, now_ms))
+    return expired
+
+
+def _leading(segments: list[Segment], too_much: Callable[[Segment], bool]) -> list[Segment]:
+    found: list[Segment] = []
+    for segment in segments:
+        if not too_much(segment):
+            break
+        found.append(segment)
+    return found
+
+
+def _over_size(
+    rest: list[Segment], remaining: tuple[Segment, ...], retention_bytes: int
+) -> Callable[[Segment], bool]:
+    excess = sum(segment.size for segment in remaining) - retention_bytes
+
+    def over(segment: Segment) -> bool:
+        nonlocal excess
+        excess -= segment.size
+        return retention_bytes >= 0 and excess >= 0
+
+    return over
+
+
+def _over_age(retention_ms: int, now_ms: int) -> Callable[[Segment], bool]:
+    def over(segment: Segment) -> bool:
+        return retention_ms >= 0 and now_ms - segment.largest_timestamp() > retention_ms
+
+    return over

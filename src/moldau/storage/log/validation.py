@@ -1,0 +1,239 @@
+"""What a batch must be like before a leader appends it.
+
+The header rules hold always and cost nothing per record: format, length, checksum, counts, timestamps, size.
+The records themselves are looked at only where a rule demands it: every record of a compacted topic needs a
+key, and a topic with a `compression.type` of its own gets its batches in that codec. That is slow enough to
+be done in the pool (`must_open` tells, `open_batch` does it).
+
+A refusal names the rule it broke, with Kafka's error code. Where only some records are at fault
+(`InvalidRecords`) they are listed.
+"""
+
+from __future__ import annotations
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.protocol.compression import CODEC_NAMES, GZIP, LZ4, NONE, ZSTD
+from moldau.protocol.records import (
+    BATCH_HEADER_SIZE,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    BatchHeader,
+    CorruptBatch,
+    Record,
+    UnsupportedMagic,
+    batch_payload,
+    check_crc,
+    iter_batches,
+    iter_records,
+    read_batch_header,
+    recompress,
+)
+from moldau.storage.cleaner.records import scan
+from moldau.storage.disk.disk import Buffer
+from moldau.storage.log.append_info import InvalidRecords, RecordError
+from moldau.storage.log.config import LogConfig
+
+_LAST_CODEC = ZSTD
+_CODEC_OR_CONTROL = 0x27
+_LISTED_ERRORS = 3
+#: A header may announce billions of records.
+_MAX_ERRORS = 1000
+_MIN_RECORD_SIZE = 7
+#: Where a batch says how long it is, the least it may say, and how far it must reach to be looked at.
+_LENGTH_AT = 8
+_LEAST_LENGTH = 14
+_UP_TO_MAGIC = 17
+
+
+class Validation:
+    """The rules of one topic, ready for quick use; made anew when its configuration changes."""
+
+    __slots__ = (
+        "_after_ms",
+        "_before_ms",
+        "_config",
+        "_topic_partition",
+        "codec",
+        "log_append_time",
+        "opens",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, config: LogConfig) -> None:
+        self._topic_partition = topic_partition
+        self._config = config
+        self._before_ms = config.message_timestamp_before_max_ms
+        self._after_ms = config.message_timestamp_after_max_ms
+        self.log_append_time = config.message_timestamp_type == "LogAppendTime"
+        #: The codec batches are stored in; None: as they come.
+        self.codec = _target_codec(config.compression_type)
+        #: Whether batches may have to be opened at all.
+        self.opens = config.compact or self.codec is not None
+
+    def client_batch(self, records: Buffer) -> BatchHeader:
+        """The header of the one batch that a produce request may hold per partition."""
+        try:
+            header = read_batch_header(records)
+            if header.size_in_bytes == len(records):
+                return header
+            batches = list(iter_batches(records))
+        except UnsupportedMagic as error:
+            code = ErrorCode.INVALID_RECORD if error.magic in (0, 1) else ErrorCode.CORRUPT_MESSAGE
+            raise self._refusal(code, str(error)) from error
+        except CorruptBatch as error:
+            code = ErrorCode.INVALID_RECORD if _is_cut_off(records) else ErrorCode.CORRUPT_MESSAGE
+            raise self._refusal(code, str(error)) from error
+        if len(batches) != 1:
+            raise self._refusal(
+                ErrorCode.INVALID_RECORD,
+                f"a produce request holds one whole record batch per partition, not {len(batches)}",
+            )
+        return batches[0][1]
+
+    def check_client(self, records: Buffer, header: BatchHeader, now_ms: int) -> None:
+        """The rules for what clients send."""
+        if header.base_offset != 0:
+            raise self._refusal(
+                ErrorCode.INVALID_RECORD, f"the base offset of a new batch is 0, not {header.base_offset}"
+            )
+        self.check_size(header.size_in_bytes)
+        if not check_crc(records, 0, header):
+            raise self._refusal(ErrorCode.CORRUPT_MESSAGE, "the checksum of the record batch does not match")
+        if header.records_count <= 0 or header.records_count != header.last_offset_delta + 1:
+            raise self._refusal(
+                ErrorCode.INVALID_RECORD,
+                f"a batch of {header.records_count} records whose last offset is {header.last_offset_delta}",
+            )
+        if header.attributes & _CODEC_OR_CONTROL:
+            self._check_attributes(header)
+        elif header.records_count * _MIN_RECORD_SIZE > len(records) - BATCH_HEADER_SIZE:
+            raise self._refusal(
+                ErrorCode.INVALID_RECORD, f"{header.records_count} records announced in {len(records)} bytes"
+            )
+        if header.producer_id >= 0 and header.base_sequence < 0:
+            raise self._refusal(
+                ErrorCode.INVALID_RECORD,
+                f"producer {header.producer_id} sends a batch with sequence {header.base_sequence}",
+            )
+        if self.log_append_time:
+            if header.timestamp_type == LOG_APPEND_TIME:
+                raise self._all_records(header, "only the broker sets the timestamp type LogAppendTime")
+        elif not self._in_time(header.max_timestamp, now_ms) or not self._in_time(
+            header.base_timestamp, now_ms
+        ):
+            raise self._timestamp_error(records, header, now_ms)
+
+    def check_size(self, size: int) -> None:
+        if size > self._config.max_message_bytes:
+            raise self._refusal(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"a record batch of {size} bytes, max.message.bytes is {self._config.max_message_bytes}",
+            )
+
+    def check_fits_segment(self, size: int) -> None:
+        if size > self._config.segment_bytes:
+            raise self._refusal(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"{size} bytes of records do not fit into a segment of {self._config.segment_bytes}",
+            )
+
+    def must_open(self, header: BatchHeader) -> bool:
+        """Does this batch have to be recompressed, or its records looked at?"""
+        if header.is_control:
+            return False
+        return self._config.compact or (self.codec is not None and self.codec != header.codec)
+
+    def open_batch(self, records: Buffer, header: BatchHeader) -> Buffer:
+        """Look at the records, also at the keys of a compacted topic; the batch in the topic's codec."""
+        try:
+            self._check_records(records, header)
+            if self.codec is None or self.codec == header.codec:
+                return records
+            changed = recompress(records, header, self.codec, _level(self._config, self.codec))
+        except CorruptBatch as error:
+            raise self._refusal(ErrorCode.INVALID_RECORD, str(error)) from error
+        self.check_size(len(changed))
+        return changed
+
+    def _check_attributes(self, header: BatchHeader) -> None:
+        if header.is_control:
+            raise self._refusal(ErrorCode.INVALID_RECORD, "clients do not write control records")
+        if header.codec > _LAST_CODEC:
+            raise self._refusal(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"there is no compression codec {header.codec}"
+            )
+
+    def _check_records(self, records: Buffer, header: BatchHeader) -> None:
+        spans = scan(batch_payload(records, header), header.records_count)
+        errors = [
+            RecordError(number, "a record of a compacted topic needs a key")
+            for number, span in enumerate(spans)
+            if span[3] is None and self._config.compact
+        ]
+        if errors:
+            raise self._record_errors(ErrorCode.INVALID_RECORD, errors)
+        if any(span[2] != number for number, span in enumerate(spans)):
+            raise self._refusal(
+                ErrorCode.INVALID_RECORD, "the offsets inside the record batch are not in a row"
+            )
+
+    def _in_time(self, timestamp: int, now_ms: int) -> bool:
+        if timestamp == NO_TIMESTAMP:
+            return True
+        return now_ms - self._before_ms <= timestamp <= now_ms + self._after_ms
+
+    def _timestamp_error(self, records: Buffer, header: BatchHeader, now_ms: int) -> InvalidRecords:
+        errors = [
+            RecordError(
+                number,
+                f"timestamp {record.timestamp} is not between {now_ms - self._before_ms} and "
+                f"{now_ms + self._after_ms}",
+            )
+            for number, record in enumerate(self._open_records(records, header))
+            if not self._in_time(record.timestamp, now_ms)
+        ]
+        return self._record_errors(ErrorCode.INVALID_TIMESTAMP, errors)
+
+    def _open_records(self, records: Buffer, header: BatchHeader) -> list[Record]:
+        try:
+            return list(iter_records(records, header))
+        except CorruptBatch as error:
+            raise self._refusal(ErrorCode.INVALID_RECORD, str(error)) from error
+
+    def _all_records(self, header: BatchHeader, message: str) -> InvalidRecords:
+        errors = [RecordError(number, message) for number in range(min(header.records_count, _MAX_ERRORS))]
+        return self._record_errors(ErrorCode.INVALID_TIMESTAMP, errors)
+
+    def _record_errors(self, code: ErrorCode, errors: list[RecordError]) -> InvalidRecords:
+        first = "; ".join(f"record {number}: {message}" for number, message in errors[:_LISTED_ERRORS])
+        return InvalidRecords(
+            code, f"{self._topic_partition}: {len(errors)} records are refused: {first}", errors
+        )
+
+    def _refusal(self, code: ErrorCode, message: str) -> KafkaError:
+        return KafkaError(code, f"{self._topic_partition}: {message}")
+
+
+def _is_cut_off(records: Buffer) -> bool:
+    """Whether the bytes end before the batch does, as far as it says how long it is."""
+    if len(records) < _UP_TO_MAGIC:
+        return True
+    length = int.from_bytes(records[_LENGTH_AT : _LENGTH_AT + 4], "big", signed=True)
+    return length >= _LEAST_LENGTH and LOG_OVERHEAD + length > len(records)
+
+
+def _target_codec(compression_type: str) -> int | None:
+    if compression_type == "producer":
+        return None
+    if compression_type in ("uncompressed", "none"):
+        return NONE
+    return CODEC_NAMES.index(compression_type)
+
+
+def _level(config: LogConfig, codec: int) -> int | None:
+    if codec == GZIP:
+        return config.compression_gzip_level
+    if codec == LZ4:
+        return config.compression_lz4_level
+    return config.compression_zstd_level if codec == ZSTD else None

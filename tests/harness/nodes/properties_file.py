@@ -1,0 +1,95 @@
+"""Somebody with a shell and a properties file as Apache Kafka 4.x ships it in its config folder."""
+
+from __future__ import annotations
+
+import random
+import socket
+import subprocess
+from pathlib import Path
+
+from tests.harness.apache.node import free_port
+from tests.harness.tools import ToolRun, run_tool, tool_command
+
+#: The settings of the file in Apache Kafka 4.x's distribution, with the ports and the folder left open.
+PROPERTIES = """\
+process.roles=broker,controller
+node.id={node_id}
+controller.quorum.bootstrap.servers=localhost:{controller}
+listeners=PLAINTEXT://:{broker},CONTROLLER://:{controller}
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:{broker},CONTROLLER://localhost:{controller}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs={folder}/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+#log.flush.interval.messages=10000
+#log.flush.interval.ms=1000
+log.retention.hours=168
+#log.retention.bytes=1073741824
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+
+class Operator:
+    """Somebody with a shell in `folder`. The node's id is one that no other node of this machine has."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.node_id = str(random.SystemRandom().randrange(10_000_000, 2**31))
+        self.port = free_port()
+        self.file = folder / "server.properties"
+        self.file.write_text(
+            PROPERTIES.format(node_id=self.node_id, broker=self.port, controller=free_port(), folder=folder)
+        )
+        self.output = folder / "server.out"
+
+    def add(self, *lines: str) -> None:
+        with self.file.open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+    def format(self, *options: str) -> ToolRun:
+        identity = run_tool("kafka-storage", "random-uuid").out.strip()
+        return run_tool(
+            "kafka-storage", "format", "--standalone", "-t", identity, "-c", str(self.file), *options
+        )
+
+    def launch(self, *options: str) -> subprocess.Popen[bytes]:
+        with self.output.open("ab") as output:
+            return subprocess.Popen(
+                tool_command("kafka-server-start", self.file.name, *options),
+                cwd=self.folder,
+                stdout=output,
+                stderr=output,
+            )
+
+    def said(self) -> str:
+        return self.output.read_text()
+
+    def ready(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("localhost", self.port)) == 0
+
+    def refused(self, *options: str) -> str:
+        """What the node says that does not start."""
+        process = self.launch(*options)
+        try:
+            assert process.wait(60) == 1, self.said()
+        finally:
+            process.kill()
+        assert "Traceback" not in self.said()
+        return self.said()
+
+    def stop(self) -> ToolRun:
+        return run_tool("kafka-server-stop", "--node-id", self.node_id)

@@ -1,0 +1,98 @@
+"""After minutes of mixed load a node has the memory and descriptors it began with.
+
+`MOLDAU_SOAK_SECONDS` makes the load of the real process longer than the default, for a night if need be.
+What is compared is the node after a first stretch of load, when caches are filled and code is compiled, with
+the node after a much longer one, each time when it has come to rest.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.harness.clients.soak_load import TOPICS, Load
+from tests.harness.waiting import eventually
+from tests.harness.wire.requests import create_and_wait
+from tests.integration.conftest import StartNode
+
+SECONDS = float(os.environ.get("MOLDAU_SOAK_SECONDS", "40"))
+CONFIG = {
+    "log.initial.task.delay.ms": 200, "log.retention.check.interval.ms": 500, "log.cleaner.backoff.ms": 500,
+    "log.segment.delete.delay.ms": 500, "producer.id.expiration.ms": 1000,
+    "producer.id.expiration.check.interval.ms": 500, "max.incremental.fetch.session.cache.slots": 50,
+    "replica.high.watermark.checkpoint.interval.ms": 500,
+}  # fmt: skip
+#: What memory may be more for no reason of ours: the allocator's fragments.
+SPARE_RSS_KB = 16_000
+
+
+log = logging.getLogger(__name__)
+
+
+class Held(NamedTuple):
+    """What a process holds, as the system sees it."""
+
+    rss_kb: int
+    descriptors: int
+    threads: int
+    children: int
+    mappings: int
+
+    @classmethod
+    def of(cls, pid: int) -> Held:
+        process = Path(f"/proc/{pid}")
+        status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+        return cls(
+            rss_kb=int(status["VmRSS"].split()[0]),
+            descriptors=len(list((process / "fd").iterdir())),
+            threads=int(status["Threads"]),
+            children=len((process / f"task/{pid}/children").read_text().split()),
+            mappings=len((process / "maps").read_text().splitlines()),
+        )
+
+
+def come_to_rest(pid: int, logs: Path) -> Held:
+    """Nothing waits for its deletion, the cleaner's process has ended, and the numbers stand still."""
+    eventually(
+        lambda: not any(".deleted" in each.name or each.name.endswith("-delete") for each in logs.rglob("*")),
+        what="deleted files are gone",
+    )
+    eventually(lambda: Held.of(pid).children == 0, what="the cleaner has ended")
+    last = Held.of(pid)
+
+    def still() -> bool:
+        nonlocal last
+        before, last = last, Held.of(pid)
+        return before[1:] == last[1:]
+
+    eventually(still, every=1.0, what="descriptors, threads and mappings stand still")
+    return last
+
+
+@pytest.mark.timeout(max(180, 3 * SECONDS))
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks into /proc")
+def test_a_process_under_load_ends_with_what_it_began_with(start_node: StartNode, on_moldau: bool) -> None:
+    if not on_moldau:
+        pytest.skip("Moldau's process is looked into")
+    node = start_node(config=CONFIG)
+    for topic, config in TOPICS.items():
+        create_and_wait(node.bootstrap_servers, topic, 1, config)
+    load = Load(node.bootstrap_servers)
+    logs = node.data_dir / "logs"
+    load.run(SECONDS / 3)
+    before = come_to_rest(node.pid, logs)
+    load.run(SECONDS * 2 / 3)
+    after = come_to_rest(node.pid, logs)
+    assert not load.failures
+    assert min(load.rounds.values()) >= 2 and len(load.rounds) == 8, load.rounds
+    log.info("before %s, after %s, rounds %s", before, after, load.rounds)
+    said = f"before {before}, after {after}, rounds {load.rounds}"
+    # The logs that stay may have a segment more or fewer, each with its log and its two indexes.
+    assert after.descriptors <= before.descriptors + 12, said
+    assert after.threads <= before.threads + 2, said
+    assert after.mappings <= before.mappings + 30, said
+    assert after.rss_kb <= before.rss_kb + SPARE_RSS_KB, said

@@ -1,0 +1,255 @@
+"""What goes wrong in a quorum: forgotten votes, strangers, copies, disks that are full or fail. The node at
+fault says so, and the others go on."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from moldau.base.clock import SystemClock
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.quorum.errors import UnusableMetadata
+from moldau.server.node import Node
+from tests.harness.nodes.nodes import run, until
+from tests.harness.nodes.quorum_nodes import QuorumNodes, quorum_nodes
+from tests.unit.quorum.harness import FullDisk
+
+THREE = [1, 2, 3]
+#: A log that soon is nothing but a snapshot.
+SHORT_LOG = {
+    "metadata.log.max.record.bytes.between.snapshots": "300",
+    "metadata.max.retention.bytes": "1000",
+}
+
+
+class LateClock(SystemClock):
+    """Of a process that stood still for so long."""
+
+    stood_still_s = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.stood_still_s
+
+
+async def follower_of(nodes: QuorumNodes) -> int:
+    leader = await nodes.leader()
+    return next(each for each in nodes.running if each != leader)
+
+
+async def refused(node: Node, message: str) -> None:
+    try:
+        with pytest.raises(UnusableMetadata, match=message):
+            await node.start()
+    finally:
+        await node.stop()
+
+
+def test_a_voter_that_forgot_its_vote_stays_out(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with quorum_nodes(tmp_path, THREE, initial=THREE) as nodes:
+            await nodes.write("before")
+            victim = await follower_of(nodes)
+            state = nodes.log_folder(victim) / "quorum-state"
+            await nodes.stop(victim)
+            content = state.read_text()
+            state.unlink()
+            await refused(nodes.make(victim), "quorum-state is missing, .* must not vote twice")
+            state.write_text(content[: len(content) // 2])
+            await refused(nodes.make(victim), "quorum-state is damaged")
+            state.write_text(content.replace('"leaderEpoch":1', '"leaderEpoch":0'))
+            await refused(nodes.make(victim), "quorum-state ends at epoch 0, .* must not vote twice")
+            await nodes.write("meanwhile")
+            state.write_text(content)
+            await nodes.start(victim)
+            await nodes.agree(["before", "meanwhile"])
+
+    run(main)
+
+
+def test_a_controller_of_another_cluster(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with quorum_nodes(tmp_path, THREE, initial=THREE) as nodes:
+            await nodes.write("before")
+            victim = await follower_of(nodes)
+            await nodes.stop(victim)
+            shutil.rmtree(nodes.log_folder(victim).parent)
+            stranger = nodes.make(victim, cluster_id="AnotherClusterXXXXXXXX")
+            starting = asyncio.create_task(stranger.start())
+            await until(lambda: "belongs to another cluster than this node" in caplog.text)
+            await nodes.write("meanwhile")
+            assert stranger.metadata.leader_id == -1
+            starting.cancel()
+            await stranger.stop()
+
+    run(main)
+
+
+def test_a_folder_that_was_replaced_follows_as_an_observer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with quorum_nodes(tmp_path, THREE, initial=THREE) as nodes:
+            await nodes.write("before")
+            victim = await follower_of(nodes)
+            await nodes.stop(victim)
+            folder = nodes.log_folder(victim).parent
+            properties = (folder / "meta.properties").read_text()
+            directory = next(line for line in properties.splitlines() if line.startswith("directory.id="))
+            (folder / "meta.properties").write_text(
+                properties.replace(directory, "directory.id=SSnLTKoQQJC4eiwAGUoEJw")
+            )
+            await nodes.start(victim)
+            assert "votes in the metadata quorum with another directory" in caplog.text
+            await nodes.write("after")
+            await nodes.agree(["before", "after"])
+            view = nodes[await nodes.leader()].metadata.describe()
+            assert view is not None
+            assert [each.key.id for each in view.observers] == [victim]
+
+    run(main)
+
+
+@pytest.mark.parametrize("on_sync", [False, True])
+def test_a_leader_without_room_lets_another_lead(tmp_path: Path, on_sync: bool) -> None:
+    async def main() -> None:
+        disks = {each: FullDisk() for each in THREE}
+        async with quorum_nodes(tmp_path, THREE, initial=THREE, disks=disks) as nodes:
+            await nodes.write("before")
+            leader = await nodes.leader()
+            disks[leader].is_full, disks[leader].full_on_sync = not on_sync, on_sync
+            with pytest.raises(KafkaError) as failure:
+                await nodes.write("lost", leader)
+            assert failure.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+            await until(lambda: nodes.active not in (None, leader))
+            await nodes.write("elsewhere")
+            assert "elsewhere" not in nodes.written(leader)
+            disks[leader].is_full = disks[leader].full_on_sync = False
+            await nodes.agree(["before", "elsewhere"])
+            assert nodes.failed == []
+
+    run(main)
+
+
+@pytest.mark.parametrize("on_sync", [False, True])
+def test_a_follower_without_room_catches_up_later(tmp_path: Path, on_sync: bool) -> None:
+    async def main() -> None:
+        disks = {each: FullDisk() for each in THREE}
+        async with quorum_nodes(tmp_path, THREE, initial=THREE, disks=disks) as nodes:
+            await nodes.write("before")
+            await nodes.agree(["before"])
+            victim = await follower_of(nodes)
+            disks[victim].is_full, disks[victim].full_on_sync = not on_sync, on_sync
+            await nodes.write("meanwhile")
+            assert nodes.written(victim) == ["before"]
+            disks[victim].is_full = disks[victim].full_on_sync = False
+            await nodes.agree(["before", "meanwhile"])
+            assert nodes.failed == []
+
+    run(main)
+
+
+def test_a_disk_that_fails_ends_the_node_and_only_that(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with quorum_nodes(tmp_path, THREE, initial=THREE) as nodes:
+            await nodes.write("before")
+            leader = await nodes.leader()
+
+            def fail() -> None:
+                raise OSError(5, "Input/output error")
+
+            nodes[leader].metadata._log.flush = fail  # type: ignore[method-assign]
+            with pytest.raises(KafkaError, match="The metadata log failed"):
+                await nodes.write("lost", leader)
+            assert nodes.failed == [leader]
+            await nodes.stop(leader)
+            await nodes.write("elsewhere")
+            await nodes.agree(["before", "elsewhere"])
+
+    run(main)
+
+
+def test_a_leader_that_stood_still_has_no_say_when_it_wakes_up(tmp_path: Path) -> None:
+    """Others may have elected another one long ago; it has not had time to notice that nobody fetches."""
+
+    async def main() -> None:
+        clocks = {each: LateClock() for each in THREE}
+        async with quorum_nodes(tmp_path, THREE, initial=THREE, clocks=clocks) as nodes:
+            await nodes.write("before")
+            leader = await nodes.leader()
+            clocks[leader].stood_still_s = 3600
+            with pytest.raises(KafkaError) as failure:
+                await nodes[leader].metadata.read(lambda: None)
+            assert failure.value.code is ErrorCode.NOT_CONTROLLER
+            with pytest.raises(KafkaError) as failure:
+                await nodes.write("late", leader)
+            assert failure.value.code is ErrorCode.NOT_CONTROLLER
+            await until(lambda: nodes.active is not None)
+            await nodes.agree(["before"])
+            assert nodes.failed == []
+
+    run(main)
+
+
+def test_a_leader_whose_disk_hangs_is_replaced(tmp_path: Path) -> None:
+    """It can do nothing, not even resign; when the disk goes on, what it had not synced never was."""
+
+    async def main() -> None:
+        disks = {each: FullDisk() for each in THREE}
+        async with quorum_nodes(tmp_path, THREE, initial=THREE, disks=disks) as nodes:
+            await nodes.write("before")
+            leader = await nodes.leader()
+            others = [nodes[each].metadata for each in THREE if each != leader]
+            disks[leader].may_sync.clear()
+            asked: list[asyncio.Future[None]] = []
+            try:
+                asked.append(asyncio.ensure_future(nodes.write("hung", leader)))
+                await until(lambda: any(each.is_active for each in others))
+                asked.append(asyncio.ensure_future(nodes[leader].metadata.read(lambda: None)))
+                active = next(each for each in others if each.is_active)
+                await nodes.write("elsewhere", active.settings.node_id)
+                assert not asked[0].done()
+            finally:
+                disks[leader].may_sync.set()
+            for each in asked:
+                with pytest.raises(KafkaError) as failure:
+                    await each
+                assert failure.value.code is ErrorCode.NOT_CONTROLLER
+            await nodes.agree(["before", "elsewhere"])
+            assert nodes.failed == []
+
+    run(main)
+
+
+def test_a_snapshot_that_is_damaged_is_asked_for_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next one of the same leader is good."""
+
+    async def main() -> None:
+        async with quorum_nodes(tmp_path, THREE, SHORT_LOG, initial=THREE) as nodes:
+            away = await follower_of(nodes)
+            await nodes.stop(away)
+            written: list[str] = []
+
+            async def write_more() -> None:
+                for number in range(24):
+                    written.append(f"client-{len(written):02d}")
+                    await nodes.write(written[-1])
+                    if number % 8 == 7:
+                        await nodes[await nodes.leader()].metadata.maintain()
+
+            await write_more()
+            for path in nodes.log_folder(await nodes.leader()).glob("*.checkpoint"):
+                data = bytearray(path.read_bytes())
+                data[-100] ^= 1
+                path.write_bytes(data)
+            starting = asyncio.ensure_future(nodes.start(away))
+            await until(lambda: "damaged" in caplog.text)
+            await write_more()
+            await starting
+            await nodes.agree(written)
+
+    run(main)

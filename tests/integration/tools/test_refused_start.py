@@ -1,0 +1,131 @@
+"""A node that must not start says why in one sentence a person can act on."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+from moldau.testing import Cluster, NodeFailed
+from tests.harness.nodes.operator import OperatorNode
+
+
+def refusal(**arguments: object) -> str:
+    """What a node says that refuses to start."""
+    with pytest.raises(NodeFailed) as refused, Cluster(**arguments):  # type: ignore[arg-type]
+        pass
+    said = str(refused.value)
+    assert "Traceback" not in said
+    assert "ended before it was ready" not in said, "it must say why"
+    return said
+
+
+def test_a_folder_that_another_node_uses(tmp_path: Path) -> None:
+    with Cluster(config={"log.dirs": str(tmp_path / "logs")}) as first:
+        said = refusal(config={"log.dirs": str(tmp_path / "logs")})
+        assert str(tmp_path / "logs") in said
+        assert re.search(r"lock|another|in use", said, re.IGNORECASE)
+        assert first.running
+
+
+def test_a_folder_that_is_not_formatted(tmp_path: Path) -> None:
+    node = OperatorNode(tmp_path)
+    node.launch()
+    assert node.wait() != 0
+    assert "Traceback" not in node.said()
+    assert str(tmp_path / "logs") in node.said()
+    assert "kafka-storage" in node.said()
+    assert not (tmp_path / "logs" / "__cluster_metadata-0").exists()
+
+
+def test_a_folder_of_another_cluster(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        with Cluster(config={"log.dirs": str(tmp_path / name)}):
+            pass
+    both = f"{tmp_path / 'one'},{tmp_path / 'two'}"
+    said = refusal(config={"log.dirs": both})
+    assert re.search(r"cluster", said, re.IGNORECASE)
+    assert str(tmp_path / "two") in said or str(tmp_path / "one") in said
+
+
+def test_a_folder_of_another_node(tmp_path: Path) -> None:
+    with Cluster(config={"log.dirs": str(tmp_path / "logs")}):
+        pass
+    said = refusal(config={"log.dirs": str(tmp_path / "logs"), "node.id": 2})
+    assert re.search(r"node.id", said)
+    assert "2" in said
+    assert str(tmp_path / "logs") in said
+
+
+def test_a_damaged_meta_properties(tmp_path: Path) -> None:
+    with Cluster(config={"log.dirs": str(tmp_path / "logs")}):
+        pass
+    (tmp_path / "logs" / "meta.properties").write_text("version=77\nnode.id=1\n")
+    said = refusal(config={"log.dirs": str(tmp_path / "logs")})
+    assert "meta.properties" in said
+
+
+def test_a_folder_without_its_metadata_log(tmp_path: Path) -> None:
+    with Cluster(config={"log.dirs": str(tmp_path / "logs")}):
+        pass
+    shutil.rmtree(tmp_path / "logs" / "__cluster_metadata-0")
+    (tmp_path / "logs" / "bootstrap.checkpoint").unlink(missing_ok=True)
+    # It may be a controller that is to join others, so it waits, and says for what.
+    said = refusal(config={"log.dirs": str(tmp_path / "logs")}, start_timeout=8)
+    assert re.search(r"metadata|format", said, re.IGNORECASE)
+
+
+def test_a_port_that_is_taken() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:0"
+        said = refusal(config={"listeners": listeners})
+    assert str(port) in said
+    assert re.search(r"in use|taken", said, re.IGNORECASE)
+
+
+def test_a_log_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    said = refusal(config={"log.dirs": str(tmp_path / "file" / "logs")})
+    assert str(tmp_path / "file") in said
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"listeners": "SSL://127.0.0.1:0,CONTROLLER://127.0.0.1:0"},
+        {
+            "listeners": "SASL_PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+            "inter.broker.listener.name": "SASL_PLAINTEXT",
+        },
+        {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"},
+        {"remote.log.storage.system.enable": "true"},
+        {"num.partitions": "0"},
+        {"num.partitions": "many"},
+        {"log.cleanup.policy": "shred"},
+        {"compression.type": "rar"},
+        {"process.roles": "janitor"},
+        {"log.retention.hours": "0"},
+        {"log.segment.bytes": "1"},
+        {"message.max.bytes": "-1"},
+        {"node.id": "-5"},
+        {"listeners": "PLAINTEXT://127.0.0.1"},
+        {"controller.listener.names": "NOBODY"},
+        {"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"},
+    ],
+    ids=lambda config: ",".join(f"{key}={value}"[:60] for key, value in config.items()),
+)
+def test_settings_that_cannot_be_are_named(config: dict[str, str]) -> None:
+    said = refusal(config=config)
+    assert any(key in said for key in config) or "listener.security.protocol.map" in said, said
+
+
+def test_names_nobody_knows_do_not_stop_the_start() -> None:
+    with Cluster(config={"no.such.setting": "1", "zookeeper.connect": "localhost:2181"}) as node:
+        assert node.running
+        assert "no.such.setting" in node.log_file.read_text()

@@ -1,0 +1,32 @@
+"""The Python client works against Apache Kafka too: its own integration tests, with another broker."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.apache.node import ApacheCluster
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+
+INTEGRATION = Path(__file__).parents[2] / "integration"
+FILES = sorted(path.name for path in INTEGRATION.glob("test_client_*.py"))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_on_apache(name: str, apache: ApacheCluster) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(INTEGRATION / name)],
+        env={**os.environ, "MOLDAU_TEST_BOOTSTRAP": apache.bootstrap_servers},
+        cwd=INTEGRATION.parents[1],
+        capture_output=True,
+        text=True,
+        timeout=350,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert " passed" in done.stdout

@@ -1,0 +1,131 @@
+"""The topics of Apache Kafka's coordinators after a stay at Moldau: served as they were, still understood."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tests.harness.apache.shared_folder import APACHE, MOLDAU, SharedFolder
+from tests.harness.folders.data_folders import commit_offsets, group_offsets, write_transactions
+from tests.harness.folders.inventory import stored_bytes, survey_records, take_inventory
+from tests.harness.folders.turns import alter_configs
+from tests.harness.waiting import eventually
+from tests.harness.wire.requests import create_and_wait
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
+
+GROUPS = [f"group-{number}" for number in range(4)]
+OFFSETS, STATES = "__consumer_offsets", "__transaction_state"
+
+
+@pytest.fixture
+def shared(tmp_path: Path, libs: Path) -> Iterator[SharedFolder]:
+    config: dict[str, str | int | bool] = {
+        "broker.session.timeout.ms": 1000,
+        "broker.heartbeat.interval.ms": 200,
+        "log.initial.task.delay.ms": 100,
+        "offsets.topic.num.partitions": 1,
+        "transaction.state.log.num.partitions": 1,
+        "log.cleaner.enable": False,
+    }
+    with SharedFolder(tmp_path, libs, config) as folder:
+        yield folder
+
+
+def knowledge(bootstrap: str) -> Any:
+    """What Apache's coordinators know."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    described = admin.describe_consumer_groups(GROUPS)
+    return {
+        group: (str(described[group].result(30).state), group_offsets(bootstrap, group, "orders"))
+        for group in GROUPS
+    }
+
+
+def cleaned_up_to(shared: SharedFolder) -> int:
+    texts = [path.read_text() for each in shared.dirs for path in each.glob("cleaner-offset-checkpoint")]
+    return max(
+        (int(found) for found in re.findall(rf"^{OFFSETS} 0 (\d+)$", "\n".join(texts), re.M)), default=0
+    )
+
+
+def test_coordinators_find_everything_again(shared: SharedFolder) -> None:
+    shared.format(APACHE)
+    bootstrap = shared.start(APACHE)
+    create_and_wait(bootstrap, "orders", 2)
+    write_transactions(bootstrap, "orders")
+    commit_offsets(bootstrap, GROUPS[0], "orders", 0)
+    # Small segments, or the cleaner would have nothing to do.
+    alter_configs(bootstrap, (2, OFFSETS, {"segment.ms": "50"}))
+    for offset in range(8):
+        for group in GROUPS:
+            commit_offsets(bootstrap, group, "orders", offset)
+    known = knowledge(bootstrap)
+    internal = {topic: stored_bytes(bootstrap, topic) for topic in (OFFSETS, STATES)}
+    before = take_inventory(bootstrap)
+    shared.stop()
+    # A stay without compaction leaves every byte in place.
+    bootstrap = shared.start(MOLDAU)
+    for topic, data in internal.items():
+        assert stored_bytes(bootstrap, topic)[: len(data)] == data
+    assert read_committed(bootstrap) == committed_values(before)
+    shared.stop()
+    shared.reconfigure({"log.cleaner.enable": True, "log.cleaner.min.cleanable.ratio": 0.01})
+    shared.reconfigure({"log.cleaner.backoff.ms": 200})
+    bootstrap = shared.start(MOLDAU)
+    eventually(lambda: cleaned_up_to(shared) > 0, what=f"{OFFSETS} is compacted")
+    shared.stop()
+    bootstrap = shared.start(APACHE)
+    compacted = survey_records(stored_bytes(bootstrap, OFFSETS))
+    assert len(compacted) < len(survey_records(internal[OFFSETS]))
+    assert last_by_key(compacted).items() >= last_by_key(survey_records(internal[OFFSETS])).items()
+    assert knowledge(bootstrap) == known
+    # The transaction that was left open is ended by the next producer with its id.
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "t3", "log_level": 0})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("orders", b"after", partition=0)
+    producer.commit_transaction(30)
+    assert read_committed(bootstrap) == sorted([*committed_values(before), b"after"])
+    shared.stop()
+
+
+def last_by_key(records: list[Any]) -> dict[Any, Any]:
+    """Without tombstones, which compaction may take away."""
+    values = {key: value for _, _, key, value, _ in records}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def committed_values(before: Any) -> list[bytes]:
+    """Two transactions of six records were committed; the one left open keeps nothing behind it."""
+    assert before["topics"]["orders"]["partitions"]["0"]["end"] > 0
+    return sorted(f"commit {n}".encode() for n in range(6) for _ in range(2))
+
+
+def read_committed(bootstrap: str) -> list[bytes]:
+    """All records of committed transactions up to the last stable offset."""
+    settings = {
+        "group.id": "reader",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "log_level": 0,
+    }
+    consumer = Consumer({"bootstrap.servers": bootstrap, "isolation.level": "read_committed", **settings})
+    consumer.assign([TopicPartition("orders", partition, 0) for partition in range(2)])
+    values: list[bytes] = []
+    ended: set[int] = set()
+    while len(ended) < 2:
+        message = consumer.poll(20)
+        assert message is not None, "nothing comes"
+        if message.error():
+            ended.add(int(message.partition() or 0))
+        else:
+            values.append(message.value() or b"")
+    consumer.close()
+    return sorted(values)

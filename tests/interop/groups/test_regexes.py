@@ -1,0 +1,50 @@
+"""Subscriptions by regular expression mean and refuse what Kafka's RE2/J does, in the same words."""
+
+from __future__ import annotations
+
+import pytest
+
+from moldau.base.errors import KafkaError
+from moldau.groups.modern.regex import ResolveRegexes, check_regex
+from moldau.metadata.image import MetadataImage, TopicImage, TopicsImage
+from tests.interop.java_oracle import ask_java
+
+pytestmark = pytest.mark.interop
+
+VALID = [
+    *(
+        "orders.*",
+        "orders",
+        "(?i)ORDERS-\\d",
+        "a|orders-1",
+        "\\Qorders-1\\E",
+        "[^b]+",
+        "(?i)x",
+        ".",
+        ".*-1",
+        "^orders-1$",
+    ),
+]
+INVALID = [
+    *("a(", "[", "a**", "x{1001}", "\\8", "a\\", "(?=a)", "*a", "[z-a]", "[[:foo:]]", "\\pX", "(?z)", "é("),
+    *("(?P<n", "x{2,1}", "(a", "[a", "(?P<=a>b)"),
+]
+
+
+def test_valid_ones_match_the_same() -> None:
+    topic = TopicImage(bytes(16), "orders-1")
+    image = MetadataImage(topics=TopicsImage({topic.id: topic}, {topic.name: topic}))
+    found = ResolveRegexes("g", tuple(VALID), image, 0).resolve()
+    said = ask_java("Regexes", VALID)
+    assert [["matches", str(bool(found[regex].topics)).lower()] for regex in VALID] == said
+
+
+def test_invalid_ones_are_refused_in_the_same_words() -> None:
+    said = ask_java("Regexes", INVALID)
+    for regex, (verdict, reason) in zip(INVALID, said, strict=True):
+        with pytest.raises(KafkaError) as refused:
+            check_regex(regex)
+        assert (verdict, f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {reason}.") == (
+            "wrong",
+            refused.value.message,
+        )

@@ -1,0 +1,84 @@
+"""The streams API beside the real Kafka Streams: the same programs, the same records, the same tables.
+
+Every scene is described as Java describes it, and run on Moldau's broker and on Apache Kafka. What differs on
+purpose is in `docs/STREAMS.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from moldau.pipelines.streams.dsl.builder import StreamsBuilder
+from tests.harness.streams.results import recorded
+from tests.harness.streams.scenes import (
+    AGGREGATIONS,
+    COGROUPS,
+    FINALS,
+    FOREIGN_JOINS,
+    MORE_JOINS,
+    NULLS,
+    PROCESSORS,
+    SCENES,
+    STATELESS,
+    STREAM_JOINS,
+    TABLE_JOINS,
+    TABLES,
+)
+from tests.interop.conftest import Node
+from tests.interop.pipelines import streams_oracle
+from tests.pipelines.streams.scene_runs import results, run_scenes
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+
+#: Each is one application.
+PROGRAMS = {
+    "stateless": list(STATELESS),
+    "aggregations": list(AGGREGATIONS),
+    "stream joins": list(STREAM_JOINS),
+    "tables": [*TABLE_JOINS, *TABLES, *PROCESSORS],
+    "cogroups and foreign keys": [*COGROUPS, *FOREIGN_JOINS, *MORE_JOINS, *FINALS],
+    "what is missing": list(NULLS),
+}
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    from moldau import pipelines
+
+    settings = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+    }
+    session = pipelines.session("streams", quick_start=True, config=settings)
+    yield session
+    session.stop()
+
+
+def test_what_was_recorded_is_what_kafka_streams_says() -> None:
+    """Other tests compare with the record."""
+    found = streams_oracle.results()
+    assert recorded() == {scene: written for scene, written in found.items() if written}
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_descriptions(scene: str) -> None:
+    builder = StreamsBuilder()
+    SCENES[scene](builder)
+    assert str(builder.build().describe()).splitlines() == streams_oracle.description(scene)
+
+
+@pytest.mark.parametrize("broker", ["apache", "moldau"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_tables(
+    program: str, broker: str, request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path
+) -> None:
+    """On the broker's own topics, which the programs of one broker do not share."""
+    node: Node = request.getfixturevalue(broker)
+    scenes, expected = PROGRAMS[program], recorded()
+    run_scenes(spark, node.bootstrap_servers, scenes, tmp_path, halves=False)
+    different = [scene for scene in scenes if results(node.bootstrap_servers, scene) != expected[scene]]
+    assert different == []

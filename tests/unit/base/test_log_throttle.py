@@ -1,0 +1,30 @@
+"""What keeps going wrong is told at once, and then ever more seldom."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from moldau.base.log_throttle import Seldom
+
+
+def test_hours_of_the_same_make_few_lines() -> None:
+    seldom = Seldom()
+    told = [second for second in range(4 * 3600) if seldom.is_due(second, "gone")]
+    assert told[:4] == [0, 10, 30, 70]
+    assert len(told) < 35
+    assert max(later - earlier for earlier, later in pairwise(told)) == 600
+
+
+def test_another_reason_is_news() -> None:
+    seldom = Seldom()
+    assert seldom.is_due(0, "gone")
+    assert not seldom.is_due(1, "gone")
+    assert seldom.is_due(2, "refused")
+    assert not seldom.is_due(3, "refused")
+
+
+def test_what_was_over_begins_anew() -> None:
+    seldom = Seldom()
+    assert seldom.is_due(0, "gone")
+    seldom.over()
+    assert seldom.is_due(1, "gone")

@@ -1,0 +1,89 @@
+"""The tables of settings as a whole; `tests/interop` compares them with Kafka's own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from moldau.config.broker.definitions import (
+    BROKER_CONFIGS,
+    CHANGEABLE,
+    DYNAMIC_BROKER_CONFIGS,
+    PER_BROKER_ONLY,
+)
+from moldau.config.client_metrics import CLIENT_METRICS_CONFIGS
+from moldau.config.definition import ConfigKey, Required
+from moldau.config.group import GROUP_CONFIG_SYNONYMS, GROUP_CONFIGS, GROUP_LIMITS
+from moldau.config.topic import TOPIC_CONFIG_SYNONYMS, TOPIC_CONFIGS
+
+TABLES = (BROKER_CONFIGS, DYNAMIC_BROKER_CONFIGS, TOPIC_CONFIGS, GROUP_CONFIGS, CLIENT_METRICS_CONFIGS)
+KEYS = [key for table in TABLES for key in table.values()]
+
+
+def test_nothing_is_missing() -> None:
+    public = [key for key in BROKER_CONFIGS.values() if not key.internal]
+    assert (len(public), len(TOPIC_CONFIGS), len(GROUP_CONFIGS), len(CLIENT_METRICS_CONFIGS)) == (
+        340,
+        34,
+        17,
+        3,
+    )
+
+
+def test_names_are_unique() -> None:
+    from moldau.config.broker.definitions import (
+        groups,
+        log,
+        network,
+        node,
+        remote_log,
+        replication,
+        sasl,
+        security,
+        share_groups,
+        transactions,
+    )
+
+    themes = (groups, log, network, node, remote_log, replication, sasl, security, share_groups, transactions)
+    assert sum(len(theme.CONFIGS) for theme in themes) == len(BROKER_CONFIGS)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+def test_defaults_are_allowed_and_readable(key: ConfigKey) -> None:
+    if isinstance(key.default, Required) or key.default is None:
+        return
+    text = key.default_text
+    assert text is not None
+    assert key.parse(text) == key.default
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+def test_documentation_is_a_sentence(key: ConfigKey) -> None:
+    assert key.documentation[0].isupper()
+    assert key.documentation.endswith(".")
+    assert "  " not in key.documentation
+    assert len(key.documentation) < 300
+
+
+def test_synonyms_exist() -> None:
+    assert TOPIC_CONFIG_SYNONYMS.keys() <= TOPIC_CONFIGS.keys()
+    assert {
+        synonym.name for names in TOPIC_CONFIG_SYNONYMS.values() for synonym in names
+    } <= BROKER_CONFIGS.keys()
+    assert set(GROUP_CONFIG_SYNONYMS.values()) <= BROKER_CONFIGS.keys()
+    assert {name for pair in GROUP_LIMITS.values() for name in pair if name} <= BROKER_CONFIGS.keys()
+
+
+def test_every_topic_default_of_a_broker_may_change() -> None:
+    assert {names[0].name for names in TOPIC_CONFIG_SYNONYMS.values()} <= CHANGEABLE
+    assert PER_BROKER_ONLY <= CHANGEABLE
+
+
+def test_tools_do_not_pay_for_dataclasses_or_asyncio() -> None:
+    code = "import sys, moldau.config.broker.config; print(*sys.modules)"
+    modules = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"asyncio", "dataclasses", "inspect", "ipaddress", "socket"} & set(modules)

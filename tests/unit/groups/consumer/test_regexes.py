@@ -1,0 +1,55 @@
+"""Regular expressions whose topics could not be stored: the group asks again."""
+
+from __future__ import annotations
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.groups.context import Requester
+from moldau.groups.modern.regex import ResolveRegexes
+from moldau.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from tests.harness.worlds.coordination import Coordination
+
+RAW = Requester(1, "raw", "/127.0.0.1")
+
+
+def heartbeat(coordination: Coordination, epoch: int) -> ConsumerGroupHeartbeatResponse:
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="A",
+        member_epoch=epoch,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_regex="orders.*",
+        topic_partitions=[],
+    )
+    answer: ConsumerGroupHeartbeatResponse = coordination.answer(
+        lambda shard: shard.consumer_group_heartbeat(RAW, request)
+    )
+    return answer
+
+
+def test_what_could_not_be_stored_is_asked_for_again() -> None:
+    coordination = Coordination()
+    coordination.create_topic("orders")
+    joined = heartbeat(coordination, 0)
+    (effect,) = coordination.effects
+    assert isinstance(effect, ResolveRegexes)
+    coordination.effects.clear()
+    coordination.answer(lambda shard: shard.regexes_resolved("g", effect.resolve()))
+    coordination.pass_ms(11_000)
+    coordination.create_topic("orders-too")
+    coordination.create_topic("orders", 3)
+    joined = heartbeat(coordination, joined.member_epoch)
+    (effect,) = coordination.effects
+    coordination.effects.clear()
+    coordination.create_topic("orders", 4)
+
+    coordination.log.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    refused = coordination.ask(lambda shard: shard.regexes_resolved("g", effect.resolve()))
+    assert refused.error is not None
+    given_up = coordination.ask(lambda shard: shard.regexes_resolved("g", {}))
+    assert given_up.error is None
+    coordination.log.refusal = None
+    heartbeat(coordination, joined.member_epoch)
+    assert [each.regexes for each in coordination.effects] == [("orders.*",)]

@@ -1,0 +1,117 @@
+"""From frame to answer: what becomes of errors, of bugs, and of requests nobody can answer."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.network.connection import Answer, CloseConnection
+from moldau.protocol.apis import APIS
+from moldau.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from moldau.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from moldau.protocol.messages.describe_quorum import Node as QuorumNode
+from moldau.protocol.messages.metadata import MetadataRequest
+from moldau.protocol.schema import Message, decode
+from moldau.server.dispatch.apis import ServedApi
+from moldau.server.dispatch.dispatcher import ApiDispatcher
+from moldau.server.roles import BROKER
+from tests.harness.wire.wire import request_frame
+
+CONNECTION: Any = SimpleNamespace(listener_name="PLAINTEXT", peer_host="10.0.0.1", keep_frame=lambda: None)
+NODE: Any = SimpleNamespace()
+
+
+def dispatch(request: Message, version: int, handle: Any) -> Answer:
+    key = request.API_KEY
+    dispatcher = ApiDispatcher(NODE, {key: ServedApi(APIS[key], handle, BROKER)}, "PLAINTEXT")
+    return dispatcher.dispatch(CONNECTION, memoryview(request_frame(request, version)))
+
+
+def answered(answer: Answer) -> DescribeClusterResponse:
+    frame = b"".join(answer.parts)
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    return decode(DescribeClusterResponse, frame, 1, 4 + 4 + 1)
+
+
+def failing(error: Exception) -> Any:
+    def handle(*_: object) -> Message:
+        raise error
+
+    return handle
+
+
+def failing_later(error: Exception) -> Any:
+    async def handle(*_: object) -> Message:
+        await asyncio.sleep(0)
+        raise error
+
+    return handle
+
+
+def test_an_error_becomes_the_answer() -> None:
+    error = KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "not here")
+    answer = answered(dispatch(DescribeClusterRequest(), 1, failing(error)))
+    assert (answer.error_code, answer.error_message) == (error.code, "not here")
+
+
+def test_a_bug_becomes_an_answer_that_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    answer = answered(dispatch(DescribeClusterRequest(), 1, failing(RuntimeError("secret"))))
+    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "secret" not in str(answer.error_message)
+    assert "secret" in caplog.text
+
+
+def test_the_same_for_what_fails_later() -> None:
+    async def scenario() -> None:
+        for error, code in (
+            (KafkaError(ErrorCode.NOT_CONTROLLER), ErrorCode.NOT_CONTROLLER),
+            (RuntimeError("bug"), ErrorCode.UNKNOWN_SERVER_ERROR),
+        ):
+            answer = dispatch(DescribeClusterRequest(), 1, failing_later(error))
+            assert answer.pending is not None
+            assert answered(Answer(await answer.pending)).error_code == code
+
+    asyncio.run(scenario())
+
+
+def test_an_error_that_the_version_cannot_carry_ends_the_connection() -> None:
+    """No error in an answer means success, and there was none."""
+    error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert dispatch(MetadataRequest(topics=[]), 13, failing(error)).parts
+    with pytest.raises(CloseConnection, match="KAFKA_STORAGE_ERROR"):
+        dispatch(MetadataRequest(topics=[]), 12, failing(error))
+
+
+def test_an_answer_that_the_version_cannot_carry_ends_the_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def handle(*_: object) -> Message:
+        return DescribeQuorumResponse(nodes=[QuorumNode(node_id=1)])
+
+    assert dispatch(DescribeQuorumRequest(), 2, handle).parts
+    with pytest.raises(CloseConnection):
+        dispatch(DescribeQuorumRequest(), 1, handle)
+    assert "DescribeQuorumResponse" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"",
+        b"\0",
+        b"\x03\xe7\0\0\0\0\0\x01\xff\xff",  # API 999
+        b"\0\x3c\0\x63\0\0\0\x01\xff\xff\0",  # DescribeCluster 99
+        b"\0\x3c\0\x01\0\0\0\x01\xff\xff",  # without its tagged fields
+        request_frame(DescribeClusterRequest(), 1)[:-1],
+    ],
+    ids=["empty", "one byte", "unknown API", "unknown version", "half a header", "half a body"],
+)
+def test_what_cannot_be_read_ends_the_connection(frame: bytes) -> None:
+    served = ServedApi(APIS[60], failing(AssertionError("must not be called")), BROKER)
+    dispatcher = ApiDispatcher(NODE, {60: served}, "PLAINTEXT")
+    with pytest.raises(CloseConnection):
+        dispatcher.dispatch(CONNECTION, memoryview(frame))

@@ -1,0 +1,289 @@
+"""Work that fails or is overtaken half-way: what was there before is still there, and nothing else."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.storage.disk.disk import DiskFull, File, LogDirectoryFailed, PosixDisk
+from moldau.storage.disk.open_files import OpenFiles
+from moldau.storage.segment.files import DELETED
+from moldau.storage.segment.segment import Segment
+from tests.unit.storage.disk.flaky_disk import FlakyDisk
+from tests.unit.storage.log.one_log import NOW, ORDERS, Folder, batch, fill, records
+
+SIZE = len(batch(10, value=b"v" * 100))
+
+
+class _Hooks(FlakyDisk):
+    """Something happens just before a file is opened, renamed or removed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.synced_folders: list[str] = []
+        self.before_open: Callable[[str, bool], None] = lambda path, create: None
+        self.before_rename: Callable[[str], object] = lambda path: None
+        self.before_remove: Callable[[str], object] = lambda path: None
+
+    def open(self, path: str, *, create: bool = False, read_only: bool = False) -> File:
+        self.before_open(path, create)
+        return super().open(path, create=create, read_only=read_only)
+
+    def rename(self, source: str, target: str) -> None:
+        self.before_rename(source)
+        super().rename(source, target)
+
+    def remove(self, path: str) -> None:
+        self.before_remove(path)
+        super().remove(path)
+
+    def sync_dir(self, path: str) -> None:
+        self.synced_folders.append(path)
+        super().sync_dir(path)
+
+
+def _full(path: str) -> OSError:
+    return OSError(errno.ENOSPC, "No space left on device", path)
+
+
+def _idempotent(sequence: int) -> bytearray:
+    return batch(10, producer_id=7, producer_epoch=0, base_sequence=sequence)
+
+
+@pytest.mark.parametrize("kind", [".index", ".timeindex"])
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_segment_that_could_not_be_made_is_not_found_later(
+    tmp_path: Path, kind: str, *, clean: bool
+) -> None:
+    disk = _Hooks()
+    folder = Folder(tmp_path, disk, segment_bytes=3 * SIZE)
+    log = folder.open()
+    fill(log, 2)
+
+    def no_room(path: str, create: bool) -> None:
+        if create and path.endswith(f"20{kind}"):
+            raise _full(path)
+
+    disk.before_open = no_room
+    with pytest.raises(DiskFull):
+        log.append_as_leader(batch(10, value=b"v" * 200), 0)
+    # Smaller, so it still fits where the other one did not.
+    log.append_as_leader(batch(5), 0)
+    disk.before_open = lambda path, create: None
+    if clean:
+        log.close()
+    again = folder.open(clean_shutdown=clean)
+    assert [record.offset for record in records(again)] == list(range(25))
+    assert folder.names(".log") == ["00000000000000000000.log"]
+
+
+def test_an_index_that_cannot_be_read_does_not_undo_an_append(tmp_path: Path) -> None:
+    disk = FlakyDisk()
+    folder = Folder(tmp_path, disk, index_interval_bytes=0)
+    log = folder.open()
+    fill(log, 3)
+    log.close()
+    log = folder.open(clean_shutdown=True)
+    log.maybe_roll(NOW)
+    disk.broken_reads = errno.EIO
+    assert log.append_as_leader(batch(10), 0).first_offset == 30
+    assert log.append_as_leader(batch(10), 0).first_offset == 40
+    disk.broken_reads = None
+    assert [record.offset for record in records(log)] == list(range(50))
+    log.close()
+    assert len(records(folder.open(clean_shutdown=True))) == 50
+
+
+def test_appending_behind_a_damaged_first_batch(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    log = folder.open()
+    fill(log, 300)
+    log.close()
+    path = folder.path / "00000000000000000000.log"
+    data = bytearray(path.read_bytes())
+    data[8:12] = b"\x7f\xff\xff\xff"
+    path.write_bytes(data)
+    log = folder.open(clean_shutdown=True)
+    assert log.append_as_leader(batch(10), 0).first_offset == 3000
+
+
+def test_an_append_that_cannot_look_at_the_age_of_its_segment(tmp_path: Path) -> None:
+    disk = FlakyDisk()
+    folder = Folder(tmp_path, disk)
+    log = folder.open()
+    fill(log, 3)
+    log.close()
+    log = folder.open(clean_shutdown=True)
+    disk.broken_reads = errno.EIO
+    with pytest.raises(LogDirectoryFailed):
+        log.append_as_leader(batch(10), 0)
+
+
+def test_without_room_for_a_producer_snapshot_a_shutdown_is_not_clean(tmp_path: Path) -> None:
+    disk = _Hooks()
+    folder = Folder(tmp_path, disk)
+    log = folder.open()
+    log.append_as_leader(_idempotent(0), 0)
+    log.flush()
+
+    def no_room(path: str, create: bool) -> None:
+        if create and path.endswith(".snapshot"):
+            raise _full(path)
+
+    disk.before_open = no_room
+    with pytest.raises(DiskFull):
+        log.close()
+    disk.before_open = lambda path, create: None
+    again = folder.open(recovery_point=log.recovery_point)
+    assert again.append_as_leader(_idempotent(0), 0).duplicate
+
+
+def test_a_damaged_snapshot_does_not_mean_that_there_were_no_producers(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    log = folder.open()
+    log.append_as_leader(_idempotent(0), 0)
+    log.close()
+    (name,) = folder.names(".snapshot")
+    (folder.path / name).write_bytes(b"")
+    again = folder.open(clean_shutdown=True)
+    assert again.append_as_leader(_idempotent(0), 0).duplicate
+
+
+def test_a_deleted_file_that_cannot_be_removed(tmp_path: Path) -> None:
+    disk = _Hooks()
+    folder = Folder(tmp_path, disk, segment_bytes=3 * SIZE, retention_bytes=SIZE, file_delete_delay_ms=0)
+    log = folder.open()
+    fill(log, 9)
+    assert log.delete_old_segments(NOW)
+
+    def refuse(path: str) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", path)
+
+    disk.before_remove = refuse
+    with pytest.raises(LogDirectoryFailed):
+        log.remove_deleted_files()
+    disk.before_remove = lambda path: None
+    assert log.remove_deleted_files() == 0
+    assert folder.names(DELETED) == []
+
+
+def test_a_new_segment_is_in_its_folder_for_sure_before_the_recovery_point_passes(tmp_path: Path) -> None:
+    disk = _Hooks()
+    log = Folder(tmp_path, disk).open()
+    fill(log, 3)
+    log.flush()
+    log.roll()
+    log.flush()
+    fill(log, 3)
+    disk.synced_folders.clear()
+    assert log.flush() == 60
+    assert disk.synced_folders == [log.directory]
+    fill(log, 3)
+    log.flush()
+    assert disk.synced_folders == [log.directory]
+
+
+def test_what_recovery_wrote_is_synced_by_a_clean_shutdown(tmp_path: Path) -> None:
+    disk = FlakyDisk()
+    folder = Folder(tmp_path, disk)
+    log = folder.open()
+    fill(log, 30)
+    log.flush()
+    crashed = folder.open(recovery_point=log.recovery_point)
+    disk.syncs.clear()
+    crashed.close()
+    assert str(folder.path / "00000000000000000000.index") in disk.syncs
+    assert str(folder.path / "00000000000000000000.timeindex") in disk.syncs
+
+
+def test_a_reader_that_comes_in_the_middle_of_a_rename_leaves_no_stale_file(tmp_path: Path) -> None:
+    disk = _Hooks()
+    files = OpenFiles(disk)
+    folder = Folder(tmp_path, disk)
+    log = folder.open(files=files)
+    fill(log, 1)
+    log.roll()
+    disk.before_rename = lambda path: files.get(path)
+    old = log.segments[0]
+    path = old.path("log")
+    old.change_suffix(DELETED)
+    (tmp_path / "new").write_bytes(b"new")
+    PosixDisk().rename(str(tmp_path / "new"), path)
+    assert bytes(files.get(path).pread(10, 0)) == b"new"
+
+
+def test_a_reader_that_comes_before_a_new_segment_leaves_no_stale_file(tmp_path: Path) -> None:
+    disk = _Hooks()
+    files = OpenFiles(disk)
+    folder = Folder(tmp_path, disk)
+    log = folder.open(files=files)
+    fill(log, 1)
+    disk.before_remove = lambda path: path.endswith(".log") and files.get(path)
+    segment = Segment.create(files, log.directory, 0, folder.config, now_ms=NOW)
+    segment.append_batch(batch(10), 9, NOW)
+    assert Path(segment.path("log")).stat().st_size == len(batch(10))
+
+
+def test_a_read_that_retention_overtakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Folder(tmp_path, segment_bytes=3 * SIZE, retention_bytes=SIZE).open()
+    fill(log, 9)
+    read = Segment.read
+
+    def overtaken(self: Segment, *args: Any, **options: Any) -> Any:
+        log.delete_old_segments(NOW)
+        return read(self, *args, **options)
+
+    monkeypatch.setattr(Segment, "read", overtaken)
+    with pytest.raises(KafkaError) as refusal:
+        log.read(5, 1000, upper_bound=90, blocking=True)
+    assert refusal.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_without_room_to_begin_anew_everything_is_as_before(tmp_path: Path) -> None:
+    disk = _Hooks()
+    folder = Folder(tmp_path, disk, segment_bytes=3 * SIZE, file_delete_delay_ms=0)
+    log = folder.open()
+    fill(log, 6)
+
+    def no_room(path: str, create: bool) -> None:
+        if create and path.endswith("500.index"):
+            raise _full(path)
+
+    disk.before_open = no_room
+    with pytest.raises(DiskFull):
+        log.truncate_fully_and_start_at(500)
+    disk.before_open = lambda path, create: None
+    fill(log, 1)
+    log.remove_deleted_files()
+    assert [record.offset for record in records(log)] == list(range(70))
+    assert [record.offset for record in records(folder.open())] == list(range(70))
+
+
+def test_a_shutdown_waits_for_a_flush_that_is_under_way(tmp_path: Path) -> None:
+    log = Folder(tmp_path).open()
+    fill(log, 3)
+    with log._flush_lock:
+        closing = threading.Thread(target=log.close)
+        closing.start()
+        closing.join(0.05)
+        assert closing.is_alive()
+    closing.join()
+    assert log.recovery_point == 30
+
+
+def test_a_truncation_that_is_interrupted_leaves_no_gap(tmp_path: Path) -> None:
+    disk = _Hooks()
+    folder = Folder(tmp_path, disk, segment_bytes=3 * SIZE)
+    log = folder.open()
+    fill(log, 12)
+    renamed: list[str] = []
+    disk.before_rename = lambda path: renamed.append(path) if path.endswith(".log") else None
+    log.truncate_to(15)
+    assert [path[-6:-4] for path in renamed] == ["90", "60", "30"]
+    assert log.topic_partition == ORDERS

@@ -1,0 +1,377 @@
+"""Rolling, flushing, retention: the life of segments."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.storage.log.log import Log
+from tests.unit.storage.disk.flaky_disk import FlakyDisk
+from tests.unit.storage.log.one_log import NOW, Folder, batch, fill, headers, records
+
+WEEK = 604_800_000
+
+
+def bases(log: Log) -> list[int]:
+    return [segment.base_offset for segment in log.segments]
+
+
+def test_a_full_segment_makes_room_for_the_next(tmp_path: Path) -> None:
+    size = len(batch(10, value=b"v" * 100))
+    folder = Folder(tmp_path, segment_bytes=3 * size)
+    log = folder.open()
+    fill(log, 7, 10)
+    assert bases(log) == [0, 30, 60]
+    assert [segment.size for segment in log.segments] == [3 * size, 3 * size, size]
+    assert log.size == 7 * size
+    assert folder.names(".log") == [f"{base:020d}.log" for base in (0, 30, 60)]
+    assert folder.names(".snapshot") == [f"{base:020d}.snapshot" for base in (30, 60)]
+    assert len(headers(log)) == 7
+
+
+def test_segments_age_by_the_time_of_their_records(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, segment_ms=1000)
+    log = folder.open()
+    log.append_as_leader(batch(timestamp=NOW), 0)
+    folder.clock.advance(100_000)
+    log.append_as_leader(batch(timestamp=NOW + 1000), 0)
+    assert bases(log) == [0], "the wall clock does not matter"
+    log.append_as_leader(batch(timestamp=NOW + 1001), 0)
+    assert bases(log) == [0, 2]
+    log.append_as_leader(batch(timestamp=NOW - 5000), 0)
+    assert bases(log) == [0, 2]
+
+
+def test_segments_are_closed_in_time_for_max_compaction_lag(tmp_path: Path) -> None:
+    for policy, closed in (("delete", False), ("compact", True)):
+        folder = Folder(tmp_path / policy, max_compaction_lag_ms=1000, cleanup_policy=frozenset({policy}))
+        log = folder.open()
+        log.append_as_leader(batch(timestamp=NOW), 0)
+        log.append_as_leader(batch(timestamp=NOW + 1000), 0)
+        assert bases(log) == [0]
+        log.append_as_leader(batch(timestamp=NOW + 1001), 0)
+        assert bases(log) == ([0, 2] if closed else [0])
+
+
+def test_without_times_segments_age_by_the_clock(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, segment_ms=1000)
+    log = folder.open()
+    log.append_as_leader(batch(timestamp=-1), 0)
+    folder.clock.advance(1000)
+    log.append_as_leader(batch(timestamp=-1), 0)
+    assert bases(log) == [0]
+    folder.clock.advance(1)
+    log.append_as_leader(batch(timestamp=-1), 0)
+    assert bases(log) == [0, 2]
+
+
+def test_age_is_known_after_a_restart(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, segment_ms=1000)
+    log = folder.open()
+    log.append_as_leader(batch(timestamp=NOW), 0)
+    log.close()
+    log = folder.open(clean_shutdown=True)
+    log.append_as_leader(batch(timestamp=NOW + 1001), 0)
+    assert bases(log) == [0, 1]
+
+
+def test_a_quiet_log_is_rolled_when_asked(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, segment_ms=1000)
+    log = folder.open()
+    assert not log.maybe_roll(NOW + 99_999), "nothing to close"
+    fill(log, 1)
+    assert not log.maybe_roll(NOW + 1000)
+    assert log.maybe_roll(NOW + 1001)
+    assert bases(log) == [0, 10]
+    assert log.roll() is log.segments[-1], "an empty segment stays"
+    assert bases(log) == [0, 10]
+
+
+def test_jitter_brings_the_roll_forward(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, segment_ms=100_000, segment_jitter_ms=50_000)
+    rolled_at = set()
+    for seed in range(5):
+        log = Folder(tmp_path / str(seed), segment_ms=100_000, segment_jitter_ms=50_000).open(
+            randomness=random.Random(seed)
+        )
+        fill(log, 1)
+        time = next(time for time in range(0, 100_002, 1) if log.maybe_roll(NOW + time))
+        assert 50_000 <= time <= 100_001
+        rolled_at.add(time)
+    assert len(rolled_at) > 1
+    assert folder.open().segments[-1].roll_jitter_ms == 0
+
+
+def test_a_full_index_closes_the_segment(tmp_path: Path) -> None:
+    log = Folder(tmp_path, segment_index_bytes=80, index_interval_bytes=0).open()
+    fill(log, 30, 1, step_ms=1)
+    assert len(log.segments) > 2
+    assert all(size <= 80 for segment in log.segments for size in segment.index_sizes())
+    assert len(records(log)) == 30
+
+
+def test_offsets_too_far_from_the_first_close_the_segment(tmp_path: Path) -> None:
+    log = Folder(tmp_path).open()
+    log.append_as_follower(batch(1, base_offset=0))
+    log.append_as_follower(batch(1, base_offset=2**31 - 1))
+    assert bases(log) == [0]
+    log.append_as_follower(batch(1, base_offset=2**31))
+    assert bases(log) == [0, 2**31]
+    log.append_as_follower(batch(1, base_offset=10**12))
+    assert bases(log) == [0, 2**31, 10**12]
+    assert [record.offset for record in records(log)] == [0, 2**31 - 1, 2**31, 10**12]
+
+
+def test_the_last_time_goes_into_the_index_of_a_closed_segment(tmp_path: Path) -> None:
+    log = Folder(tmp_path).open()
+    log.append_as_leader(batch(5, timestamp=NOW + 77), 0)
+    assert len(log.segments[0].time_index) == 0
+    log.roll()
+    assert log.segments[0].time_index.last() == (NOW + 77, 4)
+
+
+def test_flush_by_messages(tmp_path: Path) -> None:
+    log = Folder(tmp_path, flush_messages=25).open()
+    fill(log, 2, 10)
+    assert not log.needs_flush()
+    fill(log, 1, 10)
+    assert log.needs_flush()
+    assert log.flush() == 30
+    assert log.recovery_point == 30
+    assert not log.needs_flush()
+
+
+def test_flush_by_time(tmp_path: Path) -> None:
+    log = Folder(tmp_path, flush_ms=1000).open()
+    assert not log.needs_flush(NOW + 5000), "there is nothing to flush"
+    fill(log, 1)
+    assert not log.needs_flush(NOW + 999)
+    assert log.needs_flush(NOW + 1000)
+    assert not log.needs_flush(), "not before the answer to a producer"
+
+
+def test_what_is_flushed(tmp_path: Path) -> None:
+    disk = FlakyDisk()
+    log = Folder(tmp_path, disk).open()
+    fill(log, 3)
+    log.roll()
+    fill(log, 2)
+    disk.syncs.clear()
+    assert log.needs_flush(NOW)
+    log.flush(30)
+    names = {Path(path).name for path in disk.syncs}
+    zero = "00000000000000000000"
+    assert names == {
+        f"{zero}.log",
+        f"{zero}.index",
+        f"{zero}.timeindex",
+        "00000000000000000030.snapshot",
+        "partition.metadata",
+    }
+    assert log.recovery_point == 30
+    assert not log.needs_flush(NOW)
+    disk.syncs.clear()
+    log.flush()
+    assert [Path(path).name for path in disk.syncs] == ["00000000000000000030.log"]
+    assert log.recovery_point == 50
+
+
+def test_closing_a_segment_takes_the_recovery_point_back(tmp_path: Path) -> None:
+    """Its batches are on the disk, its indexes are not: after a power cut they have to be built again."""
+    log = Folder(tmp_path).open()
+    fill(log, 3)
+    log.flush()
+    assert log.recovery_point == 30
+    log.roll()
+    assert log.recovery_point == 0
+    assert log.needs_flush(NOW)
+    assert log.flush() == 30
+    assert not log.needs_flush(NOW)
+
+
+def test_nothing_is_synced_for_a_log_that_was_only_opened(tmp_path: Path) -> None:
+    disk = FlakyDisk()
+    folder = Folder(tmp_path, disk)
+    folder.open().close()
+    assert [Path(path).name for path in disk.syncs] == ["partition.metadata"]
+    log = folder.open(clean_shutdown=True)
+    fill(log, 3)
+    log.close()
+    before = {name: (folder.path / name).read_bytes() for name in folder.names()}
+    disk.syncs.clear()
+    log = folder.open(clean_shutdown=True)
+    assert len(records(log)) == 30
+    log.close()
+    assert disk.syncs == []
+    assert {name: (folder.path / name).read_bytes() for name in folder.names()} == before
+    log = folder.open(clean_shutdown=True)
+    log.truncate_to(20)
+    log.close()
+    assert disk.syncs != []
+    assert folder.open(clean_shutdown=True).log_end_offset == 20
+
+
+def test_leader_epochs_are_on_disk_before_the_recovery_point_moves(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    log = folder.open()
+    log.append_as_leader(batch(3), 7)
+    log.flush()
+    assert (folder.path / "leader-epoch-checkpoint").read_text() == "0\n1\n7 0\n"
+
+
+def test_retention_by_time(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, segment_bytes=2500, retention_ms=10_000)
+    log = folder.open()
+    fill(log, 10, 10, step_ms=1000)
+    assert bases(log) == [0, 20, 40, 60, 80]
+    assert log.delete_old_segments(NOW + 11_000) == []
+    deleted = log.delete_old_segments(NOW + 13_001)
+    assert [segment.base_offset for segment in deleted] == [0, 20]
+    assert log.log_start_offset == 40
+    assert len(folder.names(".deleted")) == 7, "two segments and the snapshot at 20"
+    assert folder.names(".log")[0] == "00000000000000000040.log"
+    assert records(log)[0].offset == 40
+    folder.clock.advance(59_999)
+    assert log.remove_deleted_files() == 7
+    folder.clock.advance(1)
+    assert log.remove_deleted_files() == 0
+    assert folder.names(".deleted") == []
+
+
+def test_even_the_active_segment_expires(tmp_path: Path) -> None:
+    log = Folder(tmp_path, retention_ms=1000).open()
+    fill(log, 3)
+    log.delete_old_segments(NOW + 10_000)
+    assert bases(log) == [30]
+    assert log.log_start_offset == log.log_end_offset == 30
+    assert log.delete_old_segments(NOW + 10_000) == []
+
+
+def test_nothing_above_the_high_watermark_expires(tmp_path: Path) -> None:
+    log = Folder(tmp_path, segment_bytes=2500, retention_ms=1000).open()
+    for _ in range(6):
+        log.append_as_leader(batch(10, value=b"v" * 100), 0)
+    log.high_watermark = 25
+    log.delete_old_segments(NOW + WEEK)
+    assert bases(log)[0] == 20
+
+
+def test_retention_by_size(tmp_path: Path) -> None:
+    size = len(batch(10, value=b"v" * 100))
+    log = Folder(tmp_path, segment_bytes=2 * size, retention_bytes=5 * size, retention_ms=-1).open()
+    fill(log, 10)
+    log.delete_old_segments(NOW + 10 * WEEK)
+    assert log.size == 6 * size, "one segment less would be less than asked for"
+    assert log.log_start_offset == 40
+
+
+def test_a_compacted_log_keeps_everything_but_what_is_before_its_start(tmp_path: Path) -> None:
+    log = Folder(tmp_path, segment_bytes=2500, retention_ms=1, cleanup_policy=frozenset({"compact"})).open()
+    fill(log, 6)
+    assert log.delete_old_segments(NOW + WEEK) == []
+    assert log.delete_records_before(45) == 45
+    log.delete_old_segments(NOW + WEEK)
+    assert bases(log)[0] == 40
+    assert log.log_start_offset == 45
+
+
+def test_records_without_a_time_expire_by_their_file(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, retention_ms=1000)
+    log = folder.open()
+    log.append_as_leader(batch(3, timestamp=-1), 0)
+    log.high_watermark = 3
+    written = log.segments[0].modified_ms()
+    assert log.delete_old_segments(written + 1000) == []
+    assert len(log.delete_old_segments(written + 1001)) == 1
+
+
+def test_delete_records(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, segment_bytes=2500)
+    log = folder.open()
+    fill(log, 10)
+    assert log.delete_records_before(37) == 37
+    assert log.delete_records_before(10) == 37, "the start never goes back"
+    with pytest.raises(KafkaError) as refusal:
+        log.delete_records_before(101)
+    assert refusal.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+    with pytest.raises(KafkaError):
+        log.read(36, 100, upper_bound=100)
+    assert headers(log)[0].base_offset == 30, "a batch is never cut"
+    assert log.leader_epochs.entries == ((0, 37),)
+    log.close()
+    assert folder.open(clean_shutdown=True, log_start_offset=37).log_start_offset == 37
+    log = folder.open(clean_shutdown=True, log_start_offset=37)
+    log.high_watermark = 100
+    assert log.delete_records_before(-1) == 100
+    log.delete_old_segments(NOW)
+    assert log.log_start_offset == 100
+
+
+def test_the_high_watermark_stays_within_the_log(tmp_path: Path) -> None:
+    log = Folder(tmp_path).open(log_start_offset=5)
+    assert log.high_watermark == 5
+    fill(log, 1)
+    log.high_watermark = 99
+    assert log.high_watermark == 15
+    log.high_watermark = 7
+    assert log.high_watermark == 15
+
+
+def test_a_folder_may_be_renamed(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, segment_bytes=2500)
+    log = folder.open()
+    fill(log, 5)
+    target = tmp_path / "orders-0.0123-delete"
+    log.rename_directory(str(target))
+    assert log.directory == str(target)
+    assert len(records(log)) == 50
+    fill(log, 5)
+    log.close()
+    assert not folder.path.exists()
+    folder.path = target
+    assert len(records(folder.open(clean_shutdown=True))) == 100
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reserves without growing the file")
+def test_blocks_are_reserved_ahead_and_given_back(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    log = folder.open()
+    path = folder.path / "00000000000000000000.log"
+    while log.size < 6_000_000:
+        fill(log, 1, 10, value=b"v" * 10_000)
+    assert path.stat().st_size == log.size
+    assert path.stat().st_blocks * 512 > log.size + 8_000_000
+    crashed = folder.copy(tmp_path / "crashed")
+    assert crashed.open().size == log.size
+    log.roll()
+    assert path.stat().st_blocks * 512 < log.size + 100_000
+    assert path.stat().st_size == log.size
+
+
+def test_preallocate(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, preallocate=True, segment_bytes=3_000_000)
+    log = folder.open()
+    fill(log, 1)
+    assert (folder.path / "00000000000000000000.log").stat().st_size == log.size
+    log.close()
+    assert len(records(folder.open(clean_shutdown=True))) == 10
+
+
+def test_many_empty_logs_hold_few_files_open(tmp_path: Path) -> None:
+    from moldau.storage.disk.open_files import OpenFiles
+
+    folder = Folder(tmp_path)
+    files = OpenFiles(folder.disk, limit=10)
+    logs = []
+    for number in range(50):
+        each = Folder(tmp_path / str(number))
+        logs.append(each.open(files=files))
+    assert len(files) <= 10
+    for log in logs:
+        fill(log, 2)
+    assert len(files) <= 10
+    assert all(len(records(log)) == 20 for log in logs)

@@ -1,0 +1,26 @@
+"""From the settings of a topic to what its logs work by."""
+
+from __future__ import annotations
+
+from moldau.storage.log.config import LogConfig
+from moldau.storage.log.topic_config import log_config_from
+from tests.unit.config.node_properties import config
+
+
+def test_a_topic_without_settings_has_kafkas_defaults() -> None:
+    assert log_config_from({}, config()) == LogConfig()
+
+
+def test_the_topic_wins_over_the_broker() -> None:
+    broker = config(log_retention_hours="1", log_cleanup_policy="compact", log_segment_bytes="2000000")
+    log = log_config_from({"segment.bytes": "3000000", "min.cleanable.dirty.ratio": "0.25"}, broker)
+    assert (log.retention_ms, log.cleanup_policy, log.segment_bytes) == (
+        3_600_000,
+        frozenset({"compact"}),
+        3_000_000,
+    )
+    assert log.min_cleanable_dirty_ratio == 0.25
+
+
+def test_tests_may_ask_for_tiny_segments() -> None:
+    assert log_config_from({"internal.segment.bytes": "100"}, config()).segment_bytes == 100

@@ -1,0 +1,240 @@
+"""All logs of a node, when something fails or comes between: no log is lost, and none gets another's past."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import pytest
+
+from moldau.base.errors import KafkaError
+from moldau.base.ids import TopicPartition, Uuid
+from moldau.base.pool import InlinePool, ThreadPool
+from moldau.storage.directories.directory import LogDirectory
+from moldau.storage.disk.disk import File, PosixDisk
+from moldau.storage.log.config import LogConfig
+from tests.unit.storage.managed_logs import ORDERS, TOPIC_ID, World, append, folders, names, stored
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+CONFIG = LogConfig()
+NEXT_ID = Uuid(b"another-id-16-by")
+
+
+class _Disk(PosixDisk):
+    """`full` tells which paths there is no room for."""
+
+    def __init__(self) -> None:
+        self.full: Callable[[str], bool] = lambda path: False
+        self.broken_removals = False
+        self.synced_folders: list[str] = []
+
+    def _check(self, path: str) -> None:
+        if self.full(path):
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    def open(self, path: str, *, create: bool = False, read_only: bool = False) -> File:
+        if create:
+            self._check(path)
+        return super().open(path, create=create, read_only=read_only)
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        self._check(path)
+        super().write_atomic(path, data)
+
+    def remove(self, path: str) -> None:
+        if self.broken_removals:
+            raise OSError(errno.EROFS, "Read-only file system", path)
+        super().remove(path)
+
+    def sync_dir(self, path: str) -> None:
+        self.synced_folders.append(path)
+        super().sync_dir(path)
+
+
+def test_a_folder_that_had_no_room_is_not_left_beside_the_real_one(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        disk = _Disk()
+        world = World(tmp_path, directories=2, disk=disk)
+        manager = await world.start()
+        disk.full = lambda path: path.startswith(world.paths[0]) and path.endswith("partition.metadata")
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        assert log.directory.startswith(world.paths[1])
+        append(log, [(b"k", b"v")])
+        assert folders(world.paths[0]) == []
+        manager.directories.release()
+        disk.full = lambda path: False
+        manager = await world.start()
+        assert len(stored(manager.logs[ORDERS])) == 1
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_a_shutdown_that_cannot_note_the_log_starts_is_not_clean(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        disk = _Disk()
+        world = World(tmp_path, disk=disk)
+        manager = await world.start()
+        await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        disk.full = lambda path: path.endswith("log-start-offset-checkpoint")
+        await manager.shutdown()
+        assert ".kafka_cleanshutdown" not in names(world.paths[0])
+
+    asyncio.run(scenario())
+
+
+def test_the_mark_of_a_clean_shutdown_is_gone_for_sure(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        disk = _Disk()
+        world = World(tmp_path, disk=disk)
+        await (await world.start()).shutdown()
+        disk.synced_folders.clear()
+        await world.start()
+        assert not any(".kafka_cleanshutdown" in names(path) for path in world.paths)
+        assert set(world.paths) <= set(disk.synced_folders)
+
+    asyncio.run(scenario())
+
+
+def test_a_start_that_is_given_up_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    def everything(folder: str) -> dict[str, bytes]:
+        return {each.name: each.read_bytes() for each in Path(folder).iterdir() if each.is_file()}
+
+    async def scenario() -> None:
+        world = World(tmp_path)
+        manager = await world.start()
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        append(log, [(b"a", b"1"), (b"b", b"2")])
+        log.high_watermark = 2
+        log.delete_records_before(1)
+        await manager.shutdown(broker_epoch=7)
+        before = everything(world.paths[0])
+        manager = world.manager()
+        await manager.claim()
+        await manager.shutdown()
+        assert everything(world.paths[0]) == before
+        (Path(world.paths[0]) / "nobody knows").mkdir()
+        with pytest.raises(KafkaError):
+            await world.start()
+        (Path(world.paths[0]) / "nobody knows").rmdir()
+        assert everything(world.paths[0]) == before
+        manager = await world.start()
+        assert manager.previous_broker_epoch == 7
+        assert manager.logs[ORDERS].log_start_offset == 1
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_a_file_that_cannot_be_removed_takes_its_directory_offline(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        disk = _Disk()
+        world = World(tmp_path, disk=disk)
+        manager = await world.start()
+        config = LogConfig(segment_bytes=100, retention_bytes=0, file_delete_delay_ms=0)
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, config)
+        append(log, [(b"k", b"v")])
+        assert await manager.upkeep.retention()
+        disk.broken_removals = True
+        await manager.upkeep.remove_deleted_files()
+        assert [failure.path for failure in world.failures] == world.paths
+
+    asyncio.run(scenario())
+
+
+class _SlowPool(InlinePool):
+    """Lets others go first."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def run(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        await self.gate.wait()
+        return await super().run(fn, *args, **kwargs)
+
+
+def test_a_checkpoint_says_what_is_true_when_it_is_written(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        world = World(tmp_path, directories=2)
+        manager = await world.start()
+        other = await manager.get_or_create(TopicPartition("other", 0), TOPIC_ID, CONFIG)
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        append(log, [(b"k", b"v")] * 5)
+        log.delete_records_before(3)
+        first, second = manager.directories.of(other), manager.directories.of(log)
+        slow = _SlowPool()
+        first._pool = slow
+        slow.gate.clear()
+        writing = asyncio.create_task(manager.upkeep.write_log_starts())
+        await asyncio.sleep(0)
+        await manager.delete(ORDERS)
+        slow.gate.set()
+        await writing
+        assert "orders" not in (Path(second.path) / "log-start-offset-checkpoint").read_text()
+        await manager.shutdown()
+
+    asyncio.run(scenario())
+
+
+class _Waiting(PosixDisk):
+    """The first checkpoint to be written waits for `go`."""
+
+    def __init__(self) -> None:
+        self.go: threading.Event | None = None
+        self.began = threading.Event()
+
+    def write_atomic(self, path: str, data: bytes) -> None:
+        go, self.go = self.go, None
+        if go is not None:
+            self.began.set()
+            go.wait(10)
+        super().write_atomic(path, data)
+
+
+def test_a_checkpoint_whose_writer_was_cancelled_does_not_win(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        disk, pool, go = _Waiting(), ThreadPool(2), threading.Event()
+        directory = LogDirectory(disk, pool, str(tmp_path))
+        disk.go = go
+        name = "recovery-point-offset-checkpoint"
+        first = asyncio.create_task(directory.write(name, lambda: {ORDERS: 1}))
+        while not disk.began.is_set():
+            await asyncio.sleep(0.001)
+        first.cancel()
+        second = asyncio.create_task(directory.write(name, lambda: {ORDERS: 2}))
+        await asyncio.sleep(0.05)
+        go.set()
+        await second
+        pool.close()
+        assert (tmp_path / name).read_text() == "0\n1\norders 0 2\n"
+
+    asyncio.run(scenario())
+
+
+def test_a_new_log_does_not_inherit_the_start_of_a_deleted_one(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        disk = _Disk()
+        world = World(tmp_path, disk=disk)
+        manager = await world.start()
+        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        append(log, [(b"k", b"v")] * 5)
+        log.delete_records_before(3)
+        await manager.upkeep.write_checkpoints()
+        disk.full = lambda path: path.endswith("-checkpoint")
+        await manager.delete(ORDERS)
+        disk.full = lambda path: False
+        log = await manager.get_or_create(ORDERS, NEXT_ID, CONFIG)
+        append(log, [(b"k", b"v")])
+        manager.directories.release()
+        manager = await world.start()
+        assert [record.offset for record in stored(manager.logs[ORDERS])] == [0]
+        await manager.shutdown()
+
+    asyncio.run(scenario())

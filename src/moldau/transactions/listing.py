@@ -1,16 +1,16 @@
-"""Which transactions to list: by state, producer, duration and name."""
+"""The filters of ListTransactions: by state, producer id, duration (KIP-994) and transactional id pattern."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.re2_patterns import InvalidPatternError, Pattern, compile_pattern
 from moldau.transactions.state import BY_TITLE, Transaction
 
 
 class TransactionFilter:
-    """An empty filter, a negative duration or no pattern lets everything through."""
+    """An empty list, a negative duration and a missing pattern match every transaction."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class TransactionFilter:
         self.unknown_states = list(dict.fromkeys(name for name in states if name not in BY_TITLE))
         self._producer_ids = frozenset(producer_ids)
         self._duration_ms = duration_ms
-        self._pattern = _compiled(pattern) if pattern else None
+        self._pattern = _compile(pattern) if pattern else None
 
     def admits(self, transaction: Transaction, now_ms: int) -> bool:
         if self._producer_ids and transaction.producer_id not in self._producer_ids:
@@ -36,15 +36,11 @@ class TransactionFilter:
         return self._pattern is None or self._pattern.fullmatch(transaction.transactional_id) is not None
 
 
-def _compiled(pattern: str) -> Any:
-    # Imported with the first pattern: it takes 4 MB, and most nodes never see one.
-    import re2  # type: ignore[import-untyped]
-
-    options = re2.Options()
-    options.log_errors = False
+def _compile(pattern: str) -> Pattern:
     try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
+        return compile_pattern(pattern)
+    except InvalidPatternError as error:
         raise KafkaError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION, f"`{pattern}` is not a regular expression: {error}"
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"Transactional id pattern `{pattern}` is not a valid regular expression: {error}.",
         ) from error

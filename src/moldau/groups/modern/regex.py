@@ -11,26 +11,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.re2_patterns import InvalidPatternError, compile_pattern
 from moldau.metadata.image import MetadataImage
 
-log = logging.getLogger(__name__)
-
-#: What RE2 says is wrong, and how RE2/J, which Kafka uses, says it.
-_REASONS = {
-    "missing )": "missing closing )",
-    "missing ]": "missing closing ]",
-    "bad repetition operator": "invalid nested repetition operator",
-    "invalid repetition size": "invalid repeat count",
-    "trailing \\": "trailing backslash at end of expression",
-    "invalid perl operator": "invalid or unsupported Perl syntax",
-    "no argument for repetition operator": "missing argument to repetition operator",
-    "invalid named capture group": "invalid named capture",
-}
-#: A pattern that would need more memory than this compiled is refused; RE2's own default is as much.
-_MAX_MEMORY = 8 << 20
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,41 +62,16 @@ def check_regex(regex: str) -> None:
 def regex_problem(regex: str) -> str | None:
     """What is wrong with an expression; None if RE2 understands it."""
     try:
-        _compile(regex)
-    except _Invalid as error:
+        compile_pattern(regex)
+    except InvalidPatternError as error:
         return str(error)
     return None
 
 
 def _matching(group_id: str, regex: str, topics: Iterable[str]) -> frozenset[str]:
     try:
-        pattern = _compile(regex)
-    except _Invalid as error:
-        log.error("group %s subscribes to %r, which is no regular expression: %s", group_id, regex, error)
+        pattern = compile_pattern(regex)
+    except InvalidPatternError as error:
+        logger.error("group %s subscribes to the invalid regular expression %r: %s", group_id, regex, error)
         return frozenset()
     return frozenset(topic for topic in topics if pattern.fullmatch(topic))
-
-
-class _Invalid(ValueError):
-    """RE2 does not understand an expression; the message is the kind of mistake."""
-
-
-def _compile(regex: str) -> Any:
-    # Imported with the first expression: it takes 4 MB, and most nodes never see one.
-    import re2  # type: ignore[import-untyped]
-
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = _MAX_MEMORY
-    try:
-        return re2.compile(regex, options)
-    except re2.error as error:
-        raise _Invalid(_reason(error)) from error
-
-
-def _reason(error: Exception) -> str:
-    """The kind of mistake without the piece of the pattern, in the words Kafka's clients are used to."""
-    said = error.args[0] if error.args else ""
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-    kind = text.partition(":")[0]
-    return _REASONS.get(kind, kind)

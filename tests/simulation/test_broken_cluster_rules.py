@@ -99,7 +99,7 @@ def _high_watermark_before_it_is_known(patch: Patch) -> None:
         (_high_watermark_before_it_is_known, "the high watermark never goes back", 60),
     ],
 )
-def test_broken_rules_of_the_quorum(
+def test_violated_quorum_invariants_are_detected(
     monkeypatch: Patch,
     break_it: Callable[[Patch], None],
     expected: str,
@@ -194,7 +194,7 @@ _LOST = "acknowledged records are readable|what was read stays|logs agree|has ev
         (_metadata_records_dropped, (), "metadata images agree", 4),
     ],
 )
-def test_broken_rules_of_a_cluster(
+def test_violated_cluster_invariants_are_detected(
     monkeypatch: Patch,
     break_it: Callable[[Patch], None],
     faults: tuple[str, ...],

@@ -44,36 +44,36 @@ async def _large_appends(logs: Logs) -> None:
         logs.append(log, 1, size=3000)
 
 
-def test_a_disk_whose_sync_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sync_that_does_nothing_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedFile, "sync", lambda self: None)
     with pytest.raises(AssertionError, match=r"lost|gone"):
         explore(_appends, LogConfig(**SMALL, flush_messages=1))
 
 
-def test_folders_that_are_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_directory_syncs_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedDisk, "sync_dir", lambda self, path: None)
     with pytest.raises(AssertionError, match=r"lost|gone"):
         explore(_appends, LogConfig(**SMALL, flush_messages=1))
 
 
-def test_a_recovery_that_skips_checksums(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recovery_without_checksums_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recovery, "verify_batch", lambda *args: None)
     with pytest.raises((AssertionError, Exception), match=r"damaged|checksum|never written|CORRUPT"):
         explore(_large_appends, LogConfig(segment_bytes=100_000), losses=10)
 
 
-def test_a_flush_that_forgets_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flush_without_recovery_point_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LogFiles, "_sync_place", lambda self: None)
     with pytest.raises(AssertionError, match=r"lost|gone"):
         explore(_appends, LogConfig(**SMALL, flush_messages=1))
 
 
-def test_metadata_committed_without_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadata_committed_without_sync_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MetadataLog, "flush", lambda self: None)
     assert _found_by_lives()
 
 
-def test_a_failed_sync_that_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retried_failed_sync_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the second sync, which succeeds, had brought anything to the disk."""
 
     def sync_twice(original: Callable[[File], None]) -> Callable[[File], None]:

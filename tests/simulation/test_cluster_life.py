@@ -26,23 +26,23 @@ FOUND = {
 
 
 @pytest.mark.skipif(_ONE is None, reason="replays one life: MOLDAU_SIMULATION_SEED")
-def test_one_life() -> None:
+def test_one_seed() -> None:
     live(int(_ONE or 0))
 
 
 @pytest.mark.parametrize("first", range(0, 60 * SEEDS, _BLOCK))
-def test_a_cluster_keeps_its_promises(first: int) -> None:
+def test_a_simulated_cluster_keeps_its_invariants(first: int) -> None:
     outcomes = list(lives("cluster", range(first, first + _BLOCK), jobs=2))
     assert not [outcome for outcome in outcomes if outcome.failure is not None]
     assert sum(outcome.counts["acknowledged"] for outcome in outcomes) > 100
 
 
 @pytest.mark.parametrize("seed", FOUND)
-def test_seeds_that_found_something(seed: int) -> None:
+def test_seeds_of_past_failures(seed: int) -> None:
     live(seed)
 
 
-def test_a_life_replays_exactly_under_any_hash_seed() -> None:
+def test_a_cluster_seed_replays_exactly_under_any_hash_seed() -> None:
     program = (
         "import logging; logging.disable(logging.CRITICAL)\n"
         "from tests.simulation.cluster.life import live\n"

@@ -72,7 +72,7 @@ def run(seed: int, scene: Callable[[World], Awaitable[None]]) -> None:
     world.simulation.run(main())
 
 
-def test_what_is_flushed_everywhere_survives_when_all_lose_power_at_once() -> None:
+def test_records_flushed_on_all_replicas_survive_a_power_loss_of_all() -> None:
     async def scene(world: World) -> None:
         await world.start(flush_messages="1", min_insync_replicas="2")
         for _ in range(10):
@@ -98,7 +98,7 @@ def test_a_node_with_a_full_disk_can_be_stopped() -> None:
     run(0, scene)
 
 
-def test_a_node_whose_disk_was_full_while_the_controller_changed_follows_again() -> None:
+def test_a_node_with_a_full_disk_follows_a_new_controller_later() -> None:
     async def scene(world: World) -> None:
         cluster = world.cluster
         await world.start()
@@ -121,7 +121,7 @@ def test_a_node_whose_disk_was_full_while_the_controller_changed_follows_again()
         run(seed, scene)
 
 
-def test_a_controller_that_starts_from_a_snapshot_has_its_image_before_anything_new_is_written() -> None:
+def test_a_controller_loads_its_snapshot_before_it_writes() -> None:
     simulation = Simulation(0)
 
     async def scene() -> None:

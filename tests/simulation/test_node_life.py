@@ -17,7 +17,7 @@ _ONE = os.environ.get("MOLDAU_SIMULATION_SEED")
 
 
 @pytest.mark.parametrize("seed", [int(_ONE)] if _ONE else range(24 * SEEDS))
-def test_a_node_keeps_its_promises(seed: int) -> None:
+def test_a_simulated_node_keeps_its_invariants(seed: int) -> None:
     assert live(seed).trace.count > 100
 
 

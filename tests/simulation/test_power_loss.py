@@ -36,7 +36,7 @@ def test_flush_ms_and_closed_segments() -> None:
     assert explore(workload, LogConfig(**SMALL, flush_ms=1000)) > 100
 
 
-def test_idempotent_producers_are_known_again() -> None:
+def test_producer_state_survives_a_power_loss() -> None:
     async def workload(logs: Logs) -> None:
         manager = await logs.start()
         log = await logs.create()
@@ -54,7 +54,7 @@ def test_idempotent_producers_are_known_again() -> None:
     assert explore(workload, LogConfig(**SMALL)) > 100
 
 
-def test_retention_takes_only_what_it_should() -> None:
+def test_retention_deletes_only_expired_segments() -> None:
     async def workload(logs: Logs) -> None:
         manager = await logs.start()
         log = await logs.create()

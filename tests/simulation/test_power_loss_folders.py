@@ -66,7 +66,7 @@ def test_a_replica_moves_to_another_directory() -> None:
         assert explore(workload, config, directories=2) > 50
 
 
-def test_another_topic_id_is_not_mistaken() -> None:
+def test_a_recreated_topic_does_not_reuse_the_old_log() -> None:
     """A partition deleted and made again under the same name has none of the old records."""
 
     async def workload(logs: Logs) -> None:

@@ -123,7 +123,7 @@ async def _check(drive: Drive, told: dict[int, str]) -> None:
     assert set(names.values()) <= await again.topics()
 
 
-def test_a_follower_has_what_it_told_its_leader() -> None:
+def test_a_follower_keeps_what_it_reported_to_its_leader() -> None:
     drive, told = Drive(), dict[int, str]()
     points: list[tuple[DriveImage, dict[int, str]]] = []
     drive.on_operation = lambda: points.append((drive.image(), dict(told)))

@@ -120,7 +120,7 @@ def test_metadata_log_snapshots_and_trimming() -> None:
                 raise
 
 
-def test_format_is_there_or_can_be_done_again() -> None:
+def test_an_interrupted_format_can_be_repeated() -> None:
     """Power lost while formatting: the next attempt succeeds; and a format that was reported stays."""
 
     async def scenario(simulation: Simulation) -> None:

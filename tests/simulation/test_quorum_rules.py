@@ -14,6 +14,6 @@ _BLOCK = 20
 
 
 @pytest.mark.parametrize("first", [int(_ONE)] if _ONE else range(0, 300 * SEEDS, _BLOCK))
-def test_a_quorum_keeps_its_promises(first: int) -> None:
+def test_a_simulated_quorum_keeps_its_invariants(first: int) -> None:
     committed = sum(len(live(seed).rules.committed) for seed in range(first, first + (1 if _ONE else _BLOCK)))
     assert committed > 0

@@ -25,7 +25,7 @@ def disk_with_folder() -> tuple[Drive, SimulatedDisk]:
     return drive, disk
 
 
-def test_what_is_synced_stays_and_the_rest_is_torn_by_sectors() -> None:
+def test_synced_bytes_survive_and_the_rest_is_torn_by_sectors() -> None:
     drive, disk = disk_with_folder()
     file = disk.open("/d/f", create=True)
     file.pwrite((b"a" * 1000,), 0)
@@ -44,7 +44,7 @@ def test_what_is_synced_stays_and_the_rest_is_torn_by_sectors() -> None:
     assert any(content and b"\0" in content and b"b" in content for content in seen)
 
 
-def test_names_wait_for_their_folder() -> None:
+def test_file_names_are_durable_only_after_a_directory_sync() -> None:
     drive, disk = disk_with_folder()
     disk.open("/d/new", create=True).sync()
     assert {"/d/new" in files_after(drive, seed) for seed in range(40)} == {True, False}
@@ -99,7 +99,7 @@ def test_a_full_drive_takes_what_fits() -> None:
     assert disk.free_bytes("/d") == 6
 
 
-def test_power_goes_at_the_operation_that_was_asked_for() -> None:
+def test_power_is_lost_at_the_requested_operation() -> None:
     drive, disk = disk_with_folder()
     lock = disk.lock("/d/.lock")
     assert lock is not None
@@ -116,7 +116,7 @@ def test_power_goes_at_the_operation_that_was_asked_for() -> None:
     SimulatedDisk(drive).lock("/d/.lock")
 
 
-def test_what_a_truncation_cut_off_does_not_come_back() -> None:
+def test_truncated_bytes_do_not_reappear() -> None:
     drive, disk = disk_with_folder()
     file = disk.open("/d/f", create=True)
     file.pwrite((b"s" * 3000,), 0)

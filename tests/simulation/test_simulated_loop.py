@@ -55,7 +55,7 @@ async def pair(simulation: Simulation) -> tuple[Collector, Collector]:
     return ours, accepted[0]
 
 
-def test_time_jumps_and_nobody_waits() -> None:
+def test_virtual_time_jumps_to_the_next_timer() -> None:
     simulation = Simulation(1)
 
     async def main() -> float:
@@ -65,7 +65,7 @@ def test_time_jumps_and_nobody_waits() -> None:
     assert simulation.run(main()) == 86_400
 
 
-def test_a_deadlock_is_told() -> None:
+def test_a_deadlock_is_reported() -> None:
     simulation = Simulation(1)
 
     async def wait_for_nobody() -> None:
@@ -75,7 +75,7 @@ def test_a_deadlock_is_told() -> None:
         simulation.run(wait_for_nobody())
 
 
-def test_the_order_of_tasks_comes_from_the_seed() -> None:
+def test_the_order_of_tasks_follows_the_seed() -> None:
     def order(seed: int) -> list[int]:
         done: list[int] = []
 
@@ -94,7 +94,7 @@ def test_the_order_of_tasks_comes_from_the_seed() -> None:
     assert len({tuple(each) for each in orders}) > 2
 
 
-def test_bytes_arrive_in_order_and_the_end_comes_last() -> None:
+def test_bytes_arrive_in_order_before_eof() -> None:
     simulation = Simulation(2)
 
     async def main() -> None:
@@ -132,7 +132,7 @@ def test_a_cut_link_holds_bytes_back_one_way() -> None:
     simulation.run(main())
 
 
-def test_who_does_not_read_makes_the_other_pause() -> None:
+def test_a_peer_that_does_not_read_pauses_the_writer() -> None:
     simulation = Simulation(4)
 
     async def main() -> None:
@@ -150,7 +150,7 @@ def test_who_does_not_read_makes_the_other_pause() -> None:
     simulation.run(main())
 
 
-def test_nobody_listens() -> None:
+def test_connecting_to_a_closed_port_is_refused() -> None:
     simulation = Simulation(5)
 
     async def main() -> None:
@@ -164,7 +164,7 @@ def test_nobody_listens() -> None:
     simulation.run(main())
 
 
-def test_a_dead_process_does_nothing_any_more() -> None:
+def test_a_killed_process_runs_no_callback() -> None:
     simulation = Simulation(6)
 
     async def main() -> None:

@@ -36,7 +36,7 @@ def quiet_clients() -> Iterator[None]:
         logger.setLevel(logging.NOTSET)
 
 
-def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+def test_no_acknowledged_record_is_lost_under_process_faults(tmp_path: Path) -> None:
     cluster = Cluster(brokers=NODES, config=CONFIG, data_dir=tmp_path / "cluster", start_timeout=90)
     try:
         run(cluster.start(), SEED, SECONDS)
@@ -47,6 +47,6 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not available(), reason="needs root, Linux and the command ip")
-def test_with_links_that_are_really_cut(tmp_path: Path) -> None:
+def test_no_acknowledged_record_is_lost_under_network_partitions(tmp_path: Path) -> None:
     with NamespaceCluster(tmp_path, CONFIG) as cluster:
         run(cluster, SEED, SECONDS / 2)

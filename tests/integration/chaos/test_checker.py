@@ -36,7 +36,7 @@ def one_epoch(partition: int, offset: int) -> tuple[int, int]:
     return 7, 0
 
 
-def test_nothing_is_found_where_nothing_is_wrong() -> None:
+def test_a_correct_history_has_no_violation() -> None:
     assert check(*good(), EXACTLY_ONCE, one_epoch) == []
 
 
@@ -96,14 +96,14 @@ def read_backwards(history: History, everything: Log, committed: Log) -> None:
     ],
     ids=lambda each: getattr(each, "__name__", None),
 )
-def test_a_broken_rule_is_named(breaking: Callable[[History, Log, Log], None], word: str) -> None:
+def test_a_violated_rule_is_named(breaking: Callable[[History, Log, Log], None], word: str) -> None:
     history, everything, committed = good()
     breaking(history, everything, committed)
     [found] = check(history, everything, committed, EXACTLY_ONCE, one_epoch)
     assert found.startswith(f"{word}: ")
 
 
-def test_what_was_sent_in_another_epoch_is_no_duplicate() -> None:
+def test_a_record_resent_in_a_new_epoch_is_no_duplicate() -> None:
     history, everything, committed = good()
     twice(history, everything, committed)
     assert (
@@ -111,7 +111,7 @@ def test_what_was_sent_in_another_epoch_is_no_duplicate() -> None:
     )
 
 
-def test_what_clients_complained_about_comes_first() -> None:
+def test_client_errors_are_reported_first() -> None:
     history, everything, committed = good()
     history.violation("it hangs")
     history.acknowledge("w", 1, 9, b"w/9")

@@ -196,7 +196,7 @@ def test_a_record_larger_than_the_fetch_size_is_still_delivered(
     assert sizes == [500_000, 4]
 
 
-def test_a_record_above_max_message_bytes_is_refused_and_the_rest_goes_on(
+def test_a_record_above_max_message_bytes_is_refused_and_later_records_are_accepted(
     bootstrap: str, topic: str, create: Callable[..., None]
 ) -> None:
     create(topic, max_message_bytes="10000")
@@ -357,7 +357,7 @@ def test_producing_to_an_unknown_topic_creates_it(bootstrap: str, topic: str, ad
     assert len(admin.list_topics(topic, timeout=60).topics[topic].partitions) == 1
 
 
-def test_asking_about_an_unknown_topic_is_an_error_and_creates_nothing(
+def test_metadata_of_an_unknown_topic_is_an_error_and_creates_nothing(
     topic: str, consumer: Consumer, admin: AdminClient
 ) -> None:
     assert (

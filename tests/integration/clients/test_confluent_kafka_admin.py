@@ -181,7 +181,7 @@ def test_describing_an_unknown_topic_is_an_error(admin: AdminClient, topic: str)
     assert error_of(future).code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
-def test_partitions_are_added_and_never_taken(admin: AdminClient, bootstrap: str, topic: str) -> None:
+def test_the_partition_count_grows_and_never_shrinks(admin: AdminClient, bootstrap: str, topic: str) -> None:
     create(admin, topic, partitions=2)
     produce(bootstrap, topic, 3)
     admin.create_partitions([NewPartitions(topic, 5)])[topic].result(60)
@@ -196,7 +196,7 @@ def test_partitions_are_added_and_never_taken(admin: AdminClient, bootstrap: str
     assert producer.flush(60) == 0
 
 
-def test_topic_configs_show_where_they_come_from(admin: AdminClient, topic: str) -> None:
+def test_topic_configs_show_their_source(admin: AdminClient, topic: str) -> None:
     create(admin, topic, retention_ms="86400000")
     entries = configs(admin, ResourceType.TOPIC, topic)
     retention = entries["retention.ms"]
@@ -257,7 +257,7 @@ def test_a_bad_topic_config_changes_nothing(admin: AdminClient, topic: str, name
     assert configs(admin, ResourceType.TOPIC, topic)["retention.bytes"].value == "-1"
 
 
-def test_configs_of_an_unknown_topic(admin: AdminClient, topic: str) -> None:
+def test_describing_configs_of_an_unknown_topic_is_an_error(admin: AdminClient, topic: str) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic)
     assert error_of(admin.describe_configs([resource])[resource]).code() == KafkaError.UNKNOWN_TOPIC_OR_PART
     future = alter(admin, ResourceType.TOPIC, topic, ("retention.ms", "1000", SET))

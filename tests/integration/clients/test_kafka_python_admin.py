@@ -72,7 +72,7 @@ def test_create_describe_and_delete_a_topic(admin: KafkaAdminClient, topic: str)
     eventually(lambda: topic not in admin.list_topics())
 
 
-def test_what_the_creation_of_a_topic_answers(admin: KafkaAdminClient, topic: str) -> None:
+def test_create_topics_returns_id_partitions_and_configs(admin: KafkaAdminClient, topic: str) -> None:
     new = {topic: {"num_partitions": 2, "configs": {"retention.ms": "5000"}}}
     [created] = admin.create_topics(new)["topics"]
     assert (created["num_partitions"], created["replication_factor"]) == (2, 1)
@@ -245,7 +245,7 @@ def test_config_resources_are_listed(admin: KafkaAdminClient, topic: str) -> Non
     assert topic in admin.list_config_resources(["TOPIC"])["topic"]
 
 
-def test_reassignments_are_none(admin: KafkaAdminClient, topic: str) -> None:
+def test_no_reassignment_is_listed(admin: KafkaAdminClient, topic: str) -> None:
     create(admin, topic)
     assert not admin.list_partition_reassignments({topic: [0]})
 

@@ -44,7 +44,7 @@ def create(bootstrap: str) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_lines_in_and_lines_out(
+def test_lines_are_produced_and_consumed(
     codec: str, kcat: Kcat, bootstrap: str, topic: str, create: Callable[..., None]
 ) -> None:
     create(topic)

@@ -35,14 +35,14 @@ def kafka_cluster_config() -> dict[str, str | int | bool]:
     return {"log.message.timestamp.after.max.ms": 2**63 - 1, "log.retention.ms": -1}
 
 
-def test_the_clients_that_matter_are_there() -> None:
+def test_sessions_of_the_main_clients_are_recorded() -> None:
     clients = " ".join(Session.read(path).about["client"] for path in PATHS)
     for name in ("kcat", "Java", "franz-go"):
         assert name in clients
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name.removesuffix(SUFFIX))
-def test_replayed(path: Path, kafka_cluster: Cluster) -> None:
+def test_a_recorded_session_is_answered_as_recorded(path: Path, kafka_cluster: Cluster) -> None:
     session = Session.read(path)
     recorded, found = Records(), Records()
     count = 0

@@ -81,7 +81,9 @@ class Sending:
 
 
 @pytest.mark.parametrize("transactional", [False, True])
-def test_leaders_and_coordinators_are_killed(cluster: Cluster, topic: str, transactional: bool) -> None:
+def test_batches_are_written_exactly_once_while_leaders_and_coordinators_are_killed(
+    cluster: Cluster, topic: str, transactional: bool
+) -> None:
     create(cluster, topic)
     sending = Sending(cluster.bootstrap_servers, topic, transactional=transactional)
     sending.more()

@@ -43,7 +43,7 @@ def leaders(nodes: Nodes, seen_by: int = 1) -> list[int]:
     return [each.leader for each in partitions(nodes, seen_by)]
 
 
-def test_leaders_go_back_by_themselves(tmp_path: Path) -> None:
+def test_preferred_leaders_are_restored_automatically(tmp_path: Path) -> None:
     async def main() -> None:
         often = {"leader.imbalance.check.interval.seconds": "1"}
         async with running_nodes(tmp_path, ROLES, often) as nodes:
@@ -57,7 +57,7 @@ def test_leaders_go_back_by_themselves(tmp_path: Path) -> None:
     run(main)
 
 
-def test_leaders_go_back_when_asked_to_through_any_broker(tmp_path: Path) -> None:
+def test_preferred_leaders_are_elected_through_any_broker(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_nodes(tmp_path, ROLES, {"auto.leader.rebalance.enable": "false"}) as nodes:
             await create(nodes, [3, 1, 2])
@@ -75,7 +75,7 @@ def test_leaders_go_back_when_asked_to_through_any_broker(tmp_path: Path) -> Non
     run(main)
 
 
-def test_replicas_move(tmp_path: Path) -> None:
+def test_a_reassignment_moves_replicas(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_nodes(tmp_path, ROLES) as nodes:
             await create(nodes, [1, 2])
@@ -92,7 +92,7 @@ def test_replicas_move(tmp_path: Path) -> None:
     run(main)
 
 
-def test_racks_are_kept_apart(tmp_path: Path) -> None:
+def test_replicas_are_placed_on_different_racks(tmp_path: Path) -> None:
     async def main() -> None:
         nodes = Nodes(tmp_path, {1: BOTH, 2: BROKER, 3: BROKER, 4: BROKER}, {})
         for node_id, rack in {1: "a", 2: "a", 3: "b", 4: "b"}.items():

@@ -80,7 +80,7 @@ def test_groups_and_transactions_of_all_coordinators_are_listed(cluster: Cluster
     assert sum(map(len, by_broker)) == len(set().union(*by_broker)), "each has one coordinator"
 
 
-def test_a_broker_that_is_not_the_coordinator_says_so(cluster: Cluster) -> None:
+def test_a_broker_that_is_not_the_coordinator_answers_not_coordinator(cluster: Cluster) -> None:
     coordinator = coordinator_of(cluster, "some-group")
     eventually(lambda: same([find(node, GROUP, ["some-group"]) for node in cluster.brokers]))
     for node in cluster.brokers:
@@ -89,7 +89,7 @@ def test_a_broker_that_is_not_the_coordinator_says_so(cluster: Cluster) -> None:
         assert group.error_code == expected
 
 
-def test_there_is_no_coordinator_before_there_are_enough_brokers(tmp_path: Path) -> None:
+def test_coordinator_not_available_until_enough_brokers_are_registered(tmp_path: Path) -> None:
     """As in Apache Kafka: the topics of coordinators have three replicas, so it takes three brokers once."""
     request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=["g"])
 

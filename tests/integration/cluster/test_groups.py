@@ -30,7 +30,7 @@ CONFIG = {
 
 
 @pytest.mark.parametrize("kind", MEMBERS)
-def test_a_group_goes_on_when_its_coordinator_is_killed(cluster: Cluster, topic: str, kind: str) -> None:
+def test_a_group_continues_when_its_coordinator_is_killed(cluster: Cluster, topic: str, kind: str) -> None:
     create(cluster, topic)
     feed, progress = Feed(cluster, topic), Progress()
     member = MEMBERS[kind](cluster, topic, f"group-of-{topic}")
@@ -63,9 +63,7 @@ def read_and_commit(member: Member, progress: Progress, wanted: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["classic", "consumer"])
-def test_a_coordinator_that_stood_still_has_no_say_when_it_wakes_up(
-    cluster: Cluster, topic: str, kind: str
-) -> None:
+def test_a_paused_coordinator_is_fenced_when_it_resumes(cluster: Cluster, topic: str, kind: str) -> None:
     group = f"group-of-{topic}"
     create(cluster, topic)
     feed, progress = Feed(cluster, topic), Progress()

@@ -117,7 +117,7 @@ def test_acknowledged_records_survive_a_killed_leader(cluster: Cluster) -> None:
     assert len(scene.acknowledged) == 6500
 
 
-def test_a_stopped_broker_catches_up_a_backlog(cluster: Cluster) -> None:
+def test_a_restarted_broker_catches_up(cluster: Cluster) -> None:
     scene = Scene(cluster, "backlog")
     away = (scene.leader() % 3) + 1
     cluster.node(away).stop()
@@ -129,7 +129,7 @@ def test_a_stopped_broker_catches_up_a_backlog(cluster: Cluster) -> None:
     eventually(scene.equal, what="the replicas are equal")
 
 
-def test_too_few_replicas_stop_acks_all_and_nothing_is_lost(cluster: Cluster) -> None:
+def test_too_few_in_sync_replicas_refuse_acks_all_and_lose_nothing(cluster: Cluster) -> None:
     scene = Scene(cluster, "too-few", **{"min.insync.replicas": "3"})
     scene.send(0, 30)
     scene.producer.flush(60)

@@ -31,7 +31,7 @@ async def create(connection: NodeConnection, name: str, partitions: int = 3, fac
     return answer.topics[0]
 
 
-def test_brokers_join_a_controller_and_every_one_of_them_takes_requests_for_it(tmp_path: Path) -> None:
+def test_every_broker_forwards_requests_to_the_active_controller(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_nodes(tmp_path, ONE_AND_TWO) as nodes:
             for node_id in nodes.running:
@@ -75,7 +75,7 @@ def test_every_node_describes_the_cluster(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_broker_stops_and_comes_back(tmp_path: Path) -> None:
+def test_a_stopped_broker_rejoins(tmp_path: Path) -> None:
     async def main() -> None:
         # Who waited for a heartbeat or a session would wait for minutes.
         slow = {"broker.heartbeat.interval.ms": "300000", "broker.session.timeout.ms": "600000"}
@@ -94,7 +94,7 @@ def test_a_broker_stops_and_comes_back(tmp_path: Path) -> None:
     run(main)
 
 
-def test_separate_controllers(tmp_path: Path) -> None:
+def test_dedicated_controllers_serve_a_cluster(tmp_path: Path) -> None:
     async def main() -> None:
         roles = {1: BROKER, 2: BROKER, 11: CONTROLLER, 12: CONTROLLER, 13: CONTROLLER}
         async with running_nodes(tmp_path, roles) as nodes:
@@ -112,7 +112,7 @@ def test_separate_controllers(tmp_path: Path) -> None:
     run(main)
 
 
-def test_all_stop_without_waiting_for_each_other(tmp_path: Path) -> None:
+def test_all_nodes_stop_without_waiting_for_each_other(tmp_path: Path) -> None:
     async def main() -> None:
         roles = {1: BOTH, 2: BOTH, 3: BOTH}
         async with running_nodes(tmp_path, roles) as nodes:
@@ -137,7 +137,7 @@ async def refused(
     return failure.value
 
 
-def test_two_nodes_with_one_id(tmp_path: Path) -> None:
+def test_a_second_node_with_the_same_id_is_refused(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_nodes(tmp_path, ONE_AND_TWO) as nodes:
             twin = {**ANYWHERE, "log.dirs": str(tmp_path / "twin")}
@@ -151,7 +151,7 @@ def test_two_nodes_with_one_id(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_node_waits_for_the_one_before_it_to_end(tmp_path: Path) -> None:
+def test_a_restarted_node_waits_until_its_previous_incarnation_is_fenced(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_nodes(tmp_path, ONE_AND_TWO) as nodes:
             successor = nodes.make(2, {**ANYWHERE, "log.dirs": str(tmp_path / "new")})
@@ -166,7 +166,7 @@ def test_a_node_waits_for_the_one_before_it_to_end(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_node_that_was_replaced_meanwhile_gives_up(tmp_path: Path) -> None:
+def test_a_node_replaced_by_a_newer_incarnation_stops(tmp_path: Path) -> None:
     async def main() -> None:
         fast = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
         async with running_nodes(tmp_path, ONE_AND_TWO, fast) as nodes:
@@ -212,7 +212,7 @@ def test_a_node_that_waits_for_a_controller_can_be_stopped(tmp_path: Path) -> No
     run(main)
 
 
-def test_a_broker_that_was_cut_off_is_fenced_and_comes_back(tmp_path: Path) -> None:
+def test_a_partitioned_broker_is_fenced_and_unfenced_after_healing(tmp_path: Path) -> None:
     async def main() -> None:
         fast = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
         async with running_nodes(tmp_path, ONE_AND_TWO, fast) as nodes:
@@ -229,7 +229,7 @@ def test_a_broker_that_was_cut_off_is_fenced_and_comes_back(tmp_path: Path) -> N
     run(main)
 
 
-def test_a_broker_that_was_unregistered_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unregistered_broker_logs_why_it_stops(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         fast = {"broker.heartbeat.interval.ms": "200"}
         async with running_nodes(tmp_path, ONE_AND_TWO, fast) as nodes:
@@ -242,7 +242,7 @@ def test_a_broker_that_was_unregistered_says_so(tmp_path: Path, caplog: pytest.L
     run(main)
 
 
-def test_a_node_of_another_cluster(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_node_of_another_cluster_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         async with running_nodes(tmp_path, ONE_AND_TWO) as nodes:
             stranger = {
@@ -258,7 +258,7 @@ def test_a_node_of_another_cluster(tmp_path: Path, caplog: pytest.LogCaptureFixt
     run(main)
 
 
-def test_a_new_active_controller_hears_from_every_broker_long_before_their_next_heartbeats(
+def test_a_new_active_controller_contacts_every_broker_before_their_next_heartbeats(
     tmp_path: Path,
 ) -> None:
     async def main() -> None:
@@ -277,7 +277,7 @@ def test_a_new_active_controller_hears_from_every_broker_long_before_their_next_
     run(main)
 
 
-def test_a_broker_whose_address_means_nothing_to_the_controller_is_not_taken_for_gone(tmp_path: Path) -> None:
+def test_a_broker_unreachable_from_the_controller_is_not_fenced_early(tmp_path: Path) -> None:
     async def main() -> None:
         nodes = Nodes(tmp_path, {1: BOTH, 2: BROKER}, {"broker.heartbeat.interval.ms": "300"})
         nodes.changes[2] = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{free_port()}"}
@@ -301,7 +301,7 @@ def test_a_broker_whose_address_means_nothing_to_the_controller_is_not_taken_for
     run(main)
 
 
-def test_a_broker_that_finds_no_controller_leaves_its_folder_as_it_was(tmp_path: Path) -> None:
+def test_a_broker_without_a_controller_leaves_its_folder_unchanged(tmp_path: Path) -> None:
     async def main() -> None:
         nodes = Nodes(tmp_path, {1: BOTH, 2: BROKER}, {})
         try:
@@ -326,9 +326,7 @@ def test_a_broker_that_finds_no_controller_leaves_its_folder_as_it_was(tmp_path:
     run(main)
 
 
-def test_heartbeats_that_nobody_answers_are_told_of_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unanswered_heartbeats_are_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         config = {"broker.heartbeat.interval.ms": "50"}
         async with running_nodes(tmp_path, {1: BOTH, 2: BROKER}, config) as nodes:

@@ -65,7 +65,7 @@ async def lags(settings: ClientSettings, group: str) -> list[int | None]:
 
 
 @pytest.mark.parametrize("victim", ["the group's coordinator", "a leader"])
-def test_a_share_group_goes_on_when_brokers_are_killed(cluster: Cluster, topic: str, victim: str) -> None:
+def test_a_share_group_continues_when_brokers_are_killed(cluster: Cluster, topic: str, victim: str) -> None:
     group = f"group-of-{topic}"
     create(cluster, topic)
     begin_at_the_beginning(cluster, group)

@@ -92,9 +92,7 @@ def test_transactions_over_all_leaders_are_atomic_when_their_coordinator_is_kill
     assert sorted(found) == sorted(wanted)
 
 
-def test_what_is_decided_happens_although_its_coordinator_dies_before_it_could_tell(
-    cluster: Cluster, topic: str
-) -> None:
+def test_a_prepared_commit_completes_after_its_coordinator_dies(cluster: Cluster, topic: str) -> None:
     """The leader of the data stands still, so that the markers wait; then the coordinator is killed."""
     create(cluster, topic, replicas=1)
     new_producer(cluster, "first").flush()
@@ -128,7 +126,7 @@ def id_without(cluster: Cluster, broker: int) -> tuple[str, int]:
             return transactional_id, leader
 
 
-def test_a_coordinator_that_stood_still_has_no_say_when_it_wakes_up(cluster: Cluster, topic: str) -> None:
+def test_a_paused_coordinator_is_fenced_when_it_resumes(cluster: Cluster, topic: str) -> None:
     create(cluster, topic)
     transactional_id = f"id-of-{topic}"
     producer = new_producer(cluster, transactional_id)

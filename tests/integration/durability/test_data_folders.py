@@ -59,13 +59,13 @@ def named(*endings: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("kept", names, indirect=True, ids=names)
 
 
-def test_there_are_folders_of_both() -> None:
+def test_folders_of_apache_kafka_and_moldau_are_kept() -> None:
     assert {name.partition("-")[0] for name in NAMES} == {"apache", "moldau"}
     assert {name.rpartition("-")[2] for name in NAMES} == {"clean", "killed", "groups", "metadata"}
 
 
 @named("-clean", "-killed", "-groups")
-def test_everything_is_there(kept: Kept) -> None:
+def test_a_kept_folder_opens_with_all_its_records(kept: Kept) -> None:
     """Now, and after this version has written to it and was killed and started again."""
     expected = dict(kept.expected)
     lasting = expected.pop("last_values", None)
@@ -86,7 +86,7 @@ def test_everything_is_there(kept: Kept) -> None:
 
 
 @named("-groups")
-def test_the_coordinators_topics_are_served_as_they_were(kept: Kept) -> None:
+def test_coordinator_topics_of_a_kept_folder_are_served_unchanged(kept: Kept) -> None:
     internal = {name: topic for name, topic in kept.expected["topics"].items() if topic["internal"]}
     assert sorted(internal) == ["__consumer_offsets", "__transaction_state"]
     for name, topic in internal.items():
@@ -96,7 +96,7 @@ def test_the_coordinators_topics_are_served_as_they_were(kept: Kept) -> None:
 
 
 @named("-groups")
-def test_groups_are_where_they_were(kept: Kept) -> None:
+def test_committed_offsets_of_a_kept_folder_are_loaded(kept: Kept) -> None:
     for group, offsets in kept.expected["groups"].items():
         assert group_offsets(kept.bootstrap, group, "orders") == offsets
 

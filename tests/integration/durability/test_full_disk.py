@@ -54,7 +54,7 @@ def values(bootstrap: str, topic: str, count: int) -> list[bytes]:
     return [message.value()[:8] for message in messages if not message.error()]
 
 
-def test_producers_hear_of_a_full_disk_and_go_on_when_there_is_room(
+def test_a_full_disk_refuses_produce_requests_until_there_is_room(
     start_node: StartNode, small_disk: Path, tmp_path: Path, topic: str, on_moldau: bool
 ) -> None:
     if not on_moldau:
@@ -88,7 +88,7 @@ def test_producers_hear_of_a_full_disk_and_go_on_when_there_is_room(
     assert values(node.bootstrap_servers, topic, len(acknowledged)) == acknowledged
 
 
-def test_a_full_disk_stops_no_other_partition_and_survives_a_restart(
+def test_a_full_disk_affects_no_other_directory_and_survives_a_restart(
     start_node: StartNode, small_disk: Path, tmp_path: Path, topic: str, on_moldau: bool
 ) -> None:
     if not on_moldau:

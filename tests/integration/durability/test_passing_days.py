@@ -93,7 +93,7 @@ def log_files(*bases: int) -> list[str]:
     return [f"{base:020d}.log" for base in bases]
 
 
-def test_records_go_when_they_are_older_than_retention_ms(tmp_path: Path) -> None:
+def test_records_older_than_retention_ms_are_deleted(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path, PATIENT) as node:
             await create(node, "short", {"retention.ms": str(3 * HOUR), "segment.ms": str(HOUR)})
@@ -136,7 +136,7 @@ def test_files_of_old_segments_stay_for_file_delete_delay_ms(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("jump", [-DAY, DAY])
-def test_the_wall_clock_does_not_say_when_files_are_removed(tmp_path: Path, jump: int) -> None:
+def test_file_deletion_follows_the_monotonic_clock(tmp_path: Path, jump: int) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path, PATIENT) as node:
             await create(node, "t", {"retention.ms": str(HOUR)})
@@ -151,7 +151,7 @@ def test_the_wall_clock_does_not_say_when_files_are_removed(tmp_path: Path, jump
     run(scenario)
 
 
-def test_the_oldest_segments_go_when_there_is_too_much(tmp_path: Path) -> None:
+def test_the_oldest_segments_beyond_retention_bytes_are_deleted(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path, PATIENT) as node:
             size = len(batch([(b"k", b"v")]))
@@ -170,7 +170,7 @@ def test_the_oldest_segments_go_when_there_is_too_much(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_retention_changed_for_a_topic_and_for_the_broker(tmp_path: Path) -> None:
+def test_changed_retention_applies_to_topics_and_brokers(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path, PATIENT) as node:
             await create(node, "own", {"retention.ms": "-1"})
@@ -191,7 +191,7 @@ def test_retention_changed_for_a_topic_and_for_the_broker(tmp_path: Path) -> Non
     run(scenario)
 
 
-def test_compaction_leaves_the_young_alone(tmp_path: Path) -> None:
+def test_compaction_respects_min_compaction_lag(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path, PATIENT) as node:
             config = {
@@ -213,7 +213,7 @@ def test_compaction_leaves_the_young_alone(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_compaction_does_not_wait_for_dirt_longer_than_max_compaction_lag(tmp_path: Path) -> None:
+def test_max_compaction_lag_forces_compaction(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path, PATIENT) as node:
             config = {
@@ -234,7 +234,7 @@ def test_compaction_does_not_wait_for_dirt_longer_than_max_compaction_lag(tmp_pa
     run(scenario)
 
 
-def test_tombstones_go_after_delete_retention_ms(tmp_path: Path) -> None:
+def test_tombstones_are_removed_after_delete_retention_ms(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path, PATIENT) as node:
             config = {
@@ -261,7 +261,7 @@ def test_tombstones_go_after_delete_retention_ms(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
+def test_idle_producer_ids_expire(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path, PATIENT) as node:
             await create(node, "t", {})
@@ -280,7 +280,7 @@ def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_producers_forgotten_while_the_node_was_down(tmp_path: Path) -> None:
+def test_producer_ids_expire_while_the_node_is_down(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path, PATIENT) as node:
             await create(node, "t", {})

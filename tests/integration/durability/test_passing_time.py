@@ -53,7 +53,7 @@ def checkpoint(node: TimedNode, name: str) -> dict[str, int]:
     return {line.split()[0]: int(line.split()[2]) for line in lines}
 
 
-def test_silent_connections_are_closed_and_the_others_are_not(tmp_path: Path) -> None:
+def test_only_idle_connections_are_closed(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path, {"broker.session.timeout.ms": str(DAY)}) as node:
             await create(node, "t", {})
@@ -78,7 +78,7 @@ def test_silent_connections_are_closed_and_the_others_are_not(tmp_path: Path) ->
     run(scenario)
 
 
-def test_who_does_not_read_is_closed_like_who_says_nothing(tmp_path: Path) -> None:
+def test_a_connection_that_reads_nothing_counts_as_idle(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path, {"broker.session.timeout.ms": str(DAY)}) as node:
             await create(node, "t", {"max.message.bytes": "20000000"})
@@ -96,7 +96,7 @@ def test_who_does_not_read_is_closed_like_who_says_nothing(tmp_path: Path) -> No
     run(scenario)
 
 
-def test_the_limit_on_silence_can_be_lifted(tmp_path: Path) -> None:
+def test_connections_max_idle_ms_can_be_disabled(tmp_path: Path) -> None:
     async def scenario() -> None:
         config = {"broker.session.timeout.ms": str(DAY), "connections.max.idle.ms": "-1"}
         async with timed_node(tmp_path, config) as node, connected(node.node) as silent:
@@ -106,7 +106,7 @@ def test_the_limit_on_silence_can_be_lifted(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_sessions_make_room_when_they_are_stale_or_small(tmp_path: Path) -> None:
+def test_stale_or_smaller_fetch_sessions_are_evicted(tmp_path: Path) -> None:
     async def scenario() -> None:
         config = {**PATIENT, "max.incremental.fetch.session.cache.slots": "1"}
         async with timed_node(tmp_path, config) as node:
@@ -132,7 +132,7 @@ def test_sessions_make_room_when_they_are_stale_or_small(tmp_path: Path) -> None
     run(scenario)
 
 
-def test_checkpoints_come_at_their_intervals(tmp_path: Path) -> None:
+def test_checkpoints_are_written_at_their_intervals(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path, PATIENT) as node:
             await create(node, "t", {"flush.ms": str(10 * SECOND)})
@@ -152,7 +152,7 @@ def test_checkpoints_come_at_their_intervals(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_metadata_snapshots_come_by_the_hour(tmp_path: Path) -> None:
+def test_metadata_snapshots_are_written_every_hour(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path, PATIENT) as node:
             first = snapshots(node)
@@ -174,7 +174,7 @@ def test_metadata_snapshots_come_by_the_hour(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_old_metadata_snapshots_go_and_the_log_before_them(tmp_path: Path) -> None:
+def test_old_metadata_snapshots_and_log_segments_are_deleted(tmp_path: Path) -> None:
     config = {
         **PATIENT, "metadata.max.retention.ms": str(2 * DAY), "metadata.log.segment.ms": str(HOUR),
         "metadata.log.max.snapshot.interval.ms": str(12 * HOUR),
@@ -207,7 +207,7 @@ async def leader_of(node: TimedNode) -> tuple[int, int]:
     return partition.leader_id, partition.leader_epoch
 
 
-def test_a_node_that_slept_serves_again(tmp_path: Path) -> None:
+def test_a_suspended_node_serves_again(tmp_path: Path) -> None:
     """A suspended machine: no heartbeat came in time, so the broker is fenced, and back with the next one."""
 
     async def scenario() -> None:
@@ -235,7 +235,7 @@ def test_steady_heartbeats_keep_the_leader(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("jump", [-DAY, DAY, -1000 * DAY])
-def test_a_wall_clock_that_is_set_changes_no_leader_and_no_order(tmp_path: Path, jump: int) -> None:
+def test_wall_clock_jumps_change_neither_leaders_nor_order(tmp_path: Path, jump: int) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path) as node:
             await create(node, "t", {"message.timestamp.type": "LogAppendTime"})
@@ -262,7 +262,7 @@ def test_a_wall_clock_that_is_set_changes_no_leader_and_no_order(tmp_path: Path,
     run(scenario)
 
 
-def test_a_deleted_topic_leaves_the_disk_after_the_delay(tmp_path: Path) -> None:
+def test_a_deleted_topic_is_removed_from_disk_after_file_delete_delay_ms(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with timed_node(tmp_path, PATIENT) as node:
             await create(node, "t", {})

@@ -75,7 +75,7 @@ def come_to_rest(pid: int, logs: Path) -> Held:
 
 @pytest.mark.timeout(max(180, 3 * SECONDS))
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks into /proc")
-def test_a_process_under_load_ends_with_what_it_began_with(start_node: StartNode, on_moldau: bool) -> None:
+def test_load_leaks_neither_memory_nor_descriptors(start_node: StartNode, on_moldau: bool) -> None:
     if not on_moldau:
         pytest.skip("Moldau's process is looked into")
     node = start_node(config=CONFIG)

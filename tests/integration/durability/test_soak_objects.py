@@ -91,7 +91,7 @@ def grown(before: Mapping[str, int], after: Mapping[str, int], spare: int) -> di
     }
 
 
-def test_weeks_of_work_leave_no_task_timer_or_object_behind(
+def test_weeks_of_virtual_work_leak_no_task_timer_or_object(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rounds = 20

@@ -42,11 +42,11 @@ def error_of(bootstrap: str, topic: str, records: bytes, **options: int) -> int:
     return int(answer.error_code)
 
 
-def test_a_wrong_checksum(bootstrap: str, topic: str) -> None:
+def test_a_wrong_checksum_is_refused(bootstrap: str, topic: str) -> None:
     assert error_of(bootstrap, topic, batch(crc=1)) == CORRUPT_MESSAGE
 
 
-def test_every_flipped_bit_is_found(bootstrap: str, topic: str) -> None:
+def test_every_flipped_bit_is_refused(bootstrap: str, topic: str) -> None:
     good = batch([(b"key", b"value")])
     for position in range(21, len(good)):
         bad = bytearray(good)
@@ -55,17 +55,17 @@ def test_every_flipped_bit_is_found(bootstrap: str, topic: str) -> None:
 
 
 @pytest.mark.parametrize("length", [0, 10, -5])
-def test_a_length_below_any_batch(bootstrap: str, topic: str, length: int) -> None:
+def test_a_batch_length_below_the_header_size_is_refused(bootstrap: str, topic: str, length: int) -> None:
     assert error_of(bootstrap, topic, batch(length=length)) == CORRUPT_MESSAGE
 
 
-def test_a_length_one_byte_short(bootstrap: str, topic: str) -> None:
+def test_a_batch_length_one_byte_short_is_refused(bootstrap: str, topic: str) -> None:
     good = batch()
     assert error_of(bootstrap, topic, batch(length=len(good) - 13)) == CORRUPT_MESSAGE
 
 
 @pytest.mark.parametrize("more", [1, 100, 1_000_000])
-def test_a_length_beyond_the_bytes(bootstrap: str, topic: str, more: int) -> None:
+def test_a_batch_length_beyond_the_request_is_refused(bootstrap: str, topic: str, more: int) -> None:
     good = batch()
     assert error_of(bootstrap, topic, batch(length=len(good) - 12 + more)) in (
         INVALID_RECORD,
@@ -77,7 +77,7 @@ def test_a_length_beyond_the_bytes(bootstrap: str, topic: str, more: int) -> Non
     ("count", "last_offset_delta"),
     [(5, 0), (0, -1), (0, 0), (-3, -4), (1, 5), (2**31 - 1, 0), (1, 2**31 - 1)],
 )
-def test_counts_that_disagree_in_the_header(
+def test_a_record_count_that_contradicts_the_last_offset_delta_is_refused(
     bootstrap: str, topic: str, count: int, last_offset_delta: int
 ) -> None:
     lying = batch(count=count, last_offset_delta=last_offset_delta)
@@ -86,7 +86,7 @@ def test_counts_that_disagree_in_the_header(
 
 @pytest.mark.parametrize("config", [{"cleanup.policy": "compact"}, {"compression.type": "zstd"}], ids=str)
 @pytest.mark.parametrize(("count", "real"), [(5, 1), (1, 2), (2**31 - 1, 1)])
-def test_counts_that_disagree_with_the_payload_where_records_are_read(
+def test_a_record_count_that_contradicts_the_payload_is_refused_where_records_are_read(
     bootstrap: str, topic: str, config: dict[str, str], count: int, real: int
 ) -> None:
     name = f"{topic}-parsed"
@@ -97,7 +97,7 @@ def test_counts_that_disagree_with_the_payload_where_records_are_read(
 
 @pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("cleanup_policy", ["compact", "delete"])
-def test_a_garbage_payload_where_records_are_read(
+def test_a_garbage_payload_is_refused_where_records_are_read(
     bootstrap: str, topic: str, cleanup_policy: str, codec: int
 ) -> None:
     name = f"{topic}-parsed"
@@ -112,11 +112,11 @@ def test_a_garbage_payload_where_records_are_read(
 
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("version", [3, 7, 12])
-def test_the_old_formats_are_refused(bootstrap: str, topic: str, magic: int, version: int) -> None:
+def test_message_formats_0_and_1_are_refused(bootstrap: str, topic: str, magic: int, version: int) -> None:
     assert error_of(bootstrap, topic, old_message(magic), version=version) == INVALID_RECORD
 
 
-def test_a_format_of_the_future_is_refused(bootstrap: str, topic: str) -> None:
+def test_an_unknown_magic_byte_is_refused(bootstrap: str, topic: str) -> None:
     assert error_of(bootstrap, topic, batch(magic=3)) == CORRUPT_MESSAGE
 
 
@@ -127,20 +127,20 @@ def test_one_batch_per_partition_and_request(bootstrap: str, topic: str) -> None
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_a_codec_nobody_knows(bootstrap: str, topic: str, codec: int) -> None:
+def test_an_unknown_compression_codec_is_refused(bootstrap: str, topic: str, codec: int) -> None:
     refused = error_of(bootstrap, topic, batch(attributes=codec))
     assert refused in (UNKNOWN_SERVER_ERROR, UNSUPPORTED_COMPRESSION_TYPE, INVALID_RECORD, CORRUPT_MESSAGE)
 
 
-def test_zstd_needs_a_produce_request_that_knows_it(bootstrap: str, topic: str) -> None:
+def test_zstd_needs_produce_version_7(bootstrap: str, topic: str) -> None:
     assert error_of(bootstrap, topic, batch(codec=batches.ZSTD), version=3) == UNSUPPORTED_COMPRESSION_TYPE
 
 
-def test_control_batches_are_not_for_clients(bootstrap: str, topic: str) -> None:
+def test_control_batches_of_clients_are_refused(bootstrap: str, topic: str) -> None:
     assert error_of(bootstrap, topic, batch(attributes=0x20)) == INVALID_RECORD
 
 
-def test_a_transactional_batch_outside_of_a_transaction(bootstrap: str, topic: str) -> None:
+def test_a_transactional_batch_outside_a_transaction_is_refused(bootstrap: str, topic: str) -> None:
     stray = batch(attributes=0x10, producer_id=9_000_000, producer_epoch=0, sequence=0)
     assert error_of(bootstrap, topic, stray) == TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert produce(bootstrap, topic, batch()).error_code == 0
@@ -150,15 +150,15 @@ def test_a_transactional_batch_outside_of_a_transaction(bootstrap: str, topic: s
     )
 
 
-def test_a_base_offset_other_than_zero(bootstrap: str, topic: str) -> None:
+def test_a_base_offset_other_than_zero_is_refused(bootstrap: str, topic: str) -> None:
     assert error_of(bootstrap, topic, batch(base_offset=500)) == INVALID_RECORD
 
 
-def test_a_timestamp_beyond_all_time(bootstrap: str, topic: str) -> None:
+def test_a_timestamp_out_of_range_is_refused(bootstrap: str, topic: str) -> None:
     assert error_of(bootstrap, topic, batch(timestamp=2**62)) == INVALID_TIMESTAMP
 
 
-def test_keyless_records_of_a_compacted_topic_are_named_one_by_one(bootstrap: str, topic: str) -> None:
+def test_keyless_records_of_a_compacted_topic_are_listed_as_record_errors(bootstrap: str, topic: str) -> None:
     name = f"{topic}-compacted"
     create_and_wait(bootstrap, name, config={"cleanup.policy": "compact"})
     answer = produce(bootstrap, name, batch([(b"k", b"v"), (None, b"v"), (b"k", None), (None, b"x")]))
@@ -168,14 +168,14 @@ def test_keyless_records_of_a_compacted_topic_are_named_one_by_one(bootstrap: st
     assert fetch(bootstrap, name).high_watermark == 0
 
 
-def test_a_batch_above_max_message_bytes(bootstrap: str, topic: str) -> None:
+def test_a_batch_above_max_message_bytes_is_refused(bootstrap: str, topic: str) -> None:
     name = f"{topic}-small"
     create_and_wait(bootstrap, name, config={"max.message.bytes": "1000"})
     assert error_of(bootstrap, name, batch([(b"k", b"x" * 1000)])) == MESSAGE_TOO_LARGE
     assert produce(bootstrap, name, batch([(b"k", b"x" * 800)])).error_code == 0
 
 
-def test_sequences_of_an_idempotent_producer(bootstrap: str, topic: str) -> None:
+def test_sequence_numbers_of_an_idempotent_producer_are_checked(bootstrap: str, topic: str) -> None:
     def send(sequence: int, epoch: int = 0) -> tuple[int, int]:
         sent = batch(producer_id=7_000_000, producer_epoch=epoch, sequence=sequence)
         answer = produce(bootstrap, topic, sent)
@@ -191,7 +191,7 @@ def test_sequences_of_an_idempotent_producer(bootstrap: str, topic: str) -> None
     assert fetch(bootstrap, topic).high_watermark == 8
 
 
-def test_a_producer_id_without_a_sequence(bootstrap: str, topic: str) -> None:
+def test_a_producer_id_without_a_sequence_is_refused(bootstrap: str, topic: str) -> None:
     assert error_of(bootstrap, topic, batch(producer_id=8_000_000, producer_epoch=0)) == INVALID_RECORD
 
 
@@ -199,7 +199,7 @@ def test_a_producer_id_without_a_sequence(bootstrap: str, topic: str) -> None:
 @pytest.mark.parametrize("config", [{"cleanup.policy": "compact"}, {"compression.type": "lz4"}], ids=str)
 @pytest.mark.parametrize("codec", [batches.GZIP, batches.ZSTD])
 @pytest.mark.parametrize("honest", [True, False])
-def test_compression_bombs(
+def test_compression_bombs_are_refused(
     start_node: StartNode, on_moldau: bool, topic: str, config: dict[str, str], codec: int, honest: bool
 ) -> None:
     if honest and not on_moldau:

@@ -70,13 +70,13 @@ def header(api_key: int, version: int, correlation_id: int = 7) -> bytes:
     ],
     ids=["http", "tls", "2-GB", "above-socket.request.max.bytes", "minus-one", "most-negative", "empty"],
 )
-def test_frames_that_cannot_be_requests_end_the_connection(bootstrap: str, data: bytes) -> None:
+def test_frames_that_cannot_be_requests_close_the_connection(bootstrap: str, data: bytes) -> None:
     with Wire(bootstrap) as wire:
         wire.send(data)
         assert wire.is_closed_by_peer()
 
 
-def test_random_bytes_end_the_connection_or_wait_for_more(bootstrap: str) -> None:
+def test_random_bytes_close_the_connection_or_wait_for_more(bootstrap: str) -> None:
     randomness = random.Random(4711)
     for _ in range(200):
         wire = Wire(bootstrap)
@@ -84,7 +84,7 @@ def test_random_bytes_end_the_connection_or_wait_for_more(bootstrap: str) -> Non
         wire.abort()
 
 
-def test_random_bodies_behind_good_headers(bootstrap: str) -> None:
+def test_random_bodies_after_valid_headers_close_the_connection(bootstrap: str) -> None:
     randomness = random.Random(1)
     for api_key in (0, 1, 2, 3, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 44, 55, 60, 61, 74, 75):
         for version in range(12):
@@ -93,7 +93,9 @@ def test_random_bodies_behind_good_headers(bootstrap: str) -> None:
 
 
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.99])
-def test_half_a_frame_then_gone(bootstrap: str, topic: str, part: float) -> None:
+def test_a_client_that_disconnects_within_a_frame_disturbs_no_other(
+    bootstrap: str, topic: str, part: float
+) -> None:
     frame = request_frame(produce_request(topic, batch([(b"k", b"x" * 100_000)])), 12)
     data = struct.pack(">i", len(frame)) + frame
     wire = Wire(bootstrap)
@@ -102,7 +104,7 @@ def test_half_a_frame_then_gone(bootstrap: str, topic: str, part: float) -> None
     assert fetch(bootstrap, topic).high_watermark == 0
 
 
-def test_a_frame_that_comes_byte_by_byte_is_answered(bootstrap: str) -> None:
+def test_a_frame_that_arrives_byte_by_byte_is_answered(bootstrap: str) -> None:
     frame = request_frame(MetadataRequest(topics=[]), 12)
     with Wire(bootstrap) as wire:
         for byte in struct.pack(">i", len(frame)) + frame:
@@ -121,21 +123,23 @@ def test_pipelined_requests_are_answered_in_order(bootstrap: str, topic: str) ->
 
 
 @pytest.mark.parametrize("api_key", [9999, -1, 4, 52, 62])
-def test_an_api_that_is_not_served_here_ends_the_connection(bootstrap: str, api_key: int) -> None:
+def test_an_api_that_the_listener_does_not_serve_closes_the_connection(bootstrap: str, api_key: int) -> None:
     with Wire(bootstrap) as wire:
         wire.send_frame(header(api_key, 0) + b"\0" * 20)
         assert wire.is_closed_by_peer()
 
 
 @pytest.mark.parametrize(("api_key", "version"), [(3, 99), (3, -1), (0, 2), (0, 0), (1, 3), (19, 1)])
-def test_a_version_that_is_not_served_ends_the_connection(bootstrap: str, api_key: int, version: int) -> None:
+def test_an_unsupported_version_closes_the_connection(bootstrap: str, api_key: int, version: int) -> None:
     with Wire(bootstrap) as wire:
         wire.send_frame(header(api_key, version) + b"\0" * 20)
         assert wire.is_closed_by_peer()
 
 
 @pytest.mark.parametrize("version", [99, 5, -1])
-def test_api_versions_of_an_unknown_version_says_which_are_known(bootstrap: str, version: int) -> None:
+def test_api_versions_in_an_unknown_version_answers_with_the_supported_range(
+    bootstrap: str, version: int
+) -> None:
     with Wire(bootstrap) as wire:
         wire.send_frame(header(18, version) + b"\0")
         answer = wire.read_frame()
@@ -144,7 +148,7 @@ def test_api_versions_of_an_unknown_version_says_which_are_known(bootstrap: str,
         assert wire.call(request, 4).error_code == 0, "the connection goes on"
 
 
-def test_api_versions_with_an_impossible_software_name(bootstrap: str) -> None:
+def test_api_versions_with_an_invalid_software_name_is_refused(bootstrap: str) -> None:
     with Wire(bootstrap) as wire:
         request = ApiVersionsRequest(client_software_name="no spaces!", client_software_version="1")
         assert wire.call(request, 3).error_code == INVALID_REQUEST
@@ -179,21 +183,21 @@ def test_unknown_tagged_fields_are_skipped(bootstrap: str) -> None:
         "endless-varint",
     ],
 )
-def test_bodies_that_cannot_be_decoded_end_the_connection(bootstrap: str, frame: bytes) -> None:
+def test_bodies_that_cannot_be_decoded_close_the_connection(bootstrap: str, frame: bytes) -> None:
     with Wire(bootstrap) as wire:
         wire.send_frame(frame)
         assert wire.is_closed_by_peer()
 
 
 @pytest.mark.parametrize("name", BAD_NAMES, ids=lambda name: repr(name[:20]))
-def test_impossible_topic_names_are_refused(bootstrap: str, name: str) -> None:
+def test_invalid_topic_names_are_refused(bootstrap: str, name: str) -> None:
     assert create_topic(bootstrap, name).error_code == INVALID_TOPIC
     assert metadata_of(bootstrap, name, create=True).error_code == INVALID_TOPIC
     assert produce(bootstrap, name, batch()).error_code == UNKNOWN_TOPIC_OR_PARTITION
     assert fetch(bootstrap, name).error_code == UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_topic_name_never_leaves_the_data_folder(start_node: StartNode) -> None:
+def test_a_topic_name_cannot_escape_the_data_directory(start_node: StartNode) -> None:
     node = start_node()
     for name in ("../escaped", "..", "logs/../../escaped"):
         create_topic(node.bootstrap_servers, name)
@@ -211,7 +215,9 @@ def test_a_topic_name_never_leaves_the_data_folder(start_node: StartNode) -> Non
         (2**31 - 1, POLICY_VIOLATION),
     ],
 )
-def test_absurd_partition_counts_are_refused(bootstrap: str, topic: str, partitions: int, code: int) -> None:
+def test_excessive_partition_counts_are_refused(
+    bootstrap: str, topic: str, partitions: int, code: int
+) -> None:
     assert create_topic(bootstrap, f"{topic}-absurd", partitions).error_code == code
 
 
@@ -224,7 +230,7 @@ def test_absurd_partition_counts_are_refused(bootstrap: str, topic: str, partiti
         (2**31 - 1, POLICY_VIOLATION),
     ],
 )
-def test_absurd_growth_of_a_topic_is_refused(
+def test_excessive_create_partitions_counts_are_refused(
     bootstrap: str, topic: str, partitions: int, code: int, on_moldau: bool
 ) -> None:
     if partitions > 10_000 and not on_moldau:
@@ -236,7 +242,9 @@ def test_absurd_growth_of_a_topic_is_refused(
 
 
 @pytest.mark.parametrize("partition", [-1, 99, 2**31 - 1, -(2**31)])
-def test_partitions_that_do_not_exist(bootstrap: str, topic: str, partition: int) -> None:
+def test_unknown_partitions_answer_unknown_topic_or_partition(
+    bootstrap: str, topic: str, partition: int
+) -> None:
     assert produce(bootstrap, topic, batch(), partition=partition).error_code == UNKNOWN_TOPIC_OR_PARTITION
     assert fetch(bootstrap, topic, partition=partition).error_code == UNKNOWN_TOPIC_OR_PARTITION
     with Wire(bootstrap) as wire:
@@ -252,13 +260,13 @@ def test_partitions_that_do_not_exist(bootstrap: str, topic: str, partition: int
 
 
 @pytest.mark.parametrize("offset", [-1, -(2**63), 2**63 - 1, 1000])
-def test_offsets_that_do_not_exist(bootstrap: str, topic: str, offset: int) -> None:
+def test_offsets_outside_the_log_answer_offset_out_of_range(bootstrap: str, topic: str, offset: int) -> None:
     assert produce(bootstrap, topic, batch()).error_code == 0
     assert fetch(bootstrap, topic, offset).error_code == OFFSET_OUT_OF_RANGE
 
 
 @pytest.mark.parametrize("max_bytes", [0, 2**31 - 1])
-def test_strange_fetch_sizes_give_at_least_one_batch(bootstrap: str, topic: str, max_bytes: int) -> None:
+def test_unusual_fetch_sizes_return_at_least_one_batch(bootstrap: str, topic: str, max_bytes: int) -> None:
     assert produce(bootstrap, topic, batch([(b"k", b"x" * 5000)])).error_code == 0
     given = fetch(bootstrap, topic, max_bytes=max_bytes)
     assert given.error_code == 0
@@ -266,5 +274,5 @@ def test_strange_fetch_sizes_give_at_least_one_batch(bootstrap: str, topic: str,
 
 
 @pytest.mark.parametrize("acks", [2, -2, 32_767])
-def test_impossible_acks_are_refused(bootstrap: str, topic: str, acks: int) -> None:
+def test_invalid_acks_are_refused(bootstrap: str, topic: str, acks: int) -> None:
     assert produce(bootstrap, topic, batch(), acks=acks).error_code == INVALID_REQUIRED_ACKS

@@ -46,7 +46,7 @@ def wire(bootstrap: str, topic: str) -> Any:
         yield connection
 
 
-def test_records_of_a_transaction_need_its_id(bootstrap: str, topic: str, wire: Wire) -> None:
+def test_transactional_records_need_a_transactional_id(bootstrap: str, topic: str, wire: Wire) -> None:
     """Taken, they would hide everything behind them from who reads only what is committed."""
     records = batch(attributes=TRANSACTIONAL, producer_id=7, producer_epoch=0, sequence=0)
     answer = produce(bootstrap, topic, records)
@@ -54,20 +54,22 @@ def test_records_of_a_transaction_need_its_id(bootstrap: str, topic: str, wire: 
     assert fetch(bootstrap, topic).high_watermark == 0
 
 
-def test_a_transactional_id_alone_is_no_transaction(topic: str, wire: Wire) -> None:
+def test_a_transactional_id_alone_opens_no_transaction(topic: str, wire: Wire) -> None:
     request = produce_request(topic, batch())
     request.transactional_id = "mine"
     assert wire.call(request, 12).responses[0].partition_responses[0].error_code == 0
 
 
-def test_a_refused_sequence_tells_where_the_log_begins(bootstrap: str, topic: str, wire: Wire) -> None:
+def test_an_out_of_order_sequence_answer_carries_the_log_start_offset(
+    bootstrap: str, topic: str, wire: Wire
+) -> None:
     produce(bootstrap, topic, batch(producer_id=7, producer_epoch=0, sequence=0))
     answer = produce(bootstrap, topic, batch(producer_id=7, producer_epoch=0, sequence=5))
     assert (answer.error_code, answer.log_start_offset) == (OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
 
 
 @pytest.mark.parametrize("version", [6, 12, 13])
-def test_an_isolation_level_nobody_knows(
+def test_an_unknown_isolation_level_is_refused(
     bootstrap: str, topic: str, wire: Wire, version: int, on_moldau: bool
 ) -> None:
     request = fetch_request(topic)
@@ -81,18 +83,18 @@ def test_an_isolation_level_nobody_knows(
         assert answer.responses[0].partitions[0].error_code == expected
 
 
-def test_an_unknown_topic_has_no_aborted_transactions_and_others_are_not_asked(
+def test_aborted_transactions_are_empty_for_unknown_topics_and_null_for_known_ones(
     topic: str, wire: Wire
 ) -> None:
     assert wire.call(fetch_request("nobody"), 12).responses[0].partitions[0].aborted_transactions == []
     assert wire.call(fetch_request(topic), 12).responses[0].partitions[0].aborted_transactions is None
 
 
-def test_a_session_may_begin_empty(wire: Wire) -> None:
+def test_a_fetch_session_may_start_empty(wire: Wire) -> None:
     assert wire.call(FetchRequest(session_epoch=0), 12).session_id != 0
 
 
-def test_a_broker_that_has_no_replica_is_told_who_leads(bootstrap: str, topic: str, wire: Wire) -> None:
+def test_a_follower_without_a_replica_gets_the_current_leader(bootstrap: str, topic: str, wire: Wire) -> None:
     request = fetch_request(topic)
     request.replica_id = 7
     assert wire.call(request, 12).responses[0].partitions[0].error_code == NOT_LEADER_OR_FOLLOWER
@@ -103,7 +105,7 @@ def test_a_broker_that_has_no_replica_is_told_who_leads(bootstrap: str, topic: s
     assert (answer.error_code, answer.current_leader.leader_id) == (NOT_LEADER_OR_FOLLOWER, 1)
 
 
-def test_an_old_epoch_is_told_the_new_one_and_where(start_node: StartNode) -> None:
+def test_a_fenced_leader_epoch_answer_carries_the_new_leader(start_node: StartNode) -> None:
     node = start_node()
     create_and_wait(node.bootstrap_servers, "t")
     node.restart()
@@ -120,7 +122,7 @@ def test_an_old_epoch_is_told_the_new_one_and_where(start_node: StartNode) -> No
 
 
 @pytest.mark.parametrize("version", [1, 6, 11])
-def test_an_offset_asked_for_twice(topic: str, wire: Wire, version: int) -> None:
+def test_duplicate_partitions_in_list_offsets_are_refused(topic: str, wire: Wire, version: int) -> None:
     asked = [ListOffsetsPartition(partition_index=0, timestamp=stamp) for stamp in (-1, -2)]
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=asked)])
     answer = wire.call(request, version).topics[0].partitions
@@ -128,13 +130,13 @@ def test_an_offset_asked_for_twice(topic: str, wire: Wire, version: int) -> None
 
 
 @pytest.mark.parametrize(("producer", "epoch"), [(-1, 3), (4000, -1)])
-def test_half_a_producer(wire: Wire, producer: int, epoch: int) -> None:
+def test_a_producer_id_without_an_epoch_is_refused(wire: Wire, producer: int, epoch: int) -> None:
     request = InitProducerIdRequest(transactional_id=None, producer_id=producer, producer_epoch=epoch)
     answer = wire.call(request, 4)
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (INVALID_REQUEST, -1, -1)
 
 
-def test_producers_of_an_impossible_topic(wire: Wire) -> None:
+def test_describe_producers_of_an_invalid_topic_name_is_refused(wire: Wire) -> None:
     asked = ProducersOfTopic(name="a/b", partition_indexes=[0])
     answer = wire.call(DescribeProducersRequest(topics=[asked]), 0).topics[0].partitions[0]
     assert answer.error_code == INVALID_TOPIC_EXCEPTION
@@ -142,7 +144,7 @@ def test_producers_of_an_impossible_topic(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_a_feature_nobody_knows_at_level_0(wire: Wire, version: int) -> None:
+def test_an_unknown_feature_at_level_0_is_refused(wire: Wire, version: int) -> None:
     update = FeatureUpdateKey(feature="nobody.version", max_version_level=0)
     if version == 0:
         update.allow_downgrade = True

@@ -60,7 +60,7 @@ def test_connections_per_address_are_limited(start_node: StartNode) -> None:
         wire.close()
 
 
-def test_an_override_per_address_goes_before_the_limit(start_node: StartNode) -> None:
+def test_max_connections_per_ip_overrides_take_precedence(start_node: StartNode) -> None:
     node = start_node(
         config={"max.connections.per.ip": 2, "max.connections.per.ip.overrides": "127.0.0.1:10"}
     )
@@ -80,7 +80,7 @@ def test_idle_connections_are_closed_and_busy_ones_stay(start_node: StartNode) -
         assert answers(busy)
 
 
-def test_hundreds_of_silent_and_half_open_connections(bootstrap: str, topic: str) -> None:
+def test_idle_and_half_open_connections_disturb_no_other_client(bootstrap: str, topic: str) -> None:
     create_and_wait(bootstrap, topic)
     frame = request_frame(MetadataRequest(topics=[]), 12)
     wires = [Wire(bootstrap) for _ in range(300)]
@@ -94,7 +94,7 @@ def test_hundreds_of_silent_and_half_open_connections(bootstrap: str, topic: str
 
 
 @linux_only
-def test_readers_that_never_read_do_not_grow_the_node(start_node: StartNode, topic: str) -> None:
+def test_consumers_that_never_read_do_not_grow_the_memory(start_node: StartNode, topic: str) -> None:
     node = start_node()
     create_and_wait(node.bootstrap_servers, topic)
     for _ in range(40):
@@ -114,7 +114,9 @@ def test_readers_that_never_read_do_not_grow_the_node(start_node: StartNode, top
 
 
 @linux_only
-def test_requests_without_end_from_a_client_that_never_reads(start_node: StartNode, topic: str) -> None:
+def test_a_client_that_sends_and_never_reads_is_stopped_by_back_pressure(
+    start_node: StartNode, topic: str
+) -> None:
     node = start_node()
     create_and_wait(node.bootstrap_servers, topic, partitions=100)
     before = anonymous_memory(node.pid)
@@ -133,7 +135,7 @@ def test_requests_without_end_from_a_client_that_never_reads(start_node: StartNo
 
 
 @linux_only
-def test_frames_that_are_announced_and_never_come_cost_nothing(
+def test_announced_frames_that_never_arrive_use_no_memory(
     start_node: StartNode, topic: str, on_moldau: bool
 ) -> None:
     if not on_moldau:
@@ -153,7 +155,9 @@ def test_frames_that_are_announced_and_never_come_cost_nothing(
 
 
 @linux_only
-def test_too_many_open_files_by_connections(start_node: StartNode, topic: str) -> None:
+def test_running_out_of_file_descriptors_by_connections_is_survived(
+    start_node: StartNode, topic: str
+) -> None:
     node = start_node()
     create_and_wait(node.bootstrap_servers, topic)
     assert_serves(node.bootstrap_servers, topic)
@@ -178,7 +182,9 @@ def test_too_many_open_files_by_connections(start_node: StartNode, topic: str) -
 
 
 @pytest.mark.parametrize("limit", [64, 128])
-def test_too_many_open_files_by_partitions(tmp_path: Path, limit: int, on_moldau: bool) -> None:
+def test_running_out_of_file_descriptors_by_partitions_is_survived(
+    tmp_path: Path, limit: int, on_moldau: bool
+) -> None:
     if not on_moldau:
         pytest.skip("Apache Kafka takes the whole folder offline and stops")
     node = OperatorNode(tmp_path)

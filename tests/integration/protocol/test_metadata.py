@@ -57,12 +57,12 @@ def by_id(topic_id: bytes, name: str | None = None) -> MetadataRequestTopic:
     return MetadataRequestTopic(topic_id=topic_id, name=name)
 
 
-def test_a_topic_asked_for_twice_is_told_once(bootstrap: str, topic: str) -> None:
+def test_a_topic_requested_twice_is_answered_once(bootstrap: str, topic: str) -> None:
     create_and_wait(bootstrap, topic)
     assert [each.name for each in ask(bootstrap, by_name(topic), by_name(topic)).topics] == [topic]
 
 
-def test_topics_by_id(bootstrap: str, topic: str) -> None:
+def test_topics_are_found_by_id(bootstrap: str, topic: str) -> None:
     create_and_wait(bootstrap, topic)
     topic_id = metadata_of(bootstrap, topic).topic_id
     assert ask(bootstrap, by_id(topic_id)).topics[0].name == topic
@@ -73,20 +73,20 @@ def test_topics_by_id(bootstrap: str, topic: str) -> None:
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_ids_are_refused_before_version_12(bootstrap: str, topic: str, version: int) -> None:
+def test_topic_ids_are_refused_before_version_12(bootstrap: str, topic: str, version: int) -> None:
     answer = ask(bootstrap, by_id(UNKNOWN_ID, topic), version=version)
     assert (answer.topics[0].error_code, answer.topics[0].name) == (INVALID_REQUEST, topic)
     assert (answer.brokers, answer.cluster_id, answer.controller_id) == ([], None, -1)
 
 
-def test_neither_id_nor_name(bootstrap: str, on_moldau: bool) -> None:
+def test_a_topic_without_id_and_name_is_refused(bootstrap: str, on_moldau: bool) -> None:
     answer = ask(bootstrap, by_name(None), version=13)
     expected = INVALID_REQUEST if on_moldau else UNKNOWN_SERVER_ERROR
     assert answer.error_code == expected
     assert [each.error_code for each in answer.topics] == [expected]
 
 
-def test_operations_are_told_when_asked_for(bootstrap: str, topic: str) -> None:
+def test_authorized_operations_are_returned_when_requested(bootstrap: str, topic: str) -> None:
     create_and_wait(bootstrap, topic)
     answer = ask(
         bootstrap,
@@ -100,7 +100,7 @@ def test_operations_are_told_when_asked_for(bootstrap: str, topic: str) -> None:
     assert ask(bootstrap, by_name(topic)).topics[0].topic_authorized_operations == -(2**31)
 
 
-def test_many_clients_create_a_topic_at_once(bootstrap: str, topic: str, on_moldau: bool) -> None:
+def test_concurrent_auto_creation_creates_one_topic(bootstrap: str, topic: str, on_moldau: bool) -> None:
     answers: list[Any] = []
 
     def create() -> None:
@@ -116,13 +116,13 @@ def test_many_clients_create_a_topic_at_once(bootstrap: str, topic: str, on_mold
     assert len({each.topic_id for each in answers if each.topic_id != ZERO_UUID}) <= 1
 
 
-def test_a_topic_nobody_may_create_is_just_unknown(bootstrap: str) -> None:
+def test_cluster_metadata_cannot_be_auto_created(bootstrap: str) -> None:
     created = metadata_of(bootstrap, "__cluster_metadata", create=True)
     assert created.error_code == UNKNOWN_TOPIC_OR_PARTITION
 
 
 @pytest.mark.parametrize("version", [5, 99])
-def test_api_versions_in_a_version_to_come(bootstrap: str, version: int) -> None:
+def test_api_versions_in_a_future_version_is_answered_in_version_0(bootstrap: str, version: int) -> None:
     with Wire(bootstrap) as wire:
         wire.send_frame(struct.pack(">hhih", 18, version, 7, -1) + b"\0\0\0\0")
         frame = wire.read_frame()
@@ -133,7 +133,7 @@ def test_api_versions_in_a_version_to_come(bootstrap: str, version: int) -> None
 
 
 @pytest.mark.parametrize(("enabled", "newest"), [(False, 5), (True, 6)])
-def test_unstable_versions_are_announced_only_when_asked_for(
+def test_unstable_versions_are_announced_only_when_enabled(
     start_node: StartNode, enabled: bool, newest: int
 ) -> None:
     node = start_node(config={"unstable.api.versions.enable": enabled})
@@ -143,7 +143,7 @@ def test_unstable_versions_are_announced_only_when_asked_for(
     assert versions[INIT_PRODUCER_ID] == newest
 
 
-def test_the_level_of_the_quorum_is_a_finalized_feature(bootstrap: str) -> None:
+def test_kraft_version_is_a_finalized_feature(bootstrap: str) -> None:
     with Wire(bootstrap) as wire:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
         answer = wire.call(request, 4)
@@ -153,7 +153,7 @@ def test_the_level_of_the_quorum_is_a_finalized_feature(bootstrap: str) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_the_quorum_in_every_version(bootstrap: str, version: int) -> None:
+def test_describe_quorum_in_every_version(bootstrap: str, version: int) -> None:
     partition = RequestPartitionData(partition_index=0)
     topic = RequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
     with Wire(bootstrap) as wire:
@@ -163,7 +163,7 @@ def test_the_quorum_in_every_version(bootstrap: str, version: int) -> None:
     assert bool(answer.nodes) == (version >= 2)
 
 
-def test_the_wrong_kind_of_endpoint(start_node: StartNode) -> None:
+def test_describe_cluster_with_a_mismatched_endpoint_type_is_refused(start_node: StartNode) -> None:
     node = start_node()
     with Wire(f"127.0.0.1:{node.controller_port}") as wire:
         assert wire.call(DescribeClusterRequest(), 0).error_code == INVALID_REQUEST
@@ -174,7 +174,9 @@ def test_the_wrong_kind_of_endpoint(start_node: StartNode) -> None:
 
 
 @pytest.mark.parametrize("cursor", [("{topic}", -1), ("another", 0)])
-def test_a_cursor_that_leads_nowhere(bootstrap: str, topic: str, cursor: tuple[str, int]) -> None:
+def test_an_invalid_describe_topic_partitions_cursor_is_refused(
+    bootstrap: str, topic: str, cursor: tuple[str, int]
+) -> None:
     create_and_wait(bootstrap, topic)
     place = Cursor(topic_name=cursor[0].format(topic=topic), partition_index=cursor[1])
     with Wire(bootstrap) as wire:

@@ -115,7 +115,7 @@ def test_a_cluster_moves_node_by_node(journey: tuple[str, str], libs: Path) -> N
 
 
 @pytest.mark.timeout(300)
-def test_a_node_of_each_dies(libs: Path) -> None:
+def test_a_node_of_each_kind_is_killed(libs: Path) -> None:
     with MixedNodes({1: MOLDAU, 2: APACHE, 3: MOLDAU}, libs, _CONFIG) as nodes:
         tools = Tools(nodes.bootstrap_servers)
         tools.good(
@@ -135,7 +135,7 @@ def test_a_node_of_each_dies(libs: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_transactions_and_groups_go_on(libs: Path) -> None:
+def test_transactions_and_groups_continue_in_a_mixed_cluster(libs: Path) -> None:
     """Numbers become squares, each once, while coordinators and members' brokers change their software."""
     with MixedNodes({1: APACHE, 2: MOLDAU, 3: MOLDAU}, libs, _CONFIG) as nodes:
         tools = Tools(nodes.bootstrap_servers)

@@ -288,7 +288,9 @@ def known(scene: str, difference: str) -> Known | None:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_same_answers(name: str, pair: tuple[Node, Node], met: set[Known], asked: set[Asked]) -> None:
+def test_moldau_answers_like_apache_kafka(
+    name: str, pair: tuple[Node, Node], met: set[Known], asked: set[Asked]
+) -> None:
     found = compare(name, SCENES[name], *pair, asked)
     explained = {difference: known(name, difference) for difference in found}
     met.update(each for each in explained.values() if each is not None)
@@ -297,12 +299,16 @@ def test_same_answers(name: str, pair: tuple[Node, Node], met: set[Known], asked
 
 
 def skip_unless_all_ran(request: pytest.FixtureRequest) -> None:
-    ran = [item for item in request.session.items if item.name.startswith("test_same_answers")]
+    ran = [
+        item
+        for item in request.session.items
+        if item.name.startswith("test_moldau_answers_like_apache_kafka")
+    ]
     if len(ran) < len(SCENES):
         pytest.skip("only some of the scenes were run")
 
 
-def test_every_api_says_yes_and_no_in_its_first_and_last_version(
+def test_every_api_is_compared_for_success_and_failure_in_its_first_and_last_version(
     request: pytest.FixtureRequest, asked: set[Asked]
 ) -> None:
     skip_unless_all_ran(request)
@@ -333,7 +339,7 @@ def test_every_known_difference_is_still_one(request: pytest.FixtureRequest, met
     assert not gone, "\n".join(f"{each.scene}, {each.label}: {each.reason}" for each in gone)
 
 
-def test_what_is_announced_and_what_is_not(apache: Node, moldau: Node) -> None:
+def test_announced_apis_match_apache_kafka(apache: Node, moldau: Node) -> None:
     """Nothing that Apache Kafka does not announce, and all of it but what COMPATIBILITY.md says."""
 
     def announced(port: int) -> set[int]:
@@ -351,7 +357,7 @@ def test_what_is_announced_and_what_is_not(apache: Node, moldau: Node) -> None:
     assert missing <= expected
 
 
-def test_the_same_after_a_restart(apache: Node, moldau: Node) -> None:
+def test_answers_match_after_a_restart(apache: Node, moldau: Node) -> None:
     """Leader epochs are higher then: who asks with an old one is told the new one and where to go."""
 
     def before(broker: Broker) -> None:

@@ -103,7 +103,9 @@ TURNS = {
 
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("turns", TURNS.values(), ids=TURNS)
-def test_they_take_turns(turns: list[tuple[str, str]], tmp_path: Path, libs: Path) -> None:
+def test_apache_kafka_and_moldau_alternate_on_one_folder(
+    turns: list[tuple[str, str]], tmp_path: Path, libs: Path
+) -> None:
     ledger = Ledger()
     before: Inventory = {}
     killed = False

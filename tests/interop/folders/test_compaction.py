@@ -134,7 +134,7 @@ def apache_compacts(folder: Path, data: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_both_compact_alike(tmp_path: Path, libs: Path) -> None:
+def test_moldau_and_apache_kafka_compact_alike(tmp_path: Path, libs: Path) -> None:
     """Twice: the second time there are horizons from the first, already reached."""
     folder = tmp_path / "apache"
     theirs = folder / "logs"
@@ -180,7 +180,7 @@ def tool_reads(libs: Path, folder: Path) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_the_tool_reads_what_only_we_have_written(tmp_path: Path, libs: Path) -> None:
+def test_dump_log_reads_segments_compacted_by_moldau(tmp_path: Path, libs: Path) -> None:
     from tests.unit.storage.managed_logs import COMPACT, ORDERS, TOPIC_ID, World, append
 
     async def scenario() -> str:

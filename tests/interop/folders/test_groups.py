@@ -55,7 +55,7 @@ def cleaned_up_to(shared: SharedFolder) -> int:
     )
 
 
-def test_coordinators_find_everything_again(shared: SharedFolder) -> None:
+def test_coordinator_state_survives_the_change_of_broker(shared: SharedFolder) -> None:
     shared.format(APACHE)
     bootstrap = shared.start(APACHE)
     create_and_wait(bootstrap, "orders", 2)

@@ -121,7 +121,7 @@ def other_topics_folder(folder: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize(("first", "second"), BOTH_WAYS)
-def test_what_the_metadata_does_not_know_is_set_aside(first: str, second: str, shared: SharedFolder) -> None:
+def test_unknown_partition_folders_become_stray(first: str, second: str, shared: SharedFolder) -> None:
     shared.format(first)
     bootstrap = shared.start(first)
     fill(bootstrap, "known", 2)

@@ -148,7 +148,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("topic", ["plain", "transactions", "empty"])
-def test_we_open_what_apache_left(apaches: tuple[Path, Path], tmp_path: Path, topic: str) -> None:
+def test_moldau_opens_folders_of_apache_kafka(apaches: tuple[Path, Path], tmp_path: Path, topic: str) -> None:
     running, stopped = apaches
     measure = contents(stopped / f"{topic}-0")
     for source, clean in ((stopped, True), (running, False)):

@@ -115,7 +115,7 @@ def snapshot_of(shared: SharedFolder, broker: str) -> list[str]:
     return lasting_records(shared.dirs[0])
 
 
-def test_every_type_of_record_is_kept(shared: SharedFolder, tmp_path: Path) -> None:
+def test_every_metadata_record_type_is_kept(shared: SharedFolder, tmp_path: Path) -> None:
     records = records_of_every_type()
     assert {type(record) for record in records} >= set(RECORD_TYPES.values()) - {stored.FeatureLevelRecord}
     shared.reconfigure(AUTHORIZER)
@@ -150,7 +150,9 @@ def test_every_type_of_record_is_kept(shared: SharedFolder, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("first", [APACHE, MOLDAU])
-def test_both_elect_alike(first: str, shared: SharedFolder, tmp_path: Path) -> None:
+def test_moldau_and_apache_kafka_elect_the_same_leaders(
+    first: str, shared: SharedFolder, tmp_path: Path
+) -> None:
     """On the same folder after a clean stop: who leads, who is in sync, who is eligible, in which epochs."""
     shared.format(first)
     bootstrap = shared.start(first)

@@ -167,7 +167,7 @@ def judged_here(case: dict[str, str]) -> str:
     return "OK"
 
 
-def test_verdicts() -> None:
+def test_properties_files_are_judged_like_apache_kafka() -> None:
     verdicts = judged_by_apache(CASES + STRICTER + JAVA_CLASSES)
     for case, verdict in zip(CASES, verdicts, strict=False):
         changes = {name: value for name, value in case.items() if NODE.get(name) != value}

@@ -42,7 +42,7 @@ def definitions(libs: Path) -> Definitions:
     return found
 
 
-def test_nothing_is_missing_and_nothing_is_invented(definitions: Definitions) -> None:
+def test_declared_messages_are_exactly_kafkas(definitions: Definitions) -> None:
     declared = {
         name
         for name, definition in definitions.items()

@@ -121,7 +121,7 @@ def alter(
         return wire.call(request, 1).responses[0]
 
 
-def test_as_started(apache: ApacheCluster, static: BrokerConfig) -> None:
+def test_configs_after_start_match_apache_kafka(apache: ApacheCluster, static: BrokerConfig) -> None:
     config = static.with_dynamic(CLUSTER_DEFAULTS, {})
     assert ours(describe_topic_configs({}, config)) == theirs(apache, TOPIC, "plain")
     assert ours(describe_topic_configs(TOPIC_OVERRIDES, config)) == theirs(apache, TOPIC, "own")
@@ -245,7 +245,7 @@ def judge(config: BrokerConfig, kind: int, name: str, change: Operation) -> tupl
     return 0, None
 
 
-def test_judges_the_same(apache: ApacheCluster, static: BrokerConfig) -> None:
+def test_config_changes_are_judged_alike(apache: ApacheCluster, static: BrokerConfig) -> None:
     config = apply_dynamic_configs(static, CLUSTER_DEFAULTS, {}).config
     for kind, name, change in CHANGES:
         answer = alter(apache, kind, name, change, validate_only=True)
@@ -280,7 +280,7 @@ IN_METRICS = {"metrics": "a,a,b", "interval.ms": "5000"}
 IN_TOPIC = {"flush.ms": " 77", "cleanup.policy": "compact,compact", "internal.segment.bytes": "2000000"}
 
 
-def test_after_changes(apache: ApacheCluster, static: BrokerConfig) -> None:
+def test_changed_configs_match_apache_kafka(apache: ApacheCluster, static: BrokerConfig) -> None:
     for kind, name, settings in (
         (BROKER, "", DEFAULTS),
         (BROKER, "1", OWN),

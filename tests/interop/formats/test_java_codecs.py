@@ -50,7 +50,7 @@ def samples() -> Iterator[tuple[Message, int]]:
             yield random_message(cls, version, rng), version
 
 
-def test_java_agrees() -> None:
+def test_java_encodes_every_message_alike() -> None:
     libs = kafka_libs()
     if libs is None:
         pytest.skip("set KAFKA_LIBS to the folder with Kafka's jars")

@@ -28,7 +28,7 @@ def ask_java(lines: list[str]) -> list[str]:
     return answer.stdout.splitlines()
 
 
-def test_java_reads_ours() -> None:
+def test_java_reads_batches_of_moldau() -> None:
     batches, expected = [], []
     for count in COUNTS:
         records = java_records(count)
@@ -41,7 +41,7 @@ def test_java_reads_ours() -> None:
     assert ask_java(batches) == expected
 
 
-def test_we_read_javas() -> None:
+def test_moldau_reads_batches_of_java() -> None:
     questions = [(name, count) for name in CODEC_NAMES for count in COUNTS]
     answers = ask_java([f"build {name} {count}" for name, count in questions])
     for (name, count), answer in zip(questions, answers, strict=True):

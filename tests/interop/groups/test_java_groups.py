@@ -180,7 +180,7 @@ _STATIC = {"eager": EAGER, "cooperative": COOPERATIVE, "consumer": CONSUMER}
 
 
 @pytest.mark.parametrize("group", _STATIC.values(), ids=_STATIC, indirect=True)
-def test_static_members_come_back(group: Group, request: pytest.FixtureRequest) -> None:
+def test_static_members_rejoin(group: Group, request: pytest.FixtureRequest) -> None:
     """Started again within the session: the same partitions, and the other noticed nothing.
 
     In the new protocol the place of one that was killed is not released before its session is over.

@@ -31,7 +31,7 @@ INVALID = [
 ]
 
 
-def test_valid_ones_match_the_same() -> None:
+def test_valid_patterns_match_like_re2j() -> None:
     topic = TopicImage(bytes(16), "orders-1")
     image = MetadataImage(topics=TopicsImage({topic.id: topic}, {topic.name: topic}))
     found = ResolveRegexes("g", tuple(VALID), image, 0).resolve()
@@ -39,7 +39,7 @@ def test_valid_ones_match_the_same() -> None:
     assert [["matches", str(bool(found[regex].topics)).lower()] for regex in VALID] == said
 
 
-def test_invalid_ones_are_refused_in_the_same_words() -> None:
+def test_invalid_patterns_are_refused_with_the_same_message() -> None:
     said = ask_java("Regexes", INVALID)
     for regex, (verdict, reason) in zip(INVALID, said, strict=True):
         with pytest.raises(KafkaError) as refused:

@@ -103,7 +103,7 @@ def test_force_terminate(tool: JavaTool, moldau: Node) -> None:
     )
 
 
-def test_java_reads_what_we_store(tool: JavaTool, tmp_path: Path) -> None:
+def test_java_reads_stored_transactions(tool: JavaTool, tmp_path: Path) -> None:
     """DumpLogSegments understands our `__transaction_state`."""
     with Cluster(data_dir=tmp_path) as node:
         bootstrap = node.bootstrap_servers

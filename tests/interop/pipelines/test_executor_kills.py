@@ -48,7 +48,7 @@ def _is_executor(pid: int) -> bool:
 
 
 @pytest.mark.timeout(600)
-def test_nothing_is_lost_or_doubled_by_killed_executors(tmp_path: Path) -> None:
+def test_killed_executors_lose_and_duplicate_nothing(tmp_path: Path) -> None:
     chance = random.Random(SEED)
     records = 12_000
     with Cluster() as broker, SparkCluster(workers=2) as spark:

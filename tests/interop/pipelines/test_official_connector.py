@@ -190,7 +190,7 @@ def test_both_streams_have_the_same_batches(spark: SparkSession, topics: Topics,
         assert ours.tasks == official.tasks, given
 
 
-def test_ours_goes_on_where_the_official_one_stopped(
+def test_moldau_continues_from_a_checkpoint_of_the_official_connector(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
     """The same checkpoint: whoever has pipelines with Spark's connector changes the format's name."""
@@ -208,7 +208,9 @@ def test_ours_goes_on_where_the_official_one_stopped(
     assert run(stream(spark, topics, "kafka", {"subscribe": topic}), tmp_path).values == [9]
 
 
-def test_what_the_official_one_writes(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+def test_moldau_reads_records_of_the_official_connector(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
     batch, streamed = topics.create(2), topics.create(2)
     frame = spark.createDataFrame(
         [(bytes([n]), bytes([n, n]), datetime(2024, 5, 17, 12, 0, n, tzinfo=UTC)) for n in range(30)],
@@ -227,7 +229,7 @@ def test_what_the_official_one_writes(spark: SparkSession, topics: Topics, tmp_p
     assert sorted((row.key, row.value) for row in copied) == sorted((row.key, row.value) for row in ours)
 
 
-def test_javas_tool_shows_the_lag_of_a_query(
+def test_kafka_consumer_groups_shows_the_lag_of_a_query(
     spark: SparkSession, topics: Topics, tmp_path: Path, tool: JavaTool
 ) -> None:
     topic = topics.create()

@@ -58,7 +58,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
-def test_what_was_recorded_is_what_kafka_streams_says() -> None:
+def test_recorded_results_match_kafka_streams() -> None:
     """Other tests compare with the record."""
     found = streams_oracle.results()
     assert recorded() == {scene: written for scene, written in found.items() if written}

@@ -23,7 +23,7 @@ EVERYTHING = os.environ.get("MOLDAU_SUITES") == "all"
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_what_passed_passes(name: str) -> None:
+def test_tests_of_the_allow_list_pass(name: str) -> None:
     suite = SUITES[name]
     try:
         suite.prepare()

@@ -184,7 +184,7 @@ def _data_dirs(cluster: Cluster | ApacheNodes) -> Iterator[Path]:
         yield from (cluster.data_dir / f"node-{node.id}" for node in cluster.nodes)
 
 
-def test_what_tools_say_of_three_brokers_and_of_two(tools: Tools, cluster: Cluster | ApacheNodes) -> None:
+def test_tools_report_a_missing_broker_like_java(tools: Tools, cluster: Cluster | ApacheNodes) -> None:
     """The last test: one broker is killed in the middle of it."""
     create(tools, "three", "1:2:3,2:3:1,3:1:2")
     lines = "".join(f"{number}\tvalue\n" for number in range(60))

@@ -88,13 +88,13 @@ def test_groups_of_every_kind(filled: Tools) -> None:
     ],
     ids=" ".join,
 )
-def test_resets_are_planned(filled: Tools, argv: list[str]) -> None:
+def test_offset_resets_are_planned(filled: Tools, argv: list[str]) -> None:
     groups = of_groups(filled)
     assert groups("--reset-offsets", *GROUP, *TOPIC, *argv, "--dry-run")
     groups("--reset-offsets", *GROUP, "--all-topics", *argv, "--dry-run")
 
 
-def test_resets_are_done(filled: Tools, tmp_path: Path) -> None:
+def test_offset_resets_are_executed(filled: Tools, tmp_path: Path) -> None:
     groups = of_groups(filled)
     new = ("--reset-offsets", "--group", "{topic}-new")
     groups(*new, "--topic", "{topic}:0,1", "--to-latest", "--execute")
@@ -125,7 +125,7 @@ def test_resets_are_done(filled: Tools, tmp_path: Path) -> None:
     groups("--delete", "--group", "{topic}-new")
 
 
-def test_what_goes_wrong_with_groups(filled: Tools) -> None:
+def test_failures_of_group_tools_match_java(filled: Tools) -> None:
     def error(*argv: str) -> str:
         return filled.same_error("kafka-consumer-groups", *argv, topic="filled")
 
@@ -159,7 +159,7 @@ def test_what_goes_wrong_with_groups(filled: Tools) -> None:
     ],
     ids=" ".join,
 )
-def test_command_lines_about_groups_that_make_no_sense(filled: Tools, argv: list[str]) -> None:
+def test_invalid_command_lines_of_group_tools_match_java(filled: Tools, argv: list[str]) -> None:
     both = filled.run("kafka-consumer-groups", *argv)
     assert (both.ours.code, both.java.code) == (1, 1), both
     # Lists of options and names come from hash tables in Java.
@@ -390,7 +390,7 @@ def test_the_log_of_transactions_as_text(transactions: Tools) -> None:
     ],
     ids=" ".join,
 )
-def test_what_goes_wrong_with_transactions(transactions: Tools, argv: list[str]) -> None:
+def test_failures_of_transaction_tools_match_java(transactions: Tools, argv: list[str]) -> None:
     both = transactions.run("kafka-transactions", *argv)
     assert (both.ours.code, both.java.code) == (1, 1), both
     if argv[0] != "bogus" and len(argv) > 1:

@@ -137,7 +137,7 @@ def commands_that_write(folder: Folder) -> list[list[str]]:
     ]
 
 
-def test_formats_the_same(folder: Folder) -> None:
+def test_formatted_folders_match_apache_kafka(folder: Folder) -> None:
     commands = commands_that_write(folder)
     for command in commands:
         (theirs,) = folder.apache(command)
@@ -164,7 +164,7 @@ def test_standalone_differs_only_in_the_directory_id(folder: Folder) -> None:
     assert our_files == their_files
 
 
-def test_refuses_the_same(folder: Folder) -> None:
+def test_refusals_match_apache_kafka(folder: Folder) -> None:
     dynamic, static = folder.formatting
     commands = [
         dynamic,
@@ -188,7 +188,7 @@ def test_refuses_the_same(folder: Folder) -> None:
         assert not folder.data.exists()
 
 
-def test_refuses_these_in_other_words(folder: Folder) -> None:
+def test_refusals_with_wording_of_our_own(folder: Folder) -> None:
     dynamic, static = folder.formatting
     commands = [
         [*static, "-f", "metadata.version=99"],
@@ -205,7 +205,7 @@ def test_refuses_these_in_other_words(folder: Folder) -> None:
         assert ours.complaint
 
 
-def test_looks_the_same(folder: Folder) -> None:
+def test_info_matches_apache_kafka(folder: Folder) -> None:
     info = ["info", "-c", folder.dynamic]
     listing = [["version-mapping"], ["version-mapping", "-r", "3.9"], ["version-mapping", "-r", "4.0.1"]]
     listing += [

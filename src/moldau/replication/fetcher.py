@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.log_throttle import Seldom
 from moldau.base.loop_slice import LoopSlice
@@ -44,8 +45,8 @@ from moldau.storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 
-#: How long a partition that fails is left out at first; each time twice as long.
-_FIRST_PAUSE_MS = 10
+#: The first delay of a partition that cannot be fetched; `replica.fetch.backoff.ms` is the longest.
+_INITIAL_BACKOFF_MS = 10
 #: Requests of one session under way.
 _MOST_UNDER_WAY = 2
 
@@ -211,7 +212,7 @@ class Fetcher:
         behind = following.lag is None or following.lag > 0
         throttle = self._throttle
         if behind and throttle.covers(*following.partition.topic_partition) and throttle.is_exceeded():
-            self._delay(following, self._broker.config.integer("replica.fetch.backoff.ms"))
+            self._delay(following, self._broker.config.integer("replica.fetch.backoff.ms") / 1000)
             return False
         return following.position() is not None
 
@@ -277,19 +278,19 @@ class Fetcher:
             log.warning("%s is not followed any more: %s", following.partition.topic_partition, error)
             self.remove(following.key)
             return
-        limit = self._broker.config.integer("replica.fetch.backoff.ms")
-        pause = min(limit, _FIRST_PAUSE_MS << min(following.retries, 10))
+        backoff = Backoff.of_ms(_INITIAL_BACKOFF_MS, self._broker.config.integer("replica.fetch.backoff.ms"))
         following.retries += 1
-        # What lasts is told after one, two, four, … times the longest pause.
-        is_news = pause == limit and following.retries.bit_count() == 1
+        delay = backoff.seconds(following.retries)
+        # A lasting error is logged after 1, 2, 4, … failures at the longest delay.
+        is_news = delay == backoff.maximum_seconds and following.retries.bit_count() == 1
         level = logging.WARNING if is_news else logging.DEBUG
         log.log(level, "%s cannot be followed yet: %s", following.partition.topic_partition, error)
-        self._delay(following, pause)
+        self._delay(following, delay)
 
-    def _delay(self, following: Following, milliseconds: int) -> None:
+    def _delay(self, following: Following, seconds: float) -> None:
         following.delayed = True
         self._changed[following.key] = None
-        asyncio.get_running_loop().call_later(milliseconds / 1000, self._retry, following)
+        asyncio.get_running_loop().call_later(seconds, self._retry, following)
 
     def _retry(self, following: Following) -> None:
         following.delayed = False

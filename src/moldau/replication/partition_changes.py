@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId, TopicPartition
 from moldau.base.log_throttle import Seldom
@@ -30,8 +31,7 @@ log = logging.getLogger(__name__)
 
 AlterPartition = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
 #: After a failure twice as long each time, up to the second.
-_RETRY_SECONDS = 0.05
-_LONGEST_RETRY_SECONDS = 1.0
+_BACKOFF = Backoff(0.05, 1.0)
 
 
 class Proposer(Protocol):
@@ -54,7 +54,7 @@ class PartitionChanges:
         self._unanswered: dict[tuple[TopicId, int], tuple[Proposer, IsrChange]] = {}
         self._task: asyncio.Task[None] | None = None
         self._closed = False
-        self._pause = _RETRY_SECONDS
+        self._failures = 0
         self._complaints = Seldom()
 
     def submit(self, partition: Proposer, change: IsrChange) -> None:
@@ -85,17 +85,17 @@ class PartitionChanges:
             except Exception as error:  # noqa: BLE001  else nobody would ever hear of these proposals
                 await self._failed(error)
                 continue
-            self._pause = _RETRY_SECONDS
+            self._failures = 0
             self._complaints.over()
             if again:
-                await asyncio.sleep(_RETRY_SECONDS)
+                await asyncio.sleep(_BACKOFF.initial_seconds)
 
     async def _failed(self, error: Exception) -> None:
         trace = None if isinstance(error, KafkaError) else error
         if self._complaints.is_due(self._broker.clock.monotonic(), str(error)):
             log.warning("the controller did not take changed in-sync replicas: %s", error, exc_info=trace)
-        await asyncio.sleep(self._pause)
-        self._pause = min(2 * self._pause, _LONGEST_RETRY_SECONDS)
+        self._failures += 1
+        await asyncio.sleep(_BACKOFF.seconds(self._failures))
 
     def _drop_outdated(self) -> bool:
         """Leave out what nobody wants any more; is there anything left?"""

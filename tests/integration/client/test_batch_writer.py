@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client import AdminClient, NewTopic
@@ -30,7 +31,7 @@ NewProducer = Callable[..., ArrowProducer]
 
 
 def settings_of(bootstrap: str) -> ClientSettings:
-    return ClientSettings(parse_addresses(bootstrap), retry_backoff_ms=20, retry_backoff_max_ms=200)
+    return ClientSettings(parse_addresses(bootstrap), backoff=Backoff(0.02, 0.2))
 
 
 def create(bootstrap: str, topic: str, **configs: str) -> None:

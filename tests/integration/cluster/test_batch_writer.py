@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from moldau.base.backoff import Backoff
 from moldau.base.ids import TopicPartition
 from moldau.client.wire.settings import ClientSettings, parse_addresses
 from moldau.pipelines.arrow.writing import ArrowProducer
@@ -29,7 +30,7 @@ class Sending:
     """Rows in a thread of their own, until it is stopped; each lot is flushed or committed with a marker."""
 
     def __init__(self, bootstrap: str, topic: str, *, transactional: bool) -> None:
-        settings = ClientSettings(parse_addresses(bootstrap), retry_backoff_ms=20, retry_backoff_max_ms=200)
+        settings = ClientSettings(parse_addresses(bootstrap), backoff=Backoff(0.02, 0.2))
         self.lots = 0
         self._topic = topic
         self._transactional = transactional

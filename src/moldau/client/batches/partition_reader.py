@@ -102,7 +102,9 @@ class PartitionReader:
         check(answer.error_code)
         if not answer.responses or not answer.responses[0].partitions:
             # A throttled client is told nothing at all.
-            await asyncio.sleep(max(answer.throttle_time_ms, self._cluster.settings.retry_backoff_ms) / 1000)
+            await asyncio.sleep(
+                max(answer.throttle_time_ms / 1000, self._cluster.settings.backoff.initial_seconds)
+            )
             raise KafkaError(
                 ErrorCode.REQUEST_TIMED_OUT, f"{self._wanted.partition}: the broker gave no answer"
             )

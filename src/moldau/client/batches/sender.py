@@ -248,7 +248,7 @@ class BatchSender:
             self._lose(error)
 
     def _try_again(self, queue: PartitionQueue, error: KafkaError) -> None:
-        settings, now = self._cluster.settings, asyncio.get_running_loop().time()
+        now = asyncio.get_running_loop().time()
         batch = queue.under_way
         if batch is None:
             return
@@ -257,8 +257,7 @@ class BatchSender:
             self._done(queue, batch.size)
             self._lose(_too_late(queue.partition, self._delivery_timeout_s, error))
             return
-        doubled_ms = settings.retry_backoff_ms << min(batch.attempts - 1, 6)
-        pause_s = min(doubled_ms, settings.retry_backoff_max_ms) / 1000
+        pause_s = self._cluster.settings.backoff.seconds(batch.attempts)
         if error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
             pause_s = _CONCURRENT_S
         else:
@@ -286,11 +285,11 @@ class BatchSender:
         """Ask who leads; partitions that still have no leader are asked for again after a pause."""
         try:
             await self._leaders.learn(topics)
-            pause_s = 0.0 if self._all_led() else self._cluster.settings.retry_backoff_ms / 1000
+            pause_s = 0.0 if self._all_led() else self._cluster.settings.backoff.initial_seconds
         except KafkaError as error:
             if not may_pass(error):
                 self._lose(error)
-            pause_s = self._cluster.settings.retry_backoff_ms / 1000
+            pause_s = self._cluster.settings.backoff.initial_seconds
         await asyncio.sleep(pause_s)
         self._learning = False
         self._pump()

@@ -120,7 +120,7 @@ class ShareConsumer:
             self._heart.result()
         await self._begin_fetches()
         if not self._fetches:
-            await asyncio.sleep(min(timeout, self._cluster.settings.retry_backoff_ms / 1000))
+            await asyncio.sleep(min(timeout, self._cluster.settings.backoff.initial_seconds))
             return []
         done, _ = await asyncio.wait(self._fetches, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         return [record for task in done for record in await self._arrived(task)]
@@ -183,7 +183,7 @@ class ShareConsumer:
             if partition.error_code != ErrorCode.NONE
         }
         if failed and not records:
-            await asyncio.sleep(self._cluster.settings.retry_backoff_ms / 1000)
+            await asyncio.sleep(self._cluster.settings.backoff.initial_seconds)
         for place, error in failed.items():
             self._look_again(place, error)
         return records
@@ -204,7 +204,7 @@ class ShareConsumer:
                 raise
             session.forget()
             self._leaders.clear()
-            await asyncio.sleep(self._cluster.settings.retry_backoff_ms / 1000)
+            await asyncio.sleep(self._cluster.settings.backoff.initial_seconds)
             return []
         self._origin |= {(record.topic_id, record.partition): session for record in records}
         return records

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 CONTROLLER_ENDPOINTS = 2
 #: A transaction is completed within moments after its end was decided.
-_CONCURRENT_MS = 20
+_CONCURRENT_SECONDS = 0.02
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -67,10 +67,6 @@ def may_pass(error: KafkaError) -> bool:
     if error.code is ErrorCode.BROKER_NOT_AVAILABLE:
         return True
     return error.code.retriable and not isinstance(error, NotKafka)
-
-
-def _is_concurrent(error: KafkaError) -> bool:
-    return error.code is ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 def _may_pass(failure: tuple[Address, KafkaError]) -> bool:
@@ -150,19 +146,20 @@ class Cluster:
 
         With `timeout_ms` nodes that are away are waited for that long, too, once the cluster was reached.
         """
-        settings, now = self.settings, asyncio.get_running_loop().time
-        begin, backoff_ms = now(), settings.retry_backoff_ms
+        now = asyncio.get_running_loop().time
+        begin, failures = now(), 0
         while True:
             try:
                 return await attempt()
             except KafkaError as error:
-                spent_ms = (now() - begin) * 1000
-                pause_ms = min(backoff_ms, _CONCURRENT_MS) if _is_concurrent(error) else backoff_ms
-                if spent_ms + pause_ms > self._patience_ms(error, timeout_ms):
+                failures += 1
+                delay = self.settings.backoff.seconds(failures)
+                if error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+                    delay = min(delay, _CONCURRENT_SECONDS)
+                if (now() - begin + delay) * 1000 > self._patience_ms(error, timeout_ms):
                     raise
                 self.controller_id = -1
-            await asyncio.sleep(pause_ms / 1000)
-            backoff_ms = min(2 * backoff_ms, settings.retry_backoff_max_ms)
+            await asyncio.sleep(delay)
 
     async def ask_leaders(
         self,

@@ -27,7 +27,7 @@ class Patience:
         self._patience_ms = 2 * settings.api_timeout_ms if patience_ms is None else patience_ms
         self._begin = asyncio.get_running_loop().time()
         self._unknown_since: float | None = None
-        self._backoff_ms = self._settings.retry_backoff_ms
+        self._failures = 0
 
     @property
     def spent(self) -> bool:
@@ -37,8 +37,8 @@ class Patience:
         """Wait before the next attempt, or raise the error."""
         if not _may_pass(error) or self.spent or self._unknown_for_long(error):
             raise error
-        await asyncio.sleep(self._backoff_ms / 1000)
-        self._backoff_ms = min(2 * self._backoff_ms, self._settings.retry_backoff_max_ms)
+        self._failures += 1
+        await asyncio.sleep(self._settings.backoff.seconds(self._failures))
 
     def _unknown_for_long(self, error: KafkaError) -> bool:
         """A topic nobody knows was deleted, and one with another id made anew. For a moment after that a

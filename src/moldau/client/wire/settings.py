@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
+
+_DEFAULT_BACKOFF = Backoff(0.1, 1.0)
 
 
 class Address(NamedTuple):
@@ -33,8 +36,8 @@ class ClientSettings:
     #: How long closed ports are tried again at the first contact: a broker that was just started is awaited,
     #: a wrong address is reported while the user still looks.
     bootstrap_timeout_ms: int = 3_000
-    retry_backoff_ms: int = 100
-    retry_backoff_max_ms: int = 1_000
+    #: `retry.backoff.ms` and `retry.backoff.max.ms`.
+    backoff: Backoff = _DEFAULT_BACKOFF
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> ClientSettings:
@@ -48,8 +51,10 @@ class ClientSettings:
             client_id=properties.get("client.id") or "moldau-admin",
             request_timeout_ms=_number(properties, "request.timeout.ms", 30_000),
             api_timeout_ms=_number(properties, "default.api.timeout.ms", 60_000),
-            retry_backoff_ms=_number(properties, "retry.backoff.ms", 100),
-            retry_backoff_max_ms=_number(properties, "retry.backoff.max.ms", 1_000),
+            backoff=Backoff.of_ms(
+                _number(properties, "retry.backoff.ms", 100),
+                _number(properties, "retry.backoff.max.ms", 1_000),
+            ),
         )
 
 

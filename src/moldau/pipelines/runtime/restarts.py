@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from moldau.base.backoff import Backoff
+
 #: So many failures in a row, and it is given up.
 TRIES = 8
 
@@ -40,5 +42,4 @@ class Restarts:
         if self._in_a_row >= self._policy.tries:
             return None
         self.count += 1
-        pause: float = self._policy.first_pause_s * 2 ** (self._in_a_row - 1)
-        return min(pause, self._policy.longest_pause_s)
+        return Backoff(self._policy.first_pause_s, self._policy.longest_pause_s).seconds(self._in_a_row)

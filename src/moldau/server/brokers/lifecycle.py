@@ -12,9 +12,11 @@ start at once.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable, Sequence
 
+from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import DirectoryId, Uuid
 from moldau.base.log_throttle import Seldom
@@ -30,7 +32,7 @@ from moldau.server.startup.identity import Identity, feature_ranges
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.1
-_LONGEST_RETRY_SECONDS = 5.0
+_PLACEMENT_BACKOFF = Backoff(_RETRY_SECONDS, 5.0)
 #: How long the levels of features that the controller knows may take to get here.
 _LEVELS_SECONDS = 1.0
 #: The longest wait between two looks at a state that the next image is likely to change.
@@ -163,8 +165,8 @@ class BrokerLifecycle:
 
     async def report_placement(self, placed: Sequence[Placed]) -> None:
         """Tell the controller which directories replicas really lie in, until it has heard it."""
-        complaints, pause = Seldom(), _RETRY_SECONDS
-        while True:
+        complaints = Seldom()
+        for failures in itertools.count(1):
             try:
                 return await self._report_placement(placed)
             except KafkaError as error:
@@ -172,8 +174,7 @@ class BrokerLifecycle:
                     log.warning("the directories of %d replicas are not known yet: %s", len(placed), error)
                 if error.code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.UNSUPPORTED_VERSION):
                     return None
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_RETRY_SECONDS)
+            await asyncio.sleep(_PLACEMENT_BACKOFF.seconds(failures))
 
     async def _report_placement(self, placed: Sequence[Placed]) -> None:
         directories: dict[DirectoryId, dict[Uuid, assign.RequestTopicData]] = {}

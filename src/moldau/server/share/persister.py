@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
+from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import SHARE_STATE_TOPIC, TopicId
 from moldau.groups.share.topics import DeleteState, InitializeState
@@ -48,8 +49,7 @@ _AGAIN = frozenset(
     }
 )
 _ATTEMPTS = 12
-_BACKOFF_SECONDS = 0.02
-_MAX_BACKOFF_SECONDS = 1.0
+_BACKOFF = Backoff(0.02, 1.0)
 
 
 class Persister:
@@ -140,8 +140,7 @@ class Persister:
         here: Callable[[], Awaitable[R]],
         there: Callable[[int], Awaitable[R]],
     ) -> R:
-        delay = _BACKOFF_SECONDS
-        for _ in range(_ATTEMPTS):
+        for failures in range(1, _ATTEMPTS + 1):
             try:
                 return await self._ask_once(key, here, there)
             except KafkaError as error:
@@ -149,8 +148,7 @@ class Persister:
                     raise
             if SHARE_STATE_TOPIC not in self._node.image.topics.by_name:
                 await self._node.coordinators.internal_topics.ensure(SHARE_STATE_TOPIC)
-            await asyncio.sleep(delay)
-            delay = min(2 * delay, _MAX_BACKOFF_SECONDS)
+            await asyncio.sleep(_BACKOFF.seconds(failures))
         return await self._ask_once(key, here, there)
 
     async def _ask_once(

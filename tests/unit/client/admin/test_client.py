@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.admin.client import AdminClient, checked
@@ -47,7 +48,7 @@ LIST_OFFSETS, METADATA, CREATE_TOPICS, DESCRIBE_CONFIGS, TOPIC_PARTITIONS = 2, 3
 
 def impatient(bootstrap: str) -> ClientSettings:
     return ClientSettings(
-        parse_addresses(bootstrap), api_timeout_ms=300, bootstrap_timeout_ms=200, retry_backoff_ms=10
+        parse_addresses(bootstrap), api_timeout_ms=300, bootstrap_timeout_ms=200, backoff=Backoff(0.01, 1.0)
     )
 
 

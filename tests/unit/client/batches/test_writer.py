@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition, Uuid
 from moldau.client.batches.writer import BatchWriter
@@ -59,7 +60,7 @@ class Broker:
         """How many records the writer says are stored."""
         with self.fake:
             addresses = parse_addresses(self.fake.bootstrap)
-            settings = ClientSettings(addresses, retry_backoff_ms=1, retry_backoff_max_ms=5)
+            settings = ClientSettings(addresses, backoff=Backoff(0.001, 0.005))
             with BatchWriter(settings, delivery_timeout_ms=2_000) as writer:
                 records = [Record(index, 0, None, b"x") for index in range(10)]
                 for _ in range(batches):

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from moldau.base.backoff import Backoff
 from moldau.base.errors import KafkaError
 from moldau.pipelines.queries import QuerySpec, start
 from moldau.pipelines.sql.catalog.catalog import Catalog, PersistentQuery
@@ -35,7 +36,7 @@ from moldau.pipelines.sql.run.frames import Frames, Records
 from moldau.pipelines.sql.run.late import LateRecords, late_topic
 from moldau.pipelines.sql.run.recomputing import Recomputed
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+_BACKOFF = Backoff(1.0, 60.0)
 
 
 @dataclass(slots=True)
@@ -118,8 +119,8 @@ class PersistentQueries:
     @staticmethod
     def _failed(running: Running, error: str) -> None:
         running.error = error
-        running.next_try = time.monotonic() + min(_FIRST_PAUSE_S * 2**running.failures, _LONGEST_PAUSE_S)
         running.failures += 1
+        running.next_try = time.monotonic() + _BACKOFF.seconds(running.failures)
 
     @staticmethod
     def _count(running: Running, query: StreamingQuery) -> None:

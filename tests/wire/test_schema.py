@@ -10,6 +10,7 @@ import traceback
 import pytest
 
 from moldau.base.ids import ZERO_UUID, Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS, api_by_name
 from moldau.protocol.compiler import source
 from moldau.protocol.fields import FRESH, Field, StructType
@@ -295,10 +296,11 @@ def test_versions() -> None:
 
 def test_the_table_of_apis() -> None:
     assert len(APIS) == 89
+    assert set(ApiKey) == set(APIS)
     assert not {4, 5, 6, 7} & set(APIS)
-    assert api_by_name["Produce"] is APIS[0]
+    assert api_by_name["Produce"] is APIS[ApiKey.PRODUCE]
     assert [api.name for api in APIS.values() if api.latest_unstable] == ["InitProducerId"]
-    assert APIS[18].request is ApiVersionsRequest
+    assert APIS[ApiKey.API_VERSIONS].request is ApiVersionsRequest
     for api in APIS.values():
         for message in (api.request, api.response):
             assert api.key == message.API_KEY
@@ -312,4 +314,4 @@ def test_importing_the_table_imports_no_message() -> None:
         "print([name for name in sys.modules if name.startswith('moldau.protocol.')])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert shown.strip() == "['moldau.protocol.apis']"
+    assert shown.strip() == "['moldau.protocol.api_keys', 'moldau.protocol.apis']"

@@ -25,12 +25,12 @@ import moldau
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.network.failures import ConnectionLost, NodeUnreachable, NotKafka, explain_garbage, reason_of
 from moldau.network.frames import FrameBuffer, FrameTooLarge
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS, Api
 from moldau.protocol.headers import RequestHeader, decode_response_header, encode_request_header
 from moldau.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from moldau.protocol.schema import DecodeError, EncodeError, Message, decode, encode
 
-API_VERSIONS = 18
 #: Fetch, FetchSnapshot, ShareFetch: their answers hand out views of the receive buffer.
 _CARRY_RECORDS = frozenset({1, 59, 78})
 #: Less than the first bytes of TLS, HTTP and other text mean as a length: strangers are noticed at once.
@@ -182,7 +182,7 @@ class NodeConnection:
 
     async def _negotiate(self) -> None:
         """Ask in our newest version; a node that is older answers in version 0 with what it knows."""
-        api = APIS[API_VERSIONS]
+        api = APIS[ApiKey.API_VERSIONS]
         request = ApiVersionsRequest(
             client_software_name="moldau", client_software_version=moldau.__version__
         )
@@ -191,7 +191,7 @@ class NodeConnection:
             answer = cast(ApiVersionsResponse, await (await self._send(api, version, request)))
             if answer.error_code != ErrorCode.UNSUPPORTED_VERSION:
                 break
-            known = [key.max_version for key in answer.api_keys if key.api_key == API_VERSIONS]
+            known = [key.max_version for key in answer.api_keys if key.api_key == ApiKey.API_VERSIONS]
             version = min([api.max_version, *known]) if known else 0
         if answer.error_code != ErrorCode.NONE:
             raise KafkaError(ErrorCode(answer.error_code), f"{self.host}:{self.port} refused ApiVersions")
@@ -225,7 +225,7 @@ class NodeConnection:
             raise DecodeError(f"an answer nobody asked for (correlation id {correlation_id})")
         api, version = waiting.api, waiting.version
         _, body = decode_response_header(api.key, version, frame)
-        if api.key == API_VERSIONS and bytes(frame[body : body + 2]) == b"\x00\x23":
+        if api.key == ApiKey.API_VERSIONS and bytes(frame[body : body + 2]) == b"\x00\x23":
             version = 0
         if waiting.future.done():
             del self._waiting[correlation_id]

@@ -20,6 +20,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from moldau.base.offsets import EARLIEST
 from moldau.pipelines.source.offsets import from_json, nested
 from moldau.pipelines.spark.plans import kind, nodes
 
@@ -35,8 +36,6 @@ LEG_OPTION = "streams.leg"
 _QUERY = "sql.streaming.queryId"
 _DROPPED = "numRowsDroppedByWatermark"
 _SCAN = "StreamingDataSourceV2ScanRelation"
-#: Where a partition begins that was not there before.
-_EARLIEST = -2
 _NO_HEADERS = "cast(array() as array<struct<key: string, value: binary>>)"
 
 
@@ -100,7 +99,7 @@ def offset_range(start: str | None, end: str | None) -> OffsetRange:
     """From the offsets of a batch as its source writes them."""
     before, after = (from_json({} if text is None else json.loads(text)) for text in (start, end))
     starts = {
-        place: _EARLIEST if place.topic in after.recreated else before.positions.get(place, _EARLIEST)
+        place: EARLIEST if place.topic in after.recreated else before.positions.get(place, EARLIEST)
         for place in after.positions
     }
     read = {place: stop for place, stop in after.positions.items() if stop != starts[place]}

@@ -10,11 +10,11 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS
 from moldau.protocol.errors import DecodeError, EncodeError
 from moldau.protocol.primitives import MAX_STRING, skip_tags
 
-_API_VERSIONS = 18
 _REQUEST = struct.Struct(">hhih")
 _CORRELATION = struct.Struct(">i")
 _CORRELATION_AND_TAGS = struct.Struct(">ix")
@@ -36,7 +36,7 @@ def request_header_version(api_key: int, api_version: int) -> int:
 
 
 def response_header_version(api_key: int, api_version: int) -> int:
-    return 0 if api_key == _API_VERSIONS else request_header_version(api_key, api_version) - 1
+    return 0 if api_key == ApiKey.API_VERSIONS else request_header_version(api_key, api_version) - 1
 
 
 def decode_request_header(frame: bytes | memoryview) -> tuple[RequestHeader, int]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.loop_slice import LoopSlice
+from moldau.base.offsets import EARLIEST, LATEST
 from moldau.protocol.messages.fetch import PartitionData
 from moldau.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -32,8 +33,6 @@ from moldau.storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 
-LATEST = -1
-EARLIEST = -2
 #: So many batches are appended before others get their turn.
 _BATCHES_AT_A_TIME = 128
 

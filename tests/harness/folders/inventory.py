@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from moldau.base.ids import format_uuid
+from moldau.base.offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -35,7 +36,6 @@ from tests.harness.wire.wire import Wire
 
 Inventory = dict[str, Any]
 
-_EARLIEST, _LATEST, _MAX_TIMESTAMP = -2, -1, -3
 _TOPIC, _BROKER, _CLIENT_METRICS, _GROUP = 2, 4, 16, 32
 #: What was set on a resource itself: on a topic, a broker, all brokers, client metrics, a group.
 _DYNAMIC_SOURCES = (1, 2, 3, 7, 8)
@@ -115,7 +115,7 @@ def _partition(wire: Wire, topic: str, described: Any, records: bool) -> dict[st
         eventually(
             lambda time=time: _offset(wire, topic, index, time), what=f"{topic}-{index} tells its offsets"
         )
-        for time in (_EARLIEST, _LATEST, _MAX_TIMESTAMP)
+        for time in (EARLIEST, LATEST, MAX_TIMESTAMP)
     )
     found = {
         "replicas": described.replica_nodes,
@@ -171,7 +171,7 @@ def _producers(wire: Wire, topic: str, partition: int) -> list[list[int]]:
 
 def _fetch_all(wire: Wire, topic: str, partition: int) -> Iterator[bytes]:
     """Whole batches from the start of the log to its end."""
-    start = eventually(lambda: _offset(wire, topic, partition, _EARLIEST))["offset"]
+    start = eventually(lambda: _offset(wire, topic, partition, EARLIEST))["offset"]
     while True:
         asked = FetchPartition(partition=partition, fetch_offset=start, partition_max_bytes=4 << 20)
         request = FetchRequest(

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS
 from moldau.protocol.headers import decode_request_header, encode_response_header
 from moldau.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -14,14 +15,13 @@ from moldau.protocol.messages.metadata import MetadataResponse, MetadataResponse
 from moldau.protocol.schema import Message, decode, encode_bytes
 
 Answer = Callable[[Any], Message]
-API_VERSIONS, METADATA = 18, 3
 
 
 class FakeBroker:
     """Listens on a free port of 127.0.0.1 while the context lasts. `answers` are by API key."""
 
     def __init__(self, answers: Mapping[int, Answer] | None = None, *, advertised: str | None = None) -> None:
-        self._answers: dict[int, Answer] = {METADATA: self._metadata, **(answers or {})}
+        self._answers: dict[int, Answer] = {ApiKey.METADATA: self._metadata, **(answers or {})}
         self._advertised = advertised
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -56,7 +56,7 @@ class FakeBroker:
     def _answer(self, frame: bytes) -> bytes:
         header, body = decode_request_header(memoryview(frame))
         key, version = header.api_key, header.api_version
-        if key == API_VERSIONS:
+        if key == ApiKey.API_VERSIONS:
             response: Message = self._versions()
         else:
             request = decode(APIS[key].request, frame, version, body)
@@ -70,7 +70,7 @@ class FakeBroker:
     def _versions(self) -> ApiVersionsResponse:
         keys = [
             ApiVersion(api_key=key, min_version=APIS[key].min_version, max_version=APIS[key].max_version)
-            for key in (API_VERSIONS, *self._answers)
+            for key in (ApiKey.API_VERSIONS, *self._answers)
         ]
         return ApiVersionsResponse(api_keys=keys)
 

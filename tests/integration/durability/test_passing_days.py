@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from moldau.base.offsets import EARLIEST, LATEST
 from moldau.protocol.messages import incremental_alter_configs as alter
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from moldau.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
@@ -21,7 +22,6 @@ from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import FETCH_VERSION, fetch_request, produce_request
 
 TOPIC, BROKER = 2, 4
-EARLIEST, LATEST = -2, -1
 RETENTION_CHECK = 5 * MINUTE
 
 

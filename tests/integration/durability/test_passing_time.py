@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from moldau.base.errors import ErrorCode
+from moldau.base.offsets import LATEST
 from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from moldau.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -27,7 +28,7 @@ from tests.harness.nodes.passing_time import DAY, HOUR, MINUTE, PATIENT, SECOND,
 from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import fetch_request, produce_request
 from tests.harness.wire.wire import request_frame
-from tests.integration.durability.test_passing_days import LATEST, create, offset, write
+from tests.integration.durability.test_passing_days import create, offset, write
 
 FETCH = 12
 

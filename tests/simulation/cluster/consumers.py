@@ -7,6 +7,7 @@ from random import Random
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
+from moldau.base.offsets import LATEST
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -20,7 +21,6 @@ from tests.simulation.cluster.client import GROUP, ClusterClient, check
 from tests.simulation.cluster.story import Story
 
 FETCH_VERSION, _LIST_OFFSETS_VERSION, _COMMIT_VERSION, _OFFSET_FETCH_VERSION = 12, 8, 9, 7
-_LATEST = -1
 _ABORT = 0
 
 
@@ -121,7 +121,7 @@ class Consumer:
         leader = await self._client.leader(where)
         asked = ListOffsetsPartition(
             partition_index=where.partition,
-            timestamp=_LATEST,
+            timestamp=LATEST,
             current_leader_epoch=self._client.epochs[where],
         )
         request = ListOffsetsRequest(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
+from moldau.base import offsets
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.wire.cluster import Cluster
@@ -27,12 +28,12 @@ from moldau.protocol.messages.list_offsets import (
 class OffsetSpec(IntEnum):
     """Places with a name; any number from 0 on is a timestamp instead."""
 
-    LATEST = -1
-    EARLIEST = -2
-    MAX_TIMESTAMP = -3
-    EARLIEST_LOCAL = -4
-    LATEST_TIERED = -5
-    EARLIEST_PENDING_UPLOAD = -6
+    LATEST = offsets.LATEST
+    EARLIEST = offsets.EARLIEST
+    MAX_TIMESTAMP = offsets.MAX_TIMESTAMP
+    EARLIEST_LOCAL = offsets.EARLIEST_LOCAL
+    LATEST_TIERED = offsets.LATEST_TIERED
+    EARLIEST_PENDING_UPLOAD = offsets.EARLIEST_PENDING_UPLOAD
 
 
 class ListedOffset(NamedTuple):

@@ -9,6 +9,7 @@ from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition, Uuid
 from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.errors import check, error_of
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -22,7 +23,6 @@ from moldau.protocol.schema import records_view
 _DEBUGGING = -2
 #: Since when topics go by their ids, and since when who asks is told in a struct of its own.
 _BY_ID_SINCE, _REPLICA_STATE_SINCE = 13, 15
-_FETCH = 1
 
 
 class ReplicaData(NamedTuple):
@@ -46,7 +46,7 @@ async def read_replica(
 ) -> dict[TopicPartition, ReplicaData | KafkaError]:
     """What a broker has of partitions from these offsets on."""
     connection = await cluster.node_connection(broker)
-    newest = connection.api_versions[_FETCH].highest
+    newest = connection.api_versions[ApiKey.FETCH].highest
     topics: dict[str, FetchTopic] = {}
     for (name, partition), offset in offsets.items():
         topic = topics.setdefault(name, FetchTopic(topic=name, topic_id=topic_ids[name]))

@@ -16,6 +16,7 @@ from moldau.client.admin.topic_types import (
 )
 from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.errors import check, error_of
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -50,8 +51,6 @@ __all__ = [
     "TopicListing",
 ]
 
-DESCRIBE_TOPIC_PARTITIONS = 75
-
 
 class TopicAdmin:
     """The part of the admin client that looks after topics."""
@@ -74,7 +73,7 @@ class TopicAdmin:
         if not wanted:
             return {}
         connection = await self.cluster.retry(self.cluster.any_connection)
-        if connection.supports(DESCRIBE_TOPIC_PARTITIONS):
+        if connection.supports(ApiKey.DESCRIBE_TOPIC_PARTITIONS):
             return await self._describe_in_pages(wanted, partitions_per_response)
         return described(await self.cluster.retry(lambda: self.cluster.metadata(wanted)))
 

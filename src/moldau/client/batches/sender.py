@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Coroutine, Iterable
-from typing import Any, Final
+from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
@@ -23,6 +23,7 @@ from moldau.client.batches.transactions import ProducerState
 from moldau.client.wire.cluster import Cluster, may_pass
 from moldau.client.wire.errors import about, error_of
 from moldau.network.client import NodeConnection
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS
 from moldau.protocol.messages.produce import (
     PartitionProduceData,
@@ -33,7 +34,6 @@ from moldau.protocol.messages.produce import (
 )
 
 _ALL_REPLICAS = -1
-_PRODUCE: Final = 0
 #: The newest version that belongs to transactions in which partitions are announced.
 _ANNOUNCED = 11
 _CONCURRENT_S = 0.02
@@ -209,7 +209,7 @@ class BatchSender:
         }
 
     def _version(self, connection: NodeConnection) -> int | None:
-        newest = connection.version_for(APIS[_PRODUCE])
+        newest = connection.version_for(APIS[ApiKey.PRODUCE])
         if newest is None or not self._producer.in_transaction or self._producer.implicit:
             return newest
         return min(newest, _ANNOUNCED)

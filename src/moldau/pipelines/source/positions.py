@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from moldau.base.ids import TopicPartition
+from moldau.base.offsets import EARLIEST, LATEST
 from moldau.pipelines.source.errors import InvalidOption
-
-LATEST, EARLIEST = -1, -2
 
 Kind = Literal["earliest", "latest", "offsets", "timestamps", "timestamp"]
 Edge = Literal["starting", "ending"]

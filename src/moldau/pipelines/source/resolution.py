@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from moldau.base.ids import TopicPartition
+from moldau.base.offsets import EARLIEST, LATEST
 from moldau.client.admin.offsets import OffsetSpec
 from moldau.pipelines.source.errors import InvalidOption, SourceError
 from moldau.pipelines.source.offsets import Positions
 from moldau.pipelines.source.options import SourceOptions
-from moldau.pipelines.source.positions import EARLIEST, LATEST, Edge, Position, names
+from moldau.pipelines.source.positions import Edge, Position, names
 from moldau.pipelines.source.watch import Topics, Watch
 
 _PLACES = {"earliest": EARLIEST, "latest": LATEST}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int16, int32, string, uint16, uuid
 
 
@@ -12,7 +13,7 @@ class Listener(Struct):
     port: int = uint16("0+")
 
 
-class AddRaftVoterRequest(Message, api_key=80, versions="0-1", flexible="0+"):
+class AddRaftVoterRequest(Message, api_key=ApiKey.ADD_RAFT_VOTER, versions="0-1", flexible="0+"):
     cluster_id: str | None = string("0+", nullable="0+")
     timeout_ms: int = int32("0+")
     voter_id: int = int32("0+")
@@ -21,7 +22,7 @@ class AddRaftVoterRequest(Message, api_key=80, versions="0-1", flexible="0+"):
     ack_when_committed: bool = bool_("1+", default=True)
 
 
-class AddRaftVoterResponse(Message, api_key=80, versions="0-1", flexible="0+"):
+class AddRaftVoterResponse(Message, api_key=ApiKey.ADD_RAFT_VOTER, versions="0-1", flexible="0+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+", ignorable=True)

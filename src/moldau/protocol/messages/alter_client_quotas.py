@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, float64, int16, int32, string
 
 
@@ -21,7 +22,7 @@ class RequestEntryData(Struct):
     ops: list[OpData] = array(OpData, "0+")
 
 
-class AlterClientQuotasRequest(Message, api_key=49, versions="0-1", flexible="1+"):
+class AlterClientQuotasRequest(Message, api_key=ApiKey.ALTER_CLIENT_QUOTAS, versions="0-1", flexible="1+"):
     entries: list[RequestEntryData] = array(RequestEntryData, "0+")
     validate_only: bool = bool_("0+")
 
@@ -32,6 +33,6 @@ class ResponseEntryData(Struct):
     entity: list[EntityData] = array(EntityData, "0+")
 
 
-class AlterClientQuotasResponse(Message, api_key=49, versions="0-1", flexible="1+"):
+class AlterClientQuotasResponse(Message, api_key=ApiKey.ALTER_CLIENT_QUOTAS, versions="0-1", flexible="1+"):
     throttle_time_ms: int = int32("0+")
     entries: list[ResponseEntryData] = array(ResponseEntryData, "0+")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, string
 
 
@@ -16,7 +17,7 @@ class AlterConfigsResource(Struct):
     configs: list[AlterableConfig] = array(AlterableConfig, "0+")
 
 
-class AlterConfigsRequest(Message, api_key=33, versions="0-2", flexible="2+"):
+class AlterConfigsRequest(Message, api_key=ApiKey.ALTER_CONFIGS, versions="0-2", flexible="2+"):
     resources: list[AlterConfigsResource] = array(AlterConfigsResource, "0+")
     validate_only: bool = bool_("0+")
 
@@ -28,6 +29,6 @@ class AlterConfigsResourceResponse(Struct):
     resource_name: str = string("0+")
 
 
-class AlterConfigsResponse(Message, api_key=33, versions="0-2", flexible="2+"):
+class AlterConfigsResponse(Message, api_key=ApiKey.ALTER_CONFIGS, versions="0-2", flexible="2+"):
     throttle_time_ms: int = int32("0+")
     responses: list[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse, "0+")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int8, int16, int32, int64, uuid
 
 
@@ -25,7 +26,7 @@ class RequestTopicData(Struct):
     partitions: list[RequestPartitionData] = array(RequestPartitionData, "0+")
 
 
-class AlterPartitionRequest(Message, api_key=56, versions="2-3", flexible="0+"):
+class AlterPartitionRequest(Message, api_key=ApiKey.ALTER_PARTITION, versions="2-3", flexible="0+"):
     broker_id: int = int32("0+")
     broker_epoch: int = int64("0+", default=-1)
     topics: list[RequestTopicData] = array(RequestTopicData, "0+")
@@ -46,7 +47,7 @@ class ResponseTopicData(Struct):
     partitions: list[ResponsePartitionData] = array(ResponsePartitionData, "0+")
 
 
-class AlterPartitionResponse(Message, api_key=56, versions="2-3", flexible="0+"):
+class AlterPartitionResponse(Message, api_key=ApiKey.ALTER_PARTITION, versions="2-3", flexible="0+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     topics: list[ResponseTopicData] = array(ResponseTopicData, "0+")

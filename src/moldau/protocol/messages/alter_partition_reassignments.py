@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int16, int32, string
 
 
@@ -15,7 +16,9 @@ class ReassignableTopic(Struct):
     partitions: list[ReassignablePartition] = array(ReassignablePartition, "0+")
 
 
-class AlterPartitionReassignmentsRequest(Message, api_key=45, versions="0-1", flexible="0+"):
+class AlterPartitionReassignmentsRequest(
+    Message, api_key=ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions="0-1", flexible="0+"
+):
     timeout_ms: int = int32("0+", default=60000)
     allow_replication_factor_change: bool = bool_("1+", default=True)
     topics: list[ReassignableTopic] = array(ReassignableTopic, "0+")
@@ -32,7 +35,9 @@ class ReassignableTopicResponse(Struct):
     partitions: list[ReassignablePartitionResponse] = array(ReassignablePartitionResponse, "0+")
 
 
-class AlterPartitionReassignmentsResponse(Message, api_key=45, versions="0-1", flexible="0+"):
+class AlterPartitionReassignmentsResponse(
+    Message, api_key=ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions="0-1", flexible="0+"
+):
     throttle_time_ms: int = int32("0+")
     allow_replication_factor_change: bool = bool_("1+", default=True, ignorable=True)
     error_code: int = int16("0+")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, string
 
 
@@ -15,7 +16,9 @@ class AlterReplicaLogDir(Struct):
     topics: list[AlterReplicaLogDirTopic] = array(AlterReplicaLogDirTopic, "0+")
 
 
-class AlterReplicaLogDirsRequest(Message, api_key=34, versions="1-2", flexible="2+"):
+class AlterReplicaLogDirsRequest(
+    Message, api_key=ApiKey.ALTER_REPLICA_LOG_DIRS, versions="1-2", flexible="2+"
+):
     dirs: list[AlterReplicaLogDir] = array(AlterReplicaLogDir, "0+")
 
 
@@ -29,6 +32,8 @@ class AlterReplicaLogDirTopicResult(Struct):
     partitions: list[AlterReplicaLogDirPartitionResult] = array(AlterReplicaLogDirPartitionResult, "0+")
 
 
-class AlterReplicaLogDirsResponse(Message, api_key=34, versions="1-2", flexible="2+"):
+class AlterReplicaLogDirsResponse(
+    Message, api_key=ApiKey.ALTER_REPLICA_LOG_DIRS, versions="1-2", flexible="2+"
+):
     throttle_time_ms: int = int32("0+")
     results: list[AlterReplicaLogDirTopicResult] = array(AlterReplicaLogDirTopicResult, "0+")

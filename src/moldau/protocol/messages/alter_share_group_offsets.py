@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, int64, string, uuid
 
 
@@ -18,7 +19,9 @@ class AlterShareGroupOffsetsRequestTopic(Struct):
     )
 
 
-class AlterShareGroupOffsetsRequest(Message, api_key=91, versions="0", flexible="0+"):
+class AlterShareGroupOffsetsRequest(
+    Message, api_key=ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions="0", flexible="0+"
+):
     group_id: str = string("0+")
     topics: list[AlterShareGroupOffsetsRequestTopic] = array(AlterShareGroupOffsetsRequestTopic, "0+")
 
@@ -37,7 +40,9 @@ class AlterShareGroupOffsetsResponseTopic(Struct):
     )
 
 
-class AlterShareGroupOffsetsResponse(Message, api_key=91, versions="0", flexible="0+"):
+class AlterShareGroupOffsetsResponse(
+    Message, api_key=ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions="0", flexible="0+"
+):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", default=None, nullable="0+")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bytes_, int8, int16, int32, string
 
 
@@ -18,7 +19,9 @@ class ScramCredentialUpsertion(Struct):
     salted_password: bytes = bytes_("0+")
 
 
-class AlterUserScramCredentialsRequest(Message, api_key=51, versions="0", flexible="0+"):
+class AlterUserScramCredentialsRequest(
+    Message, api_key=ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+"
+):
     deletions: list[ScramCredentialDeletion] = array(ScramCredentialDeletion, "0+")
     upsertions: list[ScramCredentialUpsertion] = array(ScramCredentialUpsertion, "0+")
 
@@ -29,6 +32,8 @@ class AlterUserScramCredentialsResult(Struct):
     error_message: str | None = string("0+", nullable="0+")
 
 
-class AlterUserScramCredentialsResponse(Message, api_key=51, versions="0", flexible="0+"):
+class AlterUserScramCredentialsResponse(
+    Message, api_key=ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+"
+):
     throttle_time_ms: int = int32("0+")
     results: list[AlterUserScramCredentialsResult] = array(AlterUserScramCredentialsResult, "0+")

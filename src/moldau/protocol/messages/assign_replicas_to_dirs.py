@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, int64, uuid
 
 
@@ -20,7 +21,9 @@ class RequestDirectoryData(Struct):
     topics: list[RequestTopicData] = array(RequestTopicData, "0+")
 
 
-class AssignReplicasToDirsRequest(Message, api_key=73, versions="0", flexible="0+"):
+class AssignReplicasToDirsRequest(
+    Message, api_key=ApiKey.ASSIGN_REPLICAS_TO_DIRS, versions="0", flexible="0+"
+):
     broker_id: int = int32("0+")
     broker_epoch: int = int64("0+", default=-1)
     directories: list[RequestDirectoryData] = array(RequestDirectoryData, "0+")
@@ -41,7 +44,9 @@ class ResponseDirectoryData(Struct):
     topics: list[ResponseTopicData] = array(ResponseTopicData, "0+")
 
 
-class AssignReplicasToDirsResponse(Message, api_key=73, versions="0", flexible="0+"):
+class AssignReplicasToDirsResponse(
+    Message, api_key=ApiKey.ASSIGN_REPLICAS_TO_DIRS, versions="0", flexible="0+"
+):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     directories: list[ResponseDirectoryData] = array(ResponseDirectoryData, "0+")

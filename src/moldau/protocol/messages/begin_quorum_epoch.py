@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, string, uint16, uuid
 
 
@@ -24,7 +25,7 @@ class LeaderEndpoint(Struct):
     port: int = uint16("1+")
 
 
-class BeginQuorumEpochRequest(Message, api_key=53, versions="0-1", flexible="1+"):
+class BeginQuorumEpochRequest(Message, api_key=ApiKey.BEGIN_QUORUM_EPOCH, versions="0-1", flexible="1+"):
     cluster_id: str | None = string("0+", default=None, nullable="0+")
     voter_id: int = int32("1+", default=-1, ignorable=True)
     topics: list[RequestTopicData] = array(RequestTopicData, "0+")
@@ -49,7 +50,7 @@ class NodeEndpoint(Struct):
     port: int = uint16("1+")
 
 
-class BeginQuorumEpochResponse(Message, api_key=53, versions="0-1", flexible="1+"):
+class BeginQuorumEpochResponse(Message, api_key=ApiKey.BEGIN_QUORUM_EPOCH, versions="0-1", flexible="1+"):
     error_code: int = int16("0+")
     topics: list[ResponseTopicData] = array(ResponseTopicData, "0+")
     node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "1+", tagged="1+", tag=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int16, int32, int64, string, uint16, uuid
 
 
@@ -19,7 +20,7 @@ class Feature(Struct):
     max_supported_version: int = int16("0+")
 
 
-class BrokerRegistrationRequest(Message, api_key=62, versions="0-4", flexible="0+"):
+class BrokerRegistrationRequest(Message, api_key=ApiKey.BROKER_REGISTRATION, versions="0-4", flexible="0+"):
     broker_id: int = int32("0+")
     cluster_id: str = string("0+")
     incarnation_id: Uuid = uuid("0+")
@@ -31,7 +32,7 @@ class BrokerRegistrationRequest(Message, api_key=62, versions="0-4", flexible="0
     previous_broker_epoch: int = int64("3+", default=-1, ignorable=True)
 
 
-class BrokerRegistrationResponse(Message, api_key=62, versions="0-4", flexible="0+"):
+class BrokerRegistrationResponse(Message, api_key=ApiKey.BROKER_REGISTRATION, versions="0-4", flexible="0+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     broker_epoch: int = int64("0+", default=-1)

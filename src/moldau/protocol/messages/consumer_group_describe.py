@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, string, struct, uuid
 
 
-class ConsumerGroupDescribeRequest(Message, api_key=69, versions="0-1", flexible="0+"):
+class ConsumerGroupDescribeRequest(
+    Message, api_key=ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1", flexible="0+"
+):
     group_ids: list[str] = array(string, "0+")
     include_authorized_operations: bool = bool_("0+")
 
@@ -47,6 +50,8 @@ class DescribedGroup(Struct):
     authorized_operations: int = int32("0+", default=-2147483648)
 
 
-class ConsumerGroupDescribeResponse(Message, api_key=69, versions="0-1", flexible="0+"):
+class ConsumerGroupDescribeResponse(
+    Message, api_key=ApiKey.CONSUMER_GROUP_DESCRIBE, versions="0-1", flexible="0+"
+):
     throttle_time_ms: int = int32("0+")
     groups: list[DescribedGroup] = array(DescribedGroup, "0+")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, string, struct, uuid
 
 
@@ -11,7 +12,9 @@ class TopicPartitions(Struct):
     partitions: list[int] = array(int32, "0+")
 
 
-class ConsumerGroupHeartbeatRequest(Message, api_key=68, versions="0-1", flexible="0+"):
+class ConsumerGroupHeartbeatRequest(
+    Message, api_key=ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+"
+):
     group_id: str = string("0+")
     member_id: str = string("0+")
     member_epoch: int = int32("0+")
@@ -28,7 +31,9 @@ class Assignment(Struct):
     topic_partitions: list[TopicPartitions] = array(TopicPartitions, "0+")
 
 
-class ConsumerGroupHeartbeatResponse(Message, api_key=68, versions="0-1", flexible="0+"):
+class ConsumerGroupHeartbeatResponse(
+    Message, api_key=ApiKey.CONSUMER_GROUP_HEARTBEAT, versions="0-1", flexible="0+"
+):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", default=None, nullable="0+")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int8, int16, int32, string
 
 
@@ -15,7 +16,7 @@ class AclCreation(Struct):
     permission_type: int = int8("0+")
 
 
-class CreateAclsRequest(Message, api_key=30, versions="1-3", flexible="2+"):
+class CreateAclsRequest(Message, api_key=ApiKey.CREATE_ACLS, versions="1-3", flexible="2+"):
     creations: list[AclCreation] = array(AclCreation, "0+")
 
 
@@ -24,6 +25,6 @@ class AclCreationResult(Struct):
     error_message: str | None = string("0+", nullable="0+")
 
 
-class CreateAclsResponse(Message, api_key=30, versions="1-3", flexible="2+"):
+class CreateAclsResponse(Message, api_key=ApiKey.CREATE_ACLS, versions="1-3", flexible="2+"):
     throttle_time_ms: int = int32("0+")
     results: list[AclCreationResult] = array(AclCreationResult, "0+")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bytes_, int16, int32, int64, string
 
 
@@ -10,14 +11,18 @@ class CreatableRenewers(Struct):
     principal_name: str = string("0+")
 
 
-class CreateDelegationTokenRequest(Message, api_key=38, versions="1-3", flexible="2+"):
+class CreateDelegationTokenRequest(
+    Message, api_key=ApiKey.CREATE_DELEGATION_TOKEN, versions="1-3", flexible="2+"
+):
     owner_principal_type: str | None = string("3+", nullable="3+")
     owner_principal_name: str | None = string("3+", nullable="3+")
     renewers: list[CreatableRenewers] = array(CreatableRenewers, "0+")
     max_lifetime_ms: int = int64("0+")
 
 
-class CreateDelegationTokenResponse(Message, api_key=38, versions="1-3", flexible="2+"):
+class CreateDelegationTokenResponse(
+    Message, api_key=ApiKey.CREATE_DELEGATION_TOKEN, versions="1-3", flexible="2+"
+):
     error_code: int = int16("0+")
     principal_type: str = string("0+")
     principal_name: str = string("0+")

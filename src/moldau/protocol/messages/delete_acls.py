@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int8, int16, int32, string
 
 
@@ -15,7 +16,7 @@ class DeleteAclsFilter(Struct):
     permission_type: int = int8("0+")
 
 
-class DeleteAclsRequest(Message, api_key=31, versions="1-3", flexible="2+"):
+class DeleteAclsRequest(Message, api_key=ApiKey.DELETE_ACLS, versions="1-3", flexible="2+"):
     filters: list[DeleteAclsFilter] = array(DeleteAclsFilter, "0+")
 
 
@@ -37,6 +38,6 @@ class DeleteAclsFilterResult(Struct):
     matching_acls: list[DeleteAclsMatchingAcl] = array(DeleteAclsMatchingAcl, "0+")
 
 
-class DeleteAclsResponse(Message, api_key=31, versions="1-3", flexible="2+"):
+class DeleteAclsResponse(Message, api_key=ApiKey.DELETE_ACLS, versions="1-3", flexible="2+"):
     throttle_time_ms: int = int32("0+")
     filter_results: list[DeleteAclsFilterResult] = array(DeleteAclsFilterResult, "0+")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, string, uuid
 
 
@@ -10,7 +11,9 @@ class DeleteShareGroupOffsetsRequestTopic(Struct):
     topic_name: str = string("0+")
 
 
-class DeleteShareGroupOffsetsRequest(Message, api_key=92, versions="0", flexible="0+"):
+class DeleteShareGroupOffsetsRequest(
+    Message, api_key=ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions="0", flexible="0+"
+):
     group_id: str = string("0+")
     topics: list[DeleteShareGroupOffsetsRequestTopic] = array(DeleteShareGroupOffsetsRequestTopic, "0+")
 
@@ -22,7 +25,9 @@ class DeleteShareGroupOffsetsResponseTopic(Struct):
     error_message: str | None = string("0+", default=None, nullable="0+")
 
 
-class DeleteShareGroupOffsetsResponse(Message, api_key=92, versions="0", flexible="0+"):
+class DeleteShareGroupOffsetsResponse(
+    Message, api_key=ApiKey.DELETE_SHARE_GROUP_OFFSETS, versions="0", flexible="0+"
+):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", default=None, nullable="0+")

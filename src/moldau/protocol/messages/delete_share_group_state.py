@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, string, uuid
 
 
@@ -15,7 +16,9 @@ class DeleteStateData(Struct):
     partitions: list[PartitionData] = array(PartitionData, "0+")
 
 
-class DeleteShareGroupStateRequest(Message, api_key=86, versions="0", flexible="0+"):
+class DeleteShareGroupStateRequest(
+    Message, api_key=ApiKey.DELETE_SHARE_GROUP_STATE, versions="0", flexible="0+"
+):
     group_id: str = string("0+")
     topics: list[DeleteStateData] = array(DeleteStateData, "0+")
 
@@ -31,5 +34,7 @@ class DeleteStateResult(Struct):
     partitions: list[PartitionResult] = array(PartitionResult, "0+")
 
 
-class DeleteShareGroupStateResponse(Message, api_key=86, versions="0", flexible="0+"):
+class DeleteShareGroupStateResponse(
+    Message, api_key=ApiKey.DELETE_SHARE_GROUP_STATE, versions="0", flexible="0+"
+):
     results: list[DeleteStateResult] = array(DeleteStateResult, "0+")

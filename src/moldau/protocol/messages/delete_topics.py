@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, string, uuid
 
 
@@ -11,7 +12,7 @@ class DeleteTopicState(Struct):
     topic_id: Uuid = uuid("6+")
 
 
-class DeleteTopicsRequest(Message, api_key=20, versions="1-6", flexible="4+"):
+class DeleteTopicsRequest(Message, api_key=ApiKey.DELETE_TOPICS, versions="1-6", flexible="4+"):
     topics: list[DeleteTopicState] = array(DeleteTopicState, "6+")
     topic_names: list[str] = array(string, "0-5", ignorable=True)
     timeout_ms: int = int32("0+")
@@ -24,6 +25,6 @@ class DeletableTopicResult(Struct):
     error_message: str | None = string("5+", default=None, nullable="5+", ignorable=True)
 
 
-class DeleteTopicsResponse(Message, api_key=20, versions="1-6", flexible="4+"):
+class DeleteTopicsResponse(Message, api_key=ApiKey.DELETE_TOPICS, versions="1-6", flexible="4+"):
     throttle_time_ms: int = int32("1+", ignorable=True)
     responses: list[DeletableTopicResult] = array(DeletableTopicResult, "0+")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int8, int16, int32, string
 
 
-class DescribeAclsRequest(Message, api_key=29, versions="1-3", flexible="2+"):
+class DescribeAclsRequest(Message, api_key=ApiKey.DESCRIBE_ACLS, versions="1-3", flexible="2+"):
     resource_type_filter: int = int8("0+")
     resource_name_filter: str | None = string("0+", nullable="0+")
     pattern_type_filter: int = int8("1+", default=3)
@@ -29,7 +30,7 @@ class DescribeAclsResource(Struct):
     acls: list[AclDescription] = array(AclDescription, "0+")
 
 
-class DescribeAclsResponse(Message, api_key=29, versions="1-3", flexible="2+"):
+class DescribeAclsResponse(Message, api_key=ApiKey.DESCRIBE_ACLS, versions="1-3", flexible="2+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+")

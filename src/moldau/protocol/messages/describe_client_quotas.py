@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, float64, int8, int16, int32, string
 
 
@@ -11,7 +12,9 @@ class ComponentData(Struct):
     match: str | None = string("0+", nullable="0+")
 
 
-class DescribeClientQuotasRequest(Message, api_key=48, versions="0-1", flexible="1+"):
+class DescribeClientQuotasRequest(
+    Message, api_key=ApiKey.DESCRIBE_CLIENT_QUOTAS, versions="0-1", flexible="1+"
+):
     components: list[ComponentData] = array(ComponentData, "0+")
     strict: bool = bool_("0+")
 
@@ -31,7 +34,9 @@ class EntryData(Struct):
     values: list[ValueData] = array(ValueData, "0+")
 
 
-class DescribeClientQuotasResponse(Message, api_key=48, versions="0-1", flexible="1+"):
+class DescribeClientQuotasResponse(
+    Message, api_key=ApiKey.DESCRIBE_CLIENT_QUOTAS, versions="0-1", flexible="1+"
+):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, string
 
 
-class DescribeClusterRequest(Message, api_key=60, versions="0-2", flexible="0+"):
+class DescribeClusterRequest(Message, api_key=ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+"):
     include_cluster_authorized_operations: bool = bool_("0+")
     endpoint_type: int = int8("1+", default=1)
     include_fenced_brokers: bool = bool_("2+")
@@ -19,7 +20,7 @@ class DescribeClusterBroker(Struct):
     is_fenced: bool = bool_("2+")
 
 
-class DescribeClusterResponse(Message, api_key=60, versions="0-2", flexible="0+"):
+class DescribeClusterResponse(Message, api_key=ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", default=None, nullable="0+")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bytes_, int16, int32, int64, string
 
 
@@ -10,7 +11,9 @@ class DescribeDelegationTokenOwner(Struct):
     principal_name: str = string("0+")
 
 
-class DescribeDelegationTokenRequest(Message, api_key=41, versions="1-3", flexible="2+"):
+class DescribeDelegationTokenRequest(
+    Message, api_key=ApiKey.DESCRIBE_DELEGATION_TOKEN, versions="1-3", flexible="2+"
+):
     owners: list[DescribeDelegationTokenOwner] | None = array(
         DescribeDelegationTokenOwner, "0+", nullable="0+"
     )
@@ -34,7 +37,9 @@ class DescribedDelegationToken(Struct):
     renewers: list[DescribedDelegationTokenRenewer] = array(DescribedDelegationTokenRenewer, "0+")
 
 
-class DescribeDelegationTokenResponse(Message, api_key=41, versions="1-3", flexible="2+"):
+class DescribeDelegationTokenResponse(
+    Message, api_key=ApiKey.DESCRIBE_DELEGATION_TOKEN, versions="1-3", flexible="2+"
+):
     error_code: int = int16("0+")
     tokens: list[DescribedDelegationToken] = array(DescribedDelegationToken, "0+")
     throttle_time_ms: int = int32("0+")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, bytes_, int16, int32, string
 
 
-class DescribeGroupsRequest(Message, api_key=15, versions="0-6", flexible="5+"):
+class DescribeGroupsRequest(Message, api_key=ApiKey.DESCRIBE_GROUPS, versions="0-6", flexible="5+"):
     groups: list[str] = array(string, "0+")
     include_authorized_operations: bool = bool_("3+")
 
@@ -30,6 +31,6 @@ class DescribedGroup(Struct):
     authorized_operations: int = int32("3+", default=-2147483648)
 
 
-class DescribeGroupsResponse(Message, api_key=15, versions="0-6", flexible="5+"):
+class DescribeGroupsResponse(Message, api_key=ApiKey.DESCRIBE_GROUPS, versions="0-6", flexible="5+"):
     throttle_time_ms: int = int32("1+", ignorable=True)
     groups: list[DescribedGroup] = array(DescribedGroup, "0+")

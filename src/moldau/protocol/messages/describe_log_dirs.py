@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int16, int32, int64, string
 
 
@@ -10,7 +11,7 @@ class DescribableLogDirTopic(Struct):
     partitions: list[int] = array(int32, "0+")
 
 
-class DescribeLogDirsRequest(Message, api_key=35, versions="1-5", flexible="2+"):
+class DescribeLogDirsRequest(Message, api_key=ApiKey.DESCRIBE_LOG_DIRS, versions="1-5", flexible="2+"):
     topics: list[DescribableLogDirTopic] | None = array(DescribableLogDirTopic, "0+", nullable="0+")
 
 
@@ -35,7 +36,7 @@ class DescribeLogDirsResult(Struct):
     is_cordoned: bool = bool_("5+", ignorable=True)
 
 
-class DescribeLogDirsResponse(Message, api_key=35, versions="1-5", flexible="2+"):
+class DescribeLogDirsResponse(Message, api_key=ApiKey.DESCRIBE_LOG_DIRS, versions="1-5", flexible="2+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("3+", ignorable=True)
     results: list[DescribeLogDirsResult] = array(DescribeLogDirsResult, "0+")

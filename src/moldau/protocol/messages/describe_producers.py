@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, int64, string
 
 
@@ -10,7 +11,7 @@ class TopicRequest(Struct):
     partition_indexes: list[int] = array(int32, "0+")
 
 
-class DescribeProducersRequest(Message, api_key=61, versions="0", flexible="0+"):
+class DescribeProducersRequest(Message, api_key=ApiKey.DESCRIBE_PRODUCERS, versions="0", flexible="0+"):
     topics: list[TopicRequest] = array(TopicRequest, "0+")
 
 
@@ -35,6 +36,6 @@ class TopicResponse(Struct):
     partitions: list[PartitionResponse] = array(PartitionResponse, "0+")
 
 
-class DescribeProducersResponse(Message, api_key=61, versions="0", flexible="0+"):
+class DescribeProducersResponse(Message, api_key=ApiKey.DESCRIBE_PRODUCERS, versions="0", flexible="0+"):
     throttle_time_ms: int = int32("0+")
     topics: list[TopicResponse] = array(TopicResponse, "0+")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, int64, string, uint16, uuid
 
 
@@ -15,7 +16,7 @@ class RequestTopicData(Struct):
     partitions: list[RequestPartitionData] = array(RequestPartitionData, "0+")
 
 
-class DescribeQuorumRequest(Message, api_key=55, versions="0-2", flexible="0+"):
+class DescribeQuorumRequest(Message, api_key=ApiKey.DESCRIBE_QUORUM, versions="0-2", flexible="0+"):
     topics: list[RequestTopicData] = array(RequestTopicData, "0+")
 
 
@@ -54,7 +55,7 @@ class Node(Struct):
     listeners: list[Listener] = array(Listener, "2+")
 
 
-class DescribeQuorumResponse(Message, api_key=55, versions="0-2", flexible="0+"):
+class DescribeQuorumResponse(Message, api_key=ApiKey.DESCRIBE_QUORUM, versions="0-2", flexible="0+"):
     error_code: int = int16("0+")
     error_message: str | None = string("2+", nullable="2+", ignorable=True)
     topics: list[ResponseTopicData] = array(ResponseTopicData, "0+")

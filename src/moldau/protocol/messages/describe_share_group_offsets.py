@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, int64, string, uuid
 
 
@@ -18,7 +19,9 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
     )
 
 
-class DescribeShareGroupOffsetsRequest(Message, api_key=90, versions="0-1", flexible="0+"):
+class DescribeShareGroupOffsetsRequest(
+    Message, api_key=ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions="0-1", flexible="0+"
+):
     groups: list[DescribeShareGroupOffsetsRequestGroup] = array(DescribeShareGroupOffsetsRequestGroup, "0+")
 
 
@@ -46,6 +49,8 @@ class DescribeShareGroupOffsetsResponseGroup(Struct):
     error_message: str | None = string("0+", default=None, nullable="0+")
 
 
-class DescribeShareGroupOffsetsResponse(Message, api_key=90, versions="0-1", flexible="0+"):
+class DescribeShareGroupOffsetsResponse(
+    Message, api_key=ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions="0-1", flexible="0+"
+):
     throttle_time_ms: int = int32("0+")
     groups: list[DescribeShareGroupOffsetsResponseGroup] = array(DescribeShareGroupOffsetsResponseGroup, "0+")

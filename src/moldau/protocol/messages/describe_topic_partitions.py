@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int16, int32, string, struct, uuid
 
 
@@ -15,7 +16,9 @@ class Cursor(Struct):
     partition_index: int = int32("0+")
 
 
-class DescribeTopicPartitionsRequest(Message, api_key=75, versions="0", flexible="0+"):
+class DescribeTopicPartitionsRequest(
+    Message, api_key=ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions="0", flexible="0+"
+):
     topics: list[TopicRequest] = array(TopicRequest, "0+")
     response_partition_limit: int = int32("0+", default=2000)
     cursor: Cursor | None = struct(Cursor, "0+", default=None, nullable="0+")
@@ -44,7 +47,9 @@ class DescribeTopicPartitionsResponseTopic(Struct):
     topic_authorized_operations: int = int32("0+", default=-2147483648)
 
 
-class DescribeTopicPartitionsResponse(Message, api_key=75, versions="0", flexible="0+"):
+class DescribeTopicPartitionsResponse(
+    Message, api_key=ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions="0", flexible="0+"
+):
     throttle_time_ms: int = int32("0+", ignorable=True)
     topics: list[DescribeTopicPartitionsResponseTopic] = array(DescribeTopicPartitionsResponseTopic, "0+")
     next_cursor: Cursor | None = struct(Cursor, "0+", default=None, nullable="0+")

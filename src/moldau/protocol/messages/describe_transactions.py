@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, int64, string
 
 
-class DescribeTransactionsRequest(Message, api_key=65, versions="0", flexible="0+"):
+class DescribeTransactionsRequest(Message, api_key=ApiKey.DESCRIBE_TRANSACTIONS, versions="0", flexible="0+"):
     transactional_ids: list[str] = array(string, "0+")
 
 
@@ -25,6 +26,8 @@ class TransactionState(Struct):
     topics: list[TopicData] = array(TopicData, "0+")
 
 
-class DescribeTransactionsResponse(Message, api_key=65, versions="0", flexible="0+"):
+class DescribeTransactionsResponse(
+    Message, api_key=ApiKey.DESCRIBE_TRANSACTIONS, versions="0", flexible="0+"
+):
     throttle_time_ms: int = int32("0+")
     transaction_states: list[TransactionState] = array(TransactionState, "0+")

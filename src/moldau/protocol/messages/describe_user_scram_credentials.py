@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int8, int16, int32, string
 
 
@@ -9,7 +10,9 @@ class UserName(Struct):
     name: str = string("0+")
 
 
-class DescribeUserScramCredentialsRequest(Message, api_key=50, versions="0", flexible="0+"):
+class DescribeUserScramCredentialsRequest(
+    Message, api_key=ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+"
+):
     users: list[UserName] | None = array(UserName, "0+", nullable="0+")
 
 
@@ -25,7 +28,9 @@ class DescribeUserScramCredentialsResult(Struct):
     credential_infos: list[CredentialInfo] = array(CredentialInfo, "0+")
 
 
-class DescribeUserScramCredentialsResponse(Message, api_key=50, versions="0", flexible="0+"):
+class DescribeUserScramCredentialsResponse(
+    Message, api_key=ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+"
+):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import (
     Message,
     Records,
@@ -47,7 +48,7 @@ class ForgottenTopic(Struct):
     partitions: list[int] = array(int32, "7+")
 
 
-class FetchRequest(Message, api_key=1, versions="4-18", flexible="12+"):
+class FetchRequest(Message, api_key=ApiKey.FETCH, versions="4-18", flexible="12+"):
     cluster_id: str | None = string("12+", default=None, nullable="12+", tagged="12+", tag=0, ignorable=True)
     replica_id: int = int32("0-14", default=-1)
     replica_state: ReplicaState = struct(ReplicaState, "15+", tagged="15+", tag=1)
@@ -111,7 +112,7 @@ class NodeEndpoint(Struct):
     rack: str | None = string("16+", default=None, nullable="16+")
 
 
-class FetchResponse(Message, api_key=1, versions="4-18", flexible="12+"):
+class FetchResponse(Message, api_key=ApiKey.FETCH, versions="4-18", flexible="12+"):
     throttle_time_ms: int = int32("1+", ignorable=True)
     error_code: int = int16("7+", ignorable=True)
     session_id: int = int32("7+")

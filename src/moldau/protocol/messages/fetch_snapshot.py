@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import (
     Message,
     Records,
@@ -37,7 +38,7 @@ class RequestTopicSnapshot(Struct):
     partitions: list[RequestPartitionSnapshot] = array(RequestPartitionSnapshot, "0+")
 
 
-class FetchSnapshotRequest(Message, api_key=59, versions="0-1", flexible="0+"):
+class FetchSnapshotRequest(Message, api_key=ApiKey.FETCH_SNAPSHOT, versions="0-1", flexible="0+"):
     cluster_id: str | None = string("0+", default=None, nullable="0+", tagged="0+", tag=0)
     replica_id: int = int32("0+", default=-1)
     max_bytes: int = int32("0+", default=0x7FFFFFFF)
@@ -70,7 +71,7 @@ class NodeEndpoint(Struct):
     port: int = uint16("1+")
 
 
-class FetchSnapshotResponse(Message, api_key=59, versions="0-1", flexible="0+"):
+class FetchSnapshotResponse(Message, api_key=ApiKey.FETCH_SNAPSHOT, versions="0-1", flexible="0+"):
     throttle_time_ms: int = int32("0+", ignorable=True)
     error_code: int = int16("0+")
     topics: list[ResponseTopicSnapshot] = array(ResponseTopicSnapshot, "0+")

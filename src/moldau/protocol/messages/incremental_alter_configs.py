@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, string
 
 
@@ -17,7 +18,9 @@ class AlterConfigsResource(Struct):
     configs: list[AlterableConfig] = array(AlterableConfig, "0+")
 
 
-class IncrementalAlterConfigsRequest(Message, api_key=44, versions="0-1", flexible="1+"):
+class IncrementalAlterConfigsRequest(
+    Message, api_key=ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1", flexible="1+"
+):
     resources: list[AlterConfigsResource] = array(AlterConfigsResource, "0+")
     validate_only: bool = bool_("0+")
 
@@ -29,6 +32,8 @@ class AlterConfigsResourceResponse(Struct):
     resource_name: str = string("0+")
 
 
-class IncrementalAlterConfigsResponse(Message, api_key=44, versions="0-1", flexible="1+"):
+class IncrementalAlterConfigsResponse(
+    Message, api_key=ApiKey.INCREMENTAL_ALTER_CONFIGS, versions="0-1", flexible="1+"
+):
     throttle_time_ms: int = int32("0+")
     responses: list[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse, "0+")

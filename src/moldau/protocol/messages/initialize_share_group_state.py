@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, int64, string, uuid
 
 
@@ -17,7 +18,9 @@ class InitializeStateData(Struct):
     partitions: list[PartitionData] = array(PartitionData, "0+")
 
 
-class InitializeShareGroupStateRequest(Message, api_key=83, versions="0", flexible="0+"):
+class InitializeShareGroupStateRequest(
+    Message, api_key=ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions="0", flexible="0+"
+):
     group_id: str = string("0+")
     topics: list[InitializeStateData] = array(InitializeStateData, "0+")
 
@@ -33,5 +36,7 @@ class InitializeStateResult(Struct):
     partitions: list[PartitionResult] = array(PartitionResult, "0+")
 
 
-class InitializeShareGroupStateResponse(Message, api_key=83, versions="0", flexible="0+"):
+class InitializeShareGroupStateResponse(
+    Message, api_key=ApiKey.INITIALIZE_SHARE_GROUP_STATE, versions="0", flexible="0+"
+):
     results: list[InitializeStateResult] = array(InitializeStateResult, "0+")

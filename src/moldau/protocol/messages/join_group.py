@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, bytes_, int16, int32, string
 
 
@@ -10,7 +11,7 @@ class JoinGroupRequestProtocol(Struct):
     metadata: bytes = bytes_("0+")
 
 
-class JoinGroupRequest(Message, api_key=11, versions="0-9", flexible="6+"):
+class JoinGroupRequest(Message, api_key=ApiKey.JOIN_GROUP, versions="0-9", flexible="6+"):
     group_id: str = string("0+")
     session_timeout_ms: int = int32("0+")
     rebalance_timeout_ms: int = int32("1+", default=-1, ignorable=True)
@@ -27,7 +28,7 @@ class JoinGroupResponseMember(Struct):
     metadata: bytes = bytes_("0+")
 
 
-class JoinGroupResponse(Message, api_key=11, versions="0-9", flexible="6+"):
+class JoinGroupResponse(Message, api_key=ApiKey.JOIN_GROUP, versions="0-9", flexible="6+"):
     throttle_time_ms: int = int32("2+", ignorable=True)
     error_code: int = int16("0+")
     generation_id: int = int32("0+", default=-1)

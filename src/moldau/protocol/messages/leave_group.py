@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, string
 
 
@@ -11,7 +12,7 @@ class MemberIdentity(Struct):
     reason: str | None = string("5+", default=None, nullable="5+", ignorable=True)
 
 
-class LeaveGroupRequest(Message, api_key=13, versions="0-5", flexible="4+"):
+class LeaveGroupRequest(Message, api_key=ApiKey.LEAVE_GROUP, versions="0-5", flexible="4+"):
     group_id: str = string("0+")
     member_id: str = string("0-2")
     members: list[MemberIdentity] = array(MemberIdentity, "3+")
@@ -23,7 +24,7 @@ class MemberResponse(Struct):
     error_code: int = int16("3+")
 
 
-class LeaveGroupResponse(Message, api_key=13, versions="0-5", flexible="4+"):
+class LeaveGroupResponse(Message, api_key=ApiKey.LEAVE_GROUP, versions="0-5", flexible="4+"):
     throttle_time_ms: int = int32("1+", ignorable=True)
     error_code: int = int16("0+")
     members: list[MemberResponse] = array(MemberResponse, "3+")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, string
 
 
-class ListGroupsRequest(Message, api_key=16, versions="0-5", flexible="3+"):
+class ListGroupsRequest(Message, api_key=ApiKey.LIST_GROUPS, versions="0-5", flexible="3+"):
     states_filter: list[str] = array(string, "4+")
     types_filter: list[str] = array(string, "5+")
 
@@ -17,7 +18,7 @@ class ListedGroup(Struct):
     group_type: str = string("5+", ignorable=True)
 
 
-class ListGroupsResponse(Message, api_key=16, versions="0-5", flexible="3+"):
+class ListGroupsResponse(Message, api_key=ApiKey.LIST_GROUPS, versions="0-5", flexible="3+"):
     throttle_time_ms: int = int32("1+", ignorable=True)
     error_code: int = int16("0+")
     groups: list[ListedGroup] = array(ListedGroup, "0+")

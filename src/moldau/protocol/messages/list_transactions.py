@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, int64, string
 
 
-class ListTransactionsRequest(Message, api_key=66, versions="0-2", flexible="0+"):
+class ListTransactionsRequest(Message, api_key=ApiKey.LIST_TRANSACTIONS, versions="0-2", flexible="0+"):
     state_filters: list[str] = array(string, "0+")
     producer_id_filters: list[int] = array(int64, "0+")
     duration_filter: int = int64("1+", default=-1)
@@ -18,7 +19,7 @@ class TransactionState(Struct):
     transaction_state: str = string("0+")
 
 
-class ListTransactionsResponse(Message, api_key=66, versions="0-2", flexible="0+"):
+class ListTransactionsResponse(Message, api_key=ApiKey.LIST_TRANSACTIONS, versions="0-2", flexible="0+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     unknown_state_filters: list[str] = array(string, "0+")

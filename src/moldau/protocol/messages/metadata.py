@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int16, int32, string, uuid
 
 
@@ -11,7 +12,7 @@ class MetadataRequestTopic(Struct):
     name: str | None = string("0+", nullable="10+")
 
 
-class MetadataRequest(Message, api_key=3, versions="0-13", flexible="9+"):
+class MetadataRequest(Message, api_key=ApiKey.METADATA, versions="0-13", flexible="9+"):
     topics: list[MetadataRequestTopic] | None = array(MetadataRequestTopic, "0+", nullable="1+")
     allow_auto_topic_creation: bool = bool_("4+", default=True)
     include_cluster_authorized_operations: bool = bool_("8-10")
@@ -44,7 +45,7 @@ class MetadataResponseTopic(Struct):
     topic_authorized_operations: int = int32("8+", default=-2147483648)
 
 
-class MetadataResponse(Message, api_key=3, versions="0-13", flexible="9+"):
+class MetadataResponse(Message, api_key=ApiKey.METADATA, versions="0-13", flexible="9+"):
     throttle_time_ms: int = int32("3+", ignorable=True)
     brokers: list[MetadataResponseBroker] = array(MetadataResponseBroker, "0+")
     cluster_id: str | None = string("2+", default=None, nullable="2+", ignorable=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, string
 
 
@@ -14,7 +15,7 @@ class OffsetDeleteRequestTopic(Struct):
     partitions: list[OffsetDeleteRequestPartition] = array(OffsetDeleteRequestPartition, "0+")
 
 
-class OffsetDeleteRequest(Message, api_key=47, versions="0"):
+class OffsetDeleteRequest(Message, api_key=ApiKey.OFFSET_DELETE, versions="0"):
     group_id: str = string("0+")
     topics: list[OffsetDeleteRequestTopic] = array(OffsetDeleteRequestTopic, "0+")
 
@@ -29,7 +30,7 @@ class OffsetDeleteResponseTopic(Struct):
     partitions: list[OffsetDeleteResponsePartition] = array(OffsetDeleteResponsePartition, "0+")
 
 
-class OffsetDeleteResponse(Message, api_key=47, versions="0"):
+class OffsetDeleteResponse(Message, api_key=ApiKey.OFFSET_DELETE, versions="0"):
     error_code: int = int16("0+")
     throttle_time_ms: int = int32("0+", ignorable=True)
     topics: list[OffsetDeleteResponseTopic] = array(OffsetDeleteResponseTopic, "0+")

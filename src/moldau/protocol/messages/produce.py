@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, int64, records_, string, struct, uuid
 
 
@@ -17,7 +18,7 @@ class TopicProduceData(Struct):
     partition_data: list[PartitionProduceData] = array(PartitionProduceData, "0+")
 
 
-class ProduceRequest(Message, api_key=0, versions="3-13", flexible="9+"):
+class ProduceRequest(Message, api_key=ApiKey.PRODUCE, versions="3-13", flexible="9+"):
     transactional_id: str | None = string("3+", default=None, nullable="3+")
     acks: int = int16("0+")
     timeout_ms: int = int32("0+")
@@ -58,7 +59,7 @@ class NodeEndpoint(Struct):
     rack: str | None = string("10+", default=None, nullable="10+")
 
 
-class ProduceResponse(Message, api_key=0, versions="3-13", flexible="9+"):
+class ProduceResponse(Message, api_key=ApiKey.PRODUCE, versions="3-13", flexible="9+"):
     responses: list[TopicProduceResponse] = array(TopicProduceResponse, "0+")
     throttle_time_ms: int = int32("1+", ignorable=True)
     node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "10+", tagged="10+", tag=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int8, int16, int32, int64, string, uuid
 
 
@@ -16,7 +17,7 @@ class ReadStateData(Struct):
     partitions: list[PartitionData] = array(PartitionData, "0+")
 
 
-class ReadShareGroupStateRequest(Message, api_key=84, versions="0", flexible="0+"):
+class ReadShareGroupStateRequest(Message, api_key=ApiKey.READ_SHARE_GROUP_STATE, versions="0", flexible="0+"):
     group_id: str = string("0+")
     topics: list[ReadStateData] = array(ReadStateData, "0+")
 
@@ -42,5 +43,7 @@ class ReadStateResult(Struct):
     partitions: list[PartitionResult] = array(PartitionResult, "0+")
 
 
-class ReadShareGroupStateResponse(Message, api_key=84, versions="0", flexible="0+"):
+class ReadShareGroupStateResponse(
+    Message, api_key=ApiKey.READ_SHARE_GROUP_STATE, versions="0", flexible="0+"
+):
     results: list[ReadStateResult] = array(ReadStateResult, "0+")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, int64, string, uuid
 
 
@@ -16,7 +17,9 @@ class ReadStateSummaryData(Struct):
     partitions: list[PartitionData] = array(PartitionData, "0+")
 
 
-class ReadShareGroupStateSummaryRequest(Message, api_key=87, versions="0-1", flexible="0+"):
+class ReadShareGroupStateSummaryRequest(
+    Message, api_key=ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions="0-1", flexible="0+"
+):
     group_id: str = string("0+")
     topics: list[ReadStateSummaryData] = array(ReadStateSummaryData, "0+")
 
@@ -36,5 +39,7 @@ class ReadStateSummaryResult(Struct):
     partitions: list[PartitionResult] = array(PartitionResult, "0+")
 
 
-class ReadShareGroupStateSummaryResponse(Message, api_key=87, versions="0-1", flexible="0+"):
+class ReadShareGroupStateSummaryResponse(
+    Message, api_key=ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, versions="0-1", flexible="0+"
+):
     results: list[ReadStateSummaryResult] = array(ReadStateSummaryResult, "0+")

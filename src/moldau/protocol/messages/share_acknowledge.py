@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import (
     Message,
     Struct,
@@ -34,7 +35,7 @@ class AcknowledgeTopic(Struct):
     partitions: list[AcknowledgePartition] = array(AcknowledgePartition, "0+")
 
 
-class ShareAcknowledgeRequest(Message, api_key=79, versions="1-2", flexible="0+"):
+class ShareAcknowledgeRequest(Message, api_key=ApiKey.SHARE_ACKNOWLEDGE, versions="1-2", flexible="0+"):
     group_id: str | None = string("0+", default=None, nullable="0+")
     member_id: str | None = string("0+", nullable="0+")
     share_session_epoch: int = int32("0+")
@@ -66,7 +67,7 @@ class NodeEndpoint(Struct):
     rack: str | None = string("0+", default=None, nullable="0+")
 
 
-class ShareAcknowledgeResponse(Message, api_key=79, versions="1-2", flexible="0+"):
+class ShareAcknowledgeResponse(Message, api_key=ApiKey.SHARE_ACKNOWLEDGE, versions="1-2", flexible="0+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", default=None, nullable="0+")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import (
     Message,
     Records,
@@ -42,7 +43,7 @@ class ForgottenTopic(Struct):
     partitions: list[int] = array(int32, "0+")
 
 
-class ShareFetchRequest(Message, api_key=78, versions="1-2", flexible="0+"):
+class ShareFetchRequest(Message, api_key=ApiKey.SHARE_FETCH, versions="1-2", flexible="0+"):
     group_id: str | None = string("0+", default=None, nullable="0+")
     member_id: str | None = string("0+", nullable="0+")
     share_session_epoch: int = int32("0+")
@@ -91,7 +92,7 @@ class NodeEndpoint(Struct):
     rack: str | None = string("0+", default=None, nullable="0+")
 
 
-class ShareFetchResponse(Message, api_key=78, versions="1-2", flexible="0+"):
+class ShareFetchResponse(Message, api_key=ApiKey.SHARE_FETCH, versions="1-2", flexible="0+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", default=None, nullable="0+")

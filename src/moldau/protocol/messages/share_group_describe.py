@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int16, int32, string, struct, uuid
 
 
-class ShareGroupDescribeRequest(Message, api_key=77, versions="1", flexible="0+"):
+class ShareGroupDescribeRequest(Message, api_key=ApiKey.SHARE_GROUP_DESCRIBE, versions="1", flexible="0+"):
     group_ids: list[str] = array(string, "0+")
     include_authorized_operations: bool = bool_("0+")
 
@@ -43,6 +44,6 @@ class DescribedGroup(Struct):
     authorized_operations: int = int32("0+", default=-2147483648)
 
 
-class ShareGroupDescribeResponse(Message, api_key=77, versions="1", flexible="0+"):
+class ShareGroupDescribeResponse(Message, api_key=ApiKey.SHARE_GROUP_DESCRIBE, versions="1", flexible="0+"):
     throttle_time_ms: int = int32("0+")
     groups: list[DescribedGroup] = array(DescribedGroup, "0+")

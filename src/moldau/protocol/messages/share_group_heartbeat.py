@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, string, struct, uuid
 
 
-class ShareGroupHeartbeatRequest(Message, api_key=76, versions="1", flexible="0+"):
+class ShareGroupHeartbeatRequest(Message, api_key=ApiKey.SHARE_GROUP_HEARTBEAT, versions="1", flexible="0+"):
     group_id: str = string("0+")
     member_id: str = string("0+")
     member_epoch: int = int32("0+")
@@ -23,7 +24,7 @@ class Assignment(Struct):
     topic_partitions: list[TopicPartitions] = array(TopicPartitions, "0+")
 
 
-class ShareGroupHeartbeatResponse(Message, api_key=76, versions="1", flexible="0+"):
+class ShareGroupHeartbeatResponse(Message, api_key=ApiKey.SHARE_GROUP_HEARTBEAT, versions="1", flexible="0+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", default=None, nullable="0+")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int16, int32, int64, string, struct, uint16
 
 
-class StreamsGroupDescribeRequest(Message, api_key=89, versions="0", flexible="0+"):
+class StreamsGroupDescribeRequest(
+    Message, api_key=ApiKey.STREAMS_GROUP_DESCRIBE, versions="0", flexible="0+"
+):
     group_ids: list[str] = array(string, "0+")
     include_authorized_operations: bool = bool_("0+")
 
@@ -87,6 +90,8 @@ class DescribedGroup(Struct):
     authorized_operations: int = int32("0+", default=-2147483648)
 
 
-class StreamsGroupDescribeResponse(Message, api_key=89, versions="0", flexible="0+"):
+class StreamsGroupDescribeResponse(
+    Message, api_key=ApiKey.STREAMS_GROUP_DESCRIBE, versions="0", flexible="0+"
+):
     throttle_time_ms: int = int32("0+")
     groups: list[DescribedGroup] = array(DescribedGroup, "0+")

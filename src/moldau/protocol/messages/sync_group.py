@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bytes_, int16, int32, string
 
 
@@ -10,7 +11,7 @@ class SyncGroupRequestAssignment(Struct):
     assignment: bytes = bytes_("0+")
 
 
-class SyncGroupRequest(Message, api_key=14, versions="0-5", flexible="4+"):
+class SyncGroupRequest(Message, api_key=ApiKey.SYNC_GROUP, versions="0-5", flexible="4+"):
     group_id: str = string("0+")
     generation_id: int = int32("0+")
     member_id: str = string("0+")
@@ -20,7 +21,7 @@ class SyncGroupRequest(Message, api_key=14, versions="0-5", flexible="4+"):
     assignments: list[SyncGroupRequestAssignment] = array(SyncGroupRequestAssignment, "0+")
 
 
-class SyncGroupResponse(Message, api_key=14, versions="0-5", flexible="4+"):
+class SyncGroupResponse(Message, api_key=ApiKey.SYNC_GROUP, versions="0-5", flexible="4+"):
     throttle_time_ms: int = int32("1+", ignorable=True)
     error_code: int = int16("0+")
     protocol_type: str | None = string("5+", default=None, nullable="5+", ignorable=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, string
 
 
@@ -12,7 +13,7 @@ class FeatureUpdateKey(Struct):
     upgrade_type: int = int8("1+", default=1)
 
 
-class UpdateFeaturesRequest(Message, api_key=57, versions="0-2", flexible="0+"):
+class UpdateFeaturesRequest(Message, api_key=ApiKey.UPDATE_FEATURES, versions="0-2", flexible="0+"):
     timeout_ms: int = int32("0+", default=60000)
     feature_updates: list[FeatureUpdateKey] = array(FeatureUpdateKey, "0+")
     validate_only: bool = bool_("1+")
@@ -24,7 +25,7 @@ class UpdatableFeatureResult(Struct):
     error_message: str | None = string("0+", nullable="0+")
 
 
-class UpdateFeaturesResponse(Message, api_key=57, versions="0-2", flexible="0+"):
+class UpdateFeaturesResponse(Message, api_key=ApiKey.UPDATE_FEATURES, versions="0-2", flexible="0+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     error_message: str | None = string("0+", nullable="0+")

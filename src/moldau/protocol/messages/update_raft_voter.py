@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int16, int32, string, struct, uint16, uuid
 
 
@@ -17,7 +18,7 @@ class KRaftVersionFeature(Struct):
     max_supported_version: int = int16("0+")
 
 
-class UpdateRaftVoterRequest(Message, api_key=82, versions="0", flexible="0+"):
+class UpdateRaftVoterRequest(Message, api_key=ApiKey.UPDATE_RAFT_VOTER, versions="0", flexible="0+"):
     cluster_id: str | None = string("0+", nullable="0+")
     current_leader_epoch: int = int32("0+")
     voter_id: int = int32("0+")
@@ -33,7 +34,7 @@ class CurrentLeader(Struct):
     port: int = int32("0+")
 
 
-class UpdateRaftVoterResponse(Message, api_key=82, versions="0", flexible="0+"):
+class UpdateRaftVoterResponse(Message, api_key=ApiKey.UPDATE_RAFT_VOTER, versions="0", flexible="0+"):
     throttle_time_ms: int = int32("0+")
     error_code: int = int16("0+")
     current_leader: CurrentLeader = struct(CurrentLeader, "0+", tagged="0+", tag=0)

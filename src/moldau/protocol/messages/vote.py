@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int16, int32, int64, string, uint16, uuid
 
 
@@ -22,7 +23,7 @@ class RequestTopicData(Struct):
     partitions: list[RequestPartitionData] = array(RequestPartitionData, "0+")
 
 
-class VoteRequest(Message, api_key=52, versions="0-2", flexible="0+"):
+class VoteRequest(Message, api_key=ApiKey.VOTE, versions="0-2", flexible="0+"):
     cluster_id: str | None = string("0+", default=None, nullable="0+")
     voter_id: int = int32("1+", default=-1, ignorable=True)
     topics: list[RequestTopicData] = array(RequestTopicData, "0+")
@@ -47,7 +48,7 @@ class NodeEndpoint(Struct):
     port: int = uint16("1+")
 
 
-class VoteResponse(Message, api_key=52, versions="0-2", flexible="0+"):
+class VoteResponse(Message, api_key=ApiKey.VOTE, versions="0-2", flexible="0+"):
     error_code: int = int16("0+")
     topics: list[ResponseTopicData] = array(ResponseTopicData, "0+")
     node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, "1+", tagged="1+", tag=0)

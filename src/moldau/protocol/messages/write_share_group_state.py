@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.ids import Uuid
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, int8, int16, int32, int64, string, uuid
 
 
@@ -27,7 +28,9 @@ class WriteStateData(Struct):
     partitions: list[PartitionData] = array(PartitionData, "0+")
 
 
-class WriteShareGroupStateRequest(Message, api_key=85, versions="0-1", flexible="0+"):
+class WriteShareGroupStateRequest(
+    Message, api_key=ApiKey.WRITE_SHARE_GROUP_STATE, versions="0-1", flexible="0+"
+):
     group_id: str = string("0+")
     topics: list[WriteStateData] = array(WriteStateData, "0+")
 
@@ -43,5 +46,7 @@ class WriteStateResult(Struct):
     partitions: list[PartitionResult] = array(PartitionResult, "0+")
 
 
-class WriteShareGroupStateResponse(Message, api_key=85, versions="0-1", flexible="0+"):
+class WriteShareGroupStateResponse(
+    Message, api_key=ApiKey.WRITE_SHARE_GROUP_STATE, versions="0-1", flexible="0+"
+):
     results: list[WriteStateResult] = array(WriteStateResult, "0+")

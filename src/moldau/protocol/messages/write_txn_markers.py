@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, int64, string
 
 
@@ -19,7 +20,7 @@ class WritableTxnMarker(Struct):
     transaction_version: int = int8("2+", ignorable=True)
 
 
-class WriteTxnMarkersRequest(Message, api_key=27, versions="1-2", flexible="1+"):
+class WriteTxnMarkersRequest(Message, api_key=ApiKey.WRITE_TXN_MARKERS, versions="1-2", flexible="1+"):
     markers: list[WritableTxnMarker] = array(WritableTxnMarker, "0+")
 
 
@@ -38,5 +39,5 @@ class WritableTxnMarkerResult(Struct):
     topics: list[WritableTxnMarkerTopicResult] = array(WritableTxnMarkerTopicResult, "0+")
 
 
-class WriteTxnMarkersResponse(Message, api_key=27, versions="1-2", flexible="1+"):
+class WriteTxnMarkersResponse(Message, api_key=ApiKey.WRITE_TXN_MARKERS, versions="1-2", flexible="1+"):
     markers: list[WritableTxnMarkerResult] = array(WritableTxnMarkerResult, "0+")

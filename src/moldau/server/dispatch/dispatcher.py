@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.failures import failure_response
 from moldau.network.connection import Answer, CloseConnection, Connection, Parts
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.headers import RequestHeader, decode_request_header, encode_response_header
 from moldau.protocol.schema import DecodeError, EncodeError, Message, decode_prefix, encode
 from moldau.server.dispatch.api_versions import api_versions_response
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-API_VERSIONS = 18
-PRODUCE = 0
 _SIZE = struct.Struct(">i")
 
 Handler = Callable[["Node", RequestContext, Any], "Message | Awaitable[Message | None] | None"]
@@ -72,7 +71,7 @@ class ApiDispatcher:
         """ApiVersions in a version we do not know gets an answer; anything else ends the connection."""
         if served is None:
             raise CloseConnection(f"API {header.api_key} is not served on this listener")
-        if header.api_key != API_VERSIONS:
+        if header.api_key != ApiKey.API_VERSIONS:
             raise CloseConnection(f"{served.api.name} version {header.api_version} is not served")
         return self._unsupported_api_versions(served, header)
 
@@ -87,7 +86,7 @@ class ApiDispatcher:
             result = failure(served, header.api_version, request, error)
         if result is None or isinstance(result, Message):
             return Answer(_frame(header, result))
-        produce = header.api_key == PRODUCE
+        produce = header.api_key == ApiKey.PRODUCE
         if produce and not getattr(result, "frame_done", False):
             context.connection.keep_frame()
         overlapping = produce and not getattr(result, "in_order", False)
@@ -107,7 +106,9 @@ class ApiDispatcher:
     def _unsupported_api_versions(self, served: ServedApi, header: RequestHeader) -> Parts:
         """Asked in a version we do not know: version 0 of the answer tells which ones we do, no more."""
         node = self._node
-        response = api_versions_response(0, {API_VERSIONS: served}, node.image, node.metadata.kraft_version)
+        response = api_versions_response(
+            0, {ApiKey.API_VERSIONS: served}, node.image, node.metadata.kraft_version
+        )
         response.error_code = ErrorCode.UNSUPPORTED_VERSION
         return _frame(header._replace(api_version=0), response)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.network.connection import CloseConnection
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS
 from moldau.protocol.errors import DecodeError
 from moldau.protocol.headers import (
@@ -27,7 +28,31 @@ from moldau.server.dispatch.context import RequestContext
 from moldau.server.dispatch.principals import decode_principal, encode_principal
 
 #: What a broker may pass on: the requests that only the active controller can answer.
-FORWARDABLE = frozenset({19, 20, 30, 31, 33, 37, 38, 39, 40, 43, 44, 45, 46, 49, 51, 55, 57, 64, 67, 80, 81})
+FORWARDABLE = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+    }
+)
 #: For a caller that has no address, which only happens where there is no real network.
 _NO_ADDRESS = bytes(4)
 

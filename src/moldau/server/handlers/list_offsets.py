@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from moldau.base import offsets
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -26,14 +27,13 @@ from moldau.storage.log.log import Log, TimestampOffset
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-EARLIEST_PENDING_UPLOAD = -6
 #: The version that first knew each special timestamp.
-_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_SINCE = {
+    offsets.MAX_TIMESTAMP: 7,
+    offsets.EARLIEST_LOCAL: 8,
+    offsets.LATEST_TIERED: 9,
+    offsets.EARLIEST_PENDING_UPLOAD: 11,
+}
 CONSUMER = -1
 #: Asks any replica, not only the leader.
 DEBUGGING = -2
@@ -72,7 +72,8 @@ async def _find(
     topic: ListOffsetsTopic,
     asked: ListOffsetsPartition,
 ) -> TimestampOffset:
-    if context.api_version < _SINCE.get(asked.timestamp, 0) or asked.timestamp < EARLIEST_PENDING_UPLOAD:
+    known = asked.timestamp >= offsets.EARLIEST_PENDING_UPLOAD
+    if not known or context.api_version < _SINCE.get(asked.timestamp, 0):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     partition = node.replicas.by_name(topic.name, asked.partition_index)
     reach = partition.readable_log if request.replica_id == DEBUGGING else partition.leader_log
@@ -80,17 +81,17 @@ async def _find(
     end = _end(log, request)
     unsure = request.replica_id == CONSUMER and partition.may_have_committed_more
     match asked.timestamp:
-        case -1:  # latest
+        case offsets.LATEST:
             if unsure:
                 raise _not_available(context.api_version)
             return TimestampOffset(-1, end, partition.leader_epoch)
-        case -2:
+        case offsets.EARLIEST:
             return _position(log, log.log_start_offset)
-        case -4:
+        case offsets.EARLIEST_LOCAL:
             return _position(log, log.local_log_start_offset)
-        case -5 | -6:
+        case offsets.LATEST_TIERED | offsets.EARLIEST_PENDING_UPLOAD:
             return _NOWHERE
-        case -3:
+        case offsets.MAX_TIMESTAMP:
             found = await node.pool.run(log.offset_of_max_timestamp)
         case timestamp:
             found = await node.pool.run(log.offset_for_timestamp, timestamp)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
+from moldau.base.offsets import LATEST
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -22,7 +23,6 @@ from moldau.share.keys import ShareKey
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
-_LATEST = -1
 _CONSUMER = -1
 
 
@@ -58,7 +58,7 @@ class PartitionEnds:
 def _pack(partitions: Sequence[TopicPartition]) -> ListOffsetsRequest:
     topics: dict[str, list[ListOffsetsPartition]] = {}
     for topic, index in partitions:
-        asked = ListOffsetsPartition(partition_index=index, timestamp=_LATEST)
+        asked = ListOffsetsPartition(partition_index=index, timestamp=LATEST)
         topics.setdefault(topic, []).append(asked)
     return ListOffsetsRequest(
         replica_id=_CONSUMER,

@@ -17,10 +17,9 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.wire.settings import Address
 from moldau.network.client import NodeConnection
 from moldau.network.failures import NotKafka
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from moldau.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-
-METADATA, SASL_HANDSHAKE = 3, 17
 
 
 class Reached(Enum):
@@ -118,9 +117,9 @@ async def _ask(address: Address, timeout_ms: int) -> Probe:
 
 
 async def _question(connection: NodeConnection, address: Address, timeout_ms: int) -> Probe:
-    if not connection.supports(METADATA):
+    if not connection.supports(ApiKey.METADATA):
         return Probe(address, Reached.CONTROLLER)
-    if connection.supports(SASL_HANDSHAKE):
+    if connection.supports(ApiKey.SASL_HANDSHAKE):
         # A plain listener answers that this is not the time for it, one with SASL lists its mechanisms.
         handshake: SaslHandshakeResponse = await connection.call(
             SaslHandshakeRequest(mechanism="MOLDAU-DOCTOR"), timeout_ms=timeout_ms

@@ -16,6 +16,7 @@ from moldau.cli.kafka.consumer_groups.reset_plan import csv_line, parse_datetime
 from moldau.cli.kafka.consumer_groups.scope import parse_partitions
 from moldau.cli.shared.arguments import UsageError
 from moldau.cli.shared.tool import ToolError
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.messages.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeResponse,
@@ -44,7 +45,7 @@ from moldau.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from moldau.protocol.schema import Message
-from tests.harness.wire.fake_broker import METADATA, FakeBroker
+from tests.harness.wire.fake_broker import FakeBroker
 
 LIST_OFFSETS, OFFSET_FETCH, TOPIC_PARTITIONS = 2, 9, 75
 LIST_GROUPS, FIND_COORDINATOR, CONSUMER_GROUP_DESCRIBE, DELETE_GROUPS = 16, 10, 69, 42
@@ -170,7 +171,7 @@ def groups(capsys: pytest.CaptureFixture[str]) -> Any:
             OFFSET_FETCH: committed,
             TOPIC_PARTITIONS: partitions,
             LIST_OFFSETS: ends,
-            METADATA: lambda request: leaders(broker),
+            ApiKey.METADATA: lambda request: leaders(broker),
             FIND_COORDINATOR: lambda request: FindCoordinatorResponse(
                 coordinators=[
                     Coordinator(key=key, node_id=1, host="127.0.0.1", port=broker.port, error_message=None)

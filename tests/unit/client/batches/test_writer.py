@@ -12,6 +12,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition, Uuid
 from moldau.client.batches.writer import BatchWriter
 from moldau.client.wire.settings import ClientSettings, parse_addresses
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.messages.init_producer_id import InitProducerIdResponse
 from moldau.protocol.messages.metadata import (
     MetadataResponse,
@@ -20,7 +21,7 @@ from moldau.protocol.messages.metadata import (
 )
 from moldau.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from moldau.protocol.records import BatchHeader, Record, build_batch, read_batch_header
-from tests.harness.wire.fake_broker import METADATA, FakeBroker
+from tests.harness.wire.fake_broker import FakeBroker
 
 PRODUCE, INIT_PRODUCER_ID = 0, 22
 TOPIC_ID = Uuid(bytes(range(16)))
@@ -35,7 +36,7 @@ class Broker:
         self.sent: list[bytes] = []
         self._codes = list(codes)
         answers: dict[int, Callable[[Any], Any]] = {
-            METADATA: self._metadata,
+            ApiKey.METADATA: self._metadata,
             INIT_PRODUCER_ID: lambda _: InitProducerIdResponse(producer_id=4711, producer_epoch=0),
             PRODUCE: self._produce,
         }

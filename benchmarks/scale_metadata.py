@@ -20,6 +20,7 @@ from typing import TypeVar
 
 from tests.unit.controller.harness import Cluster
 
+from moldau.controller.partitions.isr import alter_partition
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.metadata.image_records import image_records
@@ -148,7 +149,7 @@ class Scale:
         records: list[MetadataRecord] = []
 
         def fence() -> None:
-            while cluster.run(cluster.controller.upkeep(cluster.now)):
+            while cluster.run(cluster.controller.run_periodic_task(cluster.now)):
                 records.extend(cluster.records)
 
         _, took = timed(fence)
@@ -210,7 +211,7 @@ class Scale:
         request = AlterPartitionRequest(
             broker_id=leader, broker_epoch=cluster.epoch(leader), topics=list(topics.values())
         )
-        cluster.run(cluster.controller.alter_partition(request))
+        cluster.decide(alter_partition, request)
 
     def _heartbeats(self) -> None:
         rounds = 20

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.configs.checks import MIN_ISR
-from moldau.controller.state import ControllerState
+from moldau.controller.state import ControllerState, DecisionContext
 from moldau.metadata.features import (
     CONTROLLER_REGISTRATION_SUPPORTED,
     ELR_VERSION,
@@ -36,9 +36,10 @@ _UNSUPPORTED = VersionRange(0, 0)
 
 
 def update_features(
-    state: ControllerState, request: UpdateFeaturesRequest, version: int
+    state: ControllerState, request: UpdateFeaturesRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, UpdateFeaturesResponse]:
-    """All updates or none; one that is refused refuses them all."""
+    """Make all updates or none: an invalid update fails the whole request."""
+    version = context.api_version
     records: list[MetadataRecord] = []
     try:
         metadata_version = _proposed_metadata_version(state, request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.brokers.lifecycle import check_broker_epoch
-from moldau.controller.state import ControllerState
+from moldau.controller.state import ControllerState, DecisionContext
 from moldau.metadata.records import MetadataRecord
 from moldau.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
@@ -18,7 +18,7 @@ _MAX_PRODUCER_ID = 2**63 - 1
 
 
 def allocate_producer_ids(
-    state: ControllerState, request: AllocateProducerIdsRequest
+    state: ControllerState, request: AllocateProducerIdsRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, AllocateProducerIdsResponse]:
     check_broker_epoch(state, request.broker_id, request.broker_epoch)
     start = state.image.next_producer_id or 0

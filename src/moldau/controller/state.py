@@ -1,13 +1,14 @@
-"""What the controller decides upon: the metadata as its own records leave it, committed or not.
+"""The controller's state: the metadata including decided records that are not committed yet.
 
-The replicated part is the image, and it changes only in `replay`; next to it lie indexes that follow from
-it. Soft state (who is alive) dies with leadership. An image is immutable, so losing what was not committed
-is going back to another image.
+The replicated part is the image, which changes only in `replay`; indexes derived from it are kept next to it.
+Soft state (broker sessions) is lost with leadership. An image is immutable, so dropping uncommitted records
+means going back to an earlier image.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from moldau.base.ids import MIGRATING_DIR, UNASSIGNED_DIR, DirectoryId, Randomness, TopicId
 from moldau.config.broker.config import BrokerConfig
@@ -22,7 +23,17 @@ from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicIma
 from moldau.metadata.records import MetadataRecord
 from moldau.protocol.stored.metadata import RegisterBrokerRecord
 
+#: Changes `kraft.version`, or with True only checks that it can be changed; raises `KafkaError` otherwise.
 UpgradeQuorum = Callable[[int, bool], None]
+
+
+class DecisionContext(NamedTuple):
+    """What a decision may depend on besides the state and the request."""
+
+    #: The version in which the request was sent.
+    api_version: int
+    #: Milliseconds of a monotonic clock.
+    now_ms: int
 
 
 class ControllerState:
@@ -33,29 +44,28 @@ class ControllerState:
         self.image = MetadataImage.empty()
         #: The offset that the next record gets.
         self.next_offset = 0
-        #: 0 for a static quorum, 1 for a dynamic one; the quorum knows.
+        #: 0 for a static quorum, 1 for a dynamic one; set by the quorum at activation.
         self.kraft_version = 0
-        #: Changes that version (with True only checks that it could), or says why not.
         self.upgrade_quorum: UpgradeQuorum | None = None
         self.heartbeats = Heartbeats(config.integer("broker.session.timeout.ms"))
         self._static_config = config
         self._config = config
         self._collisions: dict[str, set[str]] = {}
         self._registration_offsets: dict[int, int] = {}
-        #: Made when it is first needed: by an active controller whose brokers come and go.
+        #: Built on first use: only an active controller needs it.
         self._index: PartitionIndex | None = None
 
-    # Changing.
+    # Changes.
 
     def reset(self, image: MetadataImage, next_offset: int) -> None:
-        """Forget everything after `image`."""
+        """Drop all records after `image`."""
         self.image = image
         self.next_offset = next_offset
         self._index = None
         self._collisions = {}
         for name in image.topics.by_name:
             self._note_name(name)
-        # For those that another controller registered, the broker's epoch is as good.
+        # For brokers registered by another controller, `registration_offset` falls back to the broker epoch.
         self._registration_offsets = {
             broker_id: offset
             for broker_id, offset in self._registration_offsets.items()
@@ -98,11 +108,11 @@ class ControllerState:
         dynamic = self.image.default_broker_config(), self.image.broker_config(self.node_id)
         return apply_dynamic_configs(self._static_config, *dynamic).config
 
-    # Looking.
+    # Queries.
 
     @property
     def config(self) -> BrokerConfig:
-        """The configuration of this node with the dynamic changes in force."""
+        """The configuration of this node including dynamic changes."""
         return self._config
 
     @property
@@ -114,11 +124,11 @@ class ControllerState:
         return self.image.features.elr_enabled
 
     def colliding_topic(self, name: str) -> str | None:
-        """A topic that metrics could not tell from one of this name."""
+        """Return an existing topic whose metric names would equal those of a topic with this name."""
         return next(iter(sorted(self._collisions.get(collision_name(name) or "", ()))), None)
 
     def registration_offset(self, broker_id: int) -> int:
-        """Where the registration of a broker lies in the log, or what was decided with it begins."""
+        """Return the offset of a broker's registration record, or its epoch if that is greater."""
         broker = self.image.cluster.brokers.get(broker_id)
         return max(self._registration_offsets.get(broker_id, -1), -1 if broker is None else broker.epoch)
 
@@ -132,7 +142,7 @@ class ControllerState:
         return UNASSIGNED_DIR if broker is None else broker.default_directory
 
     def min_isr(self, topic: TopicImage) -> int:
-        """`min.insync.replicas` in force, at most the number of replicas."""
+        """Return the effective `min.insync.replicas`, at most the number of replicas."""
         wanted = self.topic_setting(topic.name, "min.insync.replicas")
         first = next(iter(topic.partitions.values()))
         return min(int(wanted), len(first.replicas))
@@ -142,20 +152,20 @@ class ControllerState:
 
     @property
     def static_min_isr(self) -> int:
-        """`min.insync.replicas` of this node's own file."""
+        """`min.insync.replicas` of this node's properties file."""
         return self._static_config.integer("min.insync.replicas")
 
     def topic_setting(self, topic: str, name: str) -> str:
-        """A topic setting in force: the topic's own, or what the broker settings stand in with."""
+        """Return the effective value of a topic config: the topic's override or the broker default."""
         own = self.image.topic_config(topic).get(name)
         return str(self._config.topic_default_values[name]) if own is None else own
 
     def change(self, topic: TopicImage, index: int, partition: PartitionRegistration) -> PartitionChange:
-        """A change to a partition that respects the rules of cluster and topic."""
+        """Return a `PartitionChange` that follows the rules of the cluster and the topic."""
         return PartitionChange(partition, topic.id, index, self.change_rules(topic))
 
     def change_rules(self, topic: TopicImage, is_active: Callable[[int], bool] | None = None) -> ChangeRules:
-        """`is_active` knows of a broker that is about to change."""
+        """Return the rules of a topic; `is_active` overrides that of the brokers."""
         active = is_active or self.is_active
         brokers = self.image.cluster.brokers
 
@@ -172,13 +182,13 @@ class ControllerState:
 
     @property
     def index(self) -> PartitionIndex:
-        """The partitions by the brokers that hold them."""
+        """Partitions by the brokers that hold them."""
         if self._index is None:
             self._index = PartitionIndex(self.image.topics)
         return self._index
 
     def partitions_where(self, matches: Callable[[PartitionRegistration], bool]) -> Iterable[Entry]:
-        """A look at every partition: only for what is rare."""
+        """Scan all partitions; only for rare operations."""
         return (entry for entry in self.image.topics.all_partitions() if matches(entry[2]))
 
     def topic_by_id(self, topic_id: TopicId) -> TopicImage | None:

@@ -11,6 +11,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from moldau.base.ids import TopicPartition, Uuid
+from moldau.controller.partitions.isr import alter_partition
+from moldau.controller.producer_ids import allocate_producer_ids
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.difference import difference
 from moldau.metadata.image import MetadataImage
@@ -19,6 +21,7 @@ from moldau.replication.local_broker import LocalBroker
 from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.brokers.lifecycle import BrokerLifecycle
 from moldau.server.brokers.placements import Placements
+from moldau.server.controller.calls import ALTER_PARTITION, FORWARDING
 from moldau.server.coordinators.coordinators import Coordinators
 from moldau.server.fetch_sessions import FetchSessionCache
 from moldau.server.producer_ids import ProducerIds
@@ -72,7 +75,7 @@ class BrokerRole:
             ),
             node.logs,
             node.settings.log_config,
-            lambda request: node.controller_channel.alter_partition(request),
+            lambda request: node.controller_channel.send(ALTER_PARTITION, request, alter_partition),
             node.open_connection,
         )
         node.coordinators = Coordinators(node)
@@ -201,8 +204,10 @@ class BrokerRole:
         logs.directories.cordon(node.settings.cordoned_directories())
 
     async def _allocate_producer_ids(self) -> range:
-        answer = await self._node.controller_channel.allocate_producer_ids(
-            AllocateProducerIdsRequest(broker_id=self._node.id, broker_epoch=self._node.lifecycle.epoch)
+        answer = await self._node.controller_channel.send(
+            FORWARDING,
+            AllocateProducerIdsRequest(broker_id=self._node.id, broker_epoch=self._node.lifecycle.epoch),
+            allocate_producer_ids,
         )
         return range(answer.producer_id_start, answer.producer_id_start + answer.producer_id_len)
 

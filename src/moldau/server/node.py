@@ -37,7 +37,7 @@ from moldau.server.controller.broker_watch import BrokerWatch
 from moldau.server.controller.calls import ControllerCalls
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.controller.local import LocalController
-from moldau.server.controller.presence import ControllerPresence
+from moldau.server.controller.registration import ControllerRegistration
 from moldau.server.coordinators.coordinators import Coordinators
 from moldau.server.dispatch.apis import ServedApi
 from moldau.server.fetch_sessions import FetchSessionCache
@@ -151,7 +151,7 @@ class Node:
         await self.metadata.start()
         await self._follow_metadata()
         if CONTROLLER in self.config.process_roles:
-            await self.presence.ensure()
+            await self.controller_registration.ensure()
         if self._broker is not None:
             await self._broker.register()
         self._schedule()
@@ -208,7 +208,9 @@ class Node:
             is_controller_listener=lambda name: self.role_of(name) == CONTROLLER,
             heartbeat_timeout_ms=self.config["broker.heartbeat.interval.ms"],
         )
-        self.presence = ControllerPresence(self.identity, self.controller_channel, self.publisher)
+        self.controller_registration = ControllerRegistration(
+            self.identity, self.controller_channel, self.publisher
+        )
 
     async def _follow_metadata(self) -> None:
         """Until there is a leader and everything it had committed is in place here."""
@@ -252,8 +254,8 @@ class Node:
         every = self._scheduler.every
         every(1000, self._close_idle_connections)
         if CONTROLLER in self.config.process_roles:
-            every(1000, self._controller_upkeep)
-            every(1000, self.presence.ensure)
+            every(1000, self._run_periodic_tasks)
+            every(1000, self.controller_registration.ensure)
         every(60_000, self.metadata.maintain)
 
     # Running.
@@ -285,9 +287,9 @@ class Node:
     def _close_idle_connections(self) -> None:
         self.limits.close_idle(asyncio.get_running_loop().time())
 
-    async def _controller_upkeep(self) -> None:
+    async def _run_periodic_tasks(self) -> None:
         try:
-            while self.metadata.is_active and await self.local_controller.upkeep():
+            while self.metadata.is_active and await self.local_controller.run_periodic_task():
                 await asyncio.sleep(0)
         except KafkaError as error:
             # Whoever is active now goes on with it.

@@ -12,6 +12,9 @@ from moldau.base.clock import Clock, SystemClock
 from moldau.base.ids import DirectoryId, format_uuid
 from moldau.base.pool import ThreadPool
 from moldau.config.broker.config import BrokerConfig
+from moldau.controller.configs.quotas import alter_client_quotas
+from moldau.controller.state import DecisionContext
+from moldau.protocol.apis import APIS
 from moldau.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     EntityData,
@@ -103,7 +106,8 @@ class QuorumNodes(Nodes):
                 )
             ]
         )
-        await quorum.write(lambda: quorum.controller.alter_client_quotas(request))
+        context = DecisionContext(APIS[request.API_KEY].max_version, now_ms=0)
+        await quorum.write(lambda: quorum.controller.decide(alter_client_quotas, request, context))
 
     def written(self, node_id: int) -> list[str]:
         """The names that a node knows to be committed."""

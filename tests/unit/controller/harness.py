@@ -8,10 +8,15 @@ from typing import TypeVar
 
 from moldau.base.ids import ZERO_UUID, Uuid
 from moldau.config.broker.config import BrokerConfig
-from moldau.controller.controller import Controller
+from moldau.controller.brokers.lifecycle import broker_heartbeat, register_broker
+from moldau.controller.configs.alter import incremental_alter_configs
+from moldau.controller.controller import Controller, Decide
+from moldau.controller.state import DecisionContext
+from moldau.controller.topics.lifecycle import create_topics
 from moldau.metadata.features import default_levels, supported_features
 from moldau.metadata.image import PartitionRegistration
 from moldau.metadata.records import MetadataRecord, encode_record
+from moldau.protocol.apis import APIS
 from moldau.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from moldau.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
@@ -30,11 +35,13 @@ from moldau.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from moldau.protocol.schema import Message
 from moldau.protocol.stored.metadata import FeatureLevelRecord
 from moldau.statemachine.decision import Decision
 from tests.unit.metadata.builders import uid
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+Q = TypeVar("Q", bound=Message)
 R = TypeVar("R")
 
 
@@ -70,6 +77,14 @@ class Cluster:
         for broker in brokers:
             self.register(broker)
             self.unfence(broker)
+
+    def decision(self, decide: Decide[Q, R], request: Q, version: int = -1) -> Decision[MetadataRecord, R]:
+        """Decide a request, by default in its newest version, without replaying the records."""
+        api_version = APIS[request.API_KEY].max_version if version < 0 else version
+        return self.controller.decide(decide, request, DecisionContext(api_version, self.now))
+
+    def decide(self, decide: Decide[Q, R], request: Q, version: int = -1) -> R:
+        return self.run(self.decision(decide, request, version))
 
     def run(self, decision: Decision[MetadataRecord, R]) -> R:
         """Replay a decision; its records must be writable, too."""
@@ -112,7 +127,7 @@ class Cluster:
         )
         for name, value in changes.items():
             setattr(request, name, value)
-        return self.run(self.controller.register_broker(request, self.now))
+        return self.decide(register_broker, request)
 
     def epoch(self, broker: int) -> int:
         """Of a broker that is not registered: -1."""
@@ -126,7 +141,7 @@ class Cluster:
             "current_metadata_offset": self.controller.state.next_offset - 1,
         }
         request = BrokerHeartbeatRequest(**(fields | values))  # type: ignore[arg-type]
-        return self.run(self.controller.broker_heartbeat(request, self.now))
+        return self.decide(broker_heartbeat, request)
 
     def unfence(self, broker: int) -> BrokerHeartbeatResponse:
         return self.heartbeat(broker)
@@ -163,7 +178,7 @@ class Cluster:
     ):
         topic = new_topic(name, partitions, factor, assignments, configs)
         request = CreateTopicsRequest(topics=[topic], validate_only=validate_only)
-        return self.run(self.controller.create_topics(request)).topics[0]
+        return self.decide(create_topics, request).topics[0]
 
     def partition(self, topic: str = "orders", index: int = 0) -> PartitionRegistration:
         return self.controller.image.topics.by_name[topic].partitions[index]
@@ -177,7 +192,7 @@ class Cluster:
             ],
         )
         request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
-        return self.run(self.controller.incremental_alter_configs(request)).responses[0]
+        return self.decide(incremental_alter_configs, request).responses[0]
 
 
 def new_topic(

@@ -8,7 +8,13 @@ from collections.abc import Iterable
 import pytest
 
 from moldau.base.errors import KafkaError
+from moldau.controller.brokers.lifecycle import unregister_broker
+from moldau.controller.partitions.elections import elect_leaders
 from moldau.controller.partitions.index import Entry
+from moldau.controller.partitions.isr import alter_partition
+from moldau.controller.partitions.reassignment import alter_partition_reassignments
+from moldau.controller.topics.lifecycle import delete_topics
+from moldau.controller.topics.partitions import create_partitions
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import NO_LEADER, MetadataImage, PartitionRegistration
 from moldau.metadata.image_records import image_records
@@ -102,13 +108,13 @@ class Life(Cluster):
         topic = self.some_topic()
         if topic is not None and self.random.random() < 0.3:
             request = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)])
-            self.run(self.controller.delete_topics(request, 6))
+            self.decide(delete_topics, request, version=6)
 
     def more_partitions(self) -> None:
         topic = CreatePartitionsTopic(
             name=self.some_topic() or "x", count=self.random.randint(1, 5), assignments=None
         )
-        self.run(self.controller.create_partitions(CreatePartitionsRequest(topics=[topic])))
+        self.decide(create_partitions, CreatePartitionsRequest(topics=[topic]))
 
     def beat(self) -> None:
         self.heartbeat(self.some_broker(), want_fence=self.random.random() < 0.1)
@@ -130,16 +136,16 @@ class Life(Cluster):
 
     def unregister(self) -> None:
         if self.random.random() < 0.2:
-            self.run(self.controller.unregister_broker(UnregisterBrokerRequest(broker_id=self.some_broker())))
+            self.decide(unregister_broker, UnregisterBrokerRequest(broker_id=self.some_broker()))
 
     def upkeep(self) -> None:
         for _ in range(5):
-            if not self.run(self.controller.upkeep(self.now)):
+            if not self.run(self.controller.run_periodic_task(self.now)):
                 return
 
     def elect(self) -> None:
         request = ElectLeadersRequest(election_type=self.random.randint(0, 1), topic_partitions=None)
-        self.run(self.controller.elect_leaders(request))
+        self.decide(elect_leaders, request)
 
     def report_isr(self) -> None:
         name = self.some_topic()
@@ -160,7 +166,7 @@ class Life(Cluster):
             broker_epoch=self.epoch(partition.leader),
             topics=[RequestTopicData(topic_id=topic.id, partitions=[data])],
         )
-        self.run(self.controller.alter_partition(request))
+        self.decide(alter_partition, request)
 
     def reassign(self) -> None:
         name = self.some_topic()
@@ -172,9 +178,7 @@ class Life(Cluster):
         )
         partition = ReassignablePartition(partition_index=index, replicas=target)
         topics = [ReassignableTopic(name=name, partitions=[partition])]
-        self.run(
-            self.controller.alter_partition_reassignments(AlterPartitionReassignmentsRequest(topics=topics))
-        )
+        self.decide(alter_partition_reassignments, AlterPartitionReassignmentsRequest(topics=topics))
 
 
 EVENTS = [name for name in vars(Life) if not name.startswith(("_", "some", "run", "step"))]

@@ -10,14 +10,19 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from moldau.base.clock import ManualClock
 from moldau.base.pool import InlinePool, Pool
-from moldau.controller.controller import Controller
+from moldau.controller.brokers.lifecycle import broker_heartbeat, register_broker
+from moldau.controller.controller import Controller, Decide
+from moldau.controller.state import DecisionContext
+from moldau.controller.topics.lifecycle import create_topics
 from moldau.metadata.features import default_levels
 from moldau.metadata.image import MetadataImage
+from moldau.protocol.apis import APIS
 from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from moldau.protocol.schema import Message
 from moldau.quorum.bootstrap import bootstrap_records, write_bootstrap, write_initial_voters
 from moldau.quorum.committed import CommittedMetadata
 from moldau.quorum.loading import load
@@ -28,6 +33,9 @@ from moldau.raft.voters import Voter, VoterEndpoint, VoterSet
 from moldau.storage.disk.disk import Buffer, File, PosixDisk
 from tests.unit.controller.harness import CLUSTER_ID, config, new_topic
 from tests.unit.metadata.builders import uid
+
+Q = TypeVar("Q", bound=Message)
+R = TypeVar("R")
 
 #: Every start draws other ids, as in life.
 _SEEDS = itertools.count()
@@ -138,10 +146,16 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(limited())
 
 
+def decide(quorum: MetadataQuorum, decide: Decide[Q, R], request: Q) -> Awaitable[R]:
+    """Have the controller of this node decide a request in its newest version."""
+    context = DecisionContext(APIS[request.API_KEY].max_version, now_ms=0)
+    return quorum.write(lambda: quorum.controller.decide(decide, request, context))
+
+
 def create(quorum: MetadataQuorum, *names: str, partitions: int = 1) -> Awaitable[CreateTopicsResponse]:
     """Topics on a broker that needs no registration, because they are assigned by hand."""
     request = CreateTopicsRequest(topics=[new_topic(name, partitions, 1) for name in names])
-    return quorum.write(lambda: quorum.controller.create_topics(request))
+    return decide(quorum, create_topics, request)
 
 
 async def with_broker(quorum: MetadataQuorum) -> None:
@@ -163,8 +177,8 @@ async def with_broker(quorum: MetadataQuorum) -> None:
         rack=None,
         log_dirs=[uid(101)],
     )
-    answer = await quorum.write(lambda: quorum.controller.register_broker(registration, 0))
+    answer = await decide(quorum, register_broker, registration)
     heartbeat = BrokerHeartbeatRequest(
         broker_id=1, broker_epoch=answer.broker_epoch, current_metadata_offset=quorum.image.offset
     )
-    await quorum.write(lambda: quorum.controller.broker_heartbeat(heartbeat, 0))
+    await decide(quorum, broker_heartbeat, heartbeat)

@@ -12,6 +12,7 @@ import pytest
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import ZERO_UUID, parse_uuid
 from moldau.base.pool import ThreadPool
+from moldau.controller.topics.lifecycle import delete_topics
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -24,7 +25,16 @@ from moldau.quorum.snapshots import SnapshotId
 from moldau.raft.voters import Voter, VoterEndpoint
 from moldau.storage.disk.disk import storage_failure
 from tests.unit.metadata.builders import uid
-from tests.unit.quorum.harness import ENDPOINT, FullDisk, Node, create, image_on_disk, run, with_broker
+from tests.unit.quorum.harness import (
+    ENDPOINT,
+    FullDisk,
+    Node,
+    create,
+    decide,
+    image_on_disk,
+    run,
+    with_broker,
+)
 
 DATA = Path(__file__).parent / "data"
 FIRST_SEGMENT = "00000000000000000000.log"
@@ -406,7 +416,7 @@ class TestWriting:
             async with node.running() as quorum:
                 end = quorum.log_end_offset
                 request = DeleteTopicsRequest(topics=[DeleteTopicState(name="nobody")])
-                response = await quorum.write(lambda: quorum.controller.delete_topics(request, 6))
+                response = await decide(quorum, delete_topics, request)
                 assert response.responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 assert quorum.log_end_offset == end
 
@@ -571,7 +581,7 @@ class TestSnapshots:
                 for number in range(12):
                     await create(quorum, f"topic-{number}", partitions=20)
                     delete = DeleteTopicsRequest(topics=[DeleteTopicState(name=f"topic-{number}")])
-                    await quorum.write(lambda d=delete: quorum.controller.delete_topics(d, 6))  # type: ignore[misc]
+                    await decide(quorum, delete_topics, delete)
                     await quorum.maintain()
                 await create(quorum, "last")
                 kept = self.snapshots(node)

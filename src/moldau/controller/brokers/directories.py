@@ -7,7 +7,7 @@ from moldau.base.ids import DirectoryId
 from moldau.controller.brokers.lifecycle import check_broker_epoch
 from moldau.controller.partitions.elections import updates_after
 from moldau.controller.partitions.index import Entry
-from moldau.controller.state import ControllerState
+from moldau.controller.state import ControllerState, DecisionContext
 from moldau.metadata.features import DIRECTORY_ASSIGNMENT_SUPPORTED
 from moldau.metadata.image import TopicImage
 from moldau.metadata.records import MetadataRecord
@@ -22,7 +22,7 @@ from moldau.statemachine.decision import Decision
 
 
 def assign_replicas_to_dirs(
-    state: ControllerState, request: AssignReplicasToDirsRequest
+    state: ControllerState, request: AssignReplicasToDirsRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, AssignReplicasToDirsResponse]:
     if state.metadata_version < DIRECTORY_ASSIGNMENT_SUPPORTED:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")

@@ -12,7 +12,7 @@ from moldau.base.ids import DirectoryId
 from moldau.controller.brokers.heartbeats import BrokerState
 from moldau.controller.brokers.registration import check_listeners, check_registration, registration_record
 from moldau.controller.partitions.elections import updates_after
-from moldau.controller.state import ControllerState
+from moldau.controller.state import ControllerState, DecisionContext
 from moldau.metadata.features import CONTROLLER_REGISTRATION_SUPPORTED, CORDONED_DIRECTORIES_SUPPORTED
 from moldau.metadata.image import BrokerRegistration
 from moldau.metadata.records import MetadataRecord
@@ -53,10 +53,10 @@ def check_broker_epoch(state: ControllerState, broker_id: int, epoch: int) -> No
 
 
 def register_broker(
-    state: ControllerState, request: BrokerRegistrationRequest, now_ms: int
+    state: ControllerState, request: BrokerRegistrationRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, BrokerRegistrationResponse]:
     existing = state.image.cluster.brokers.get(request.broker_id)
-    check_registration(state, request, existing, now_ms)
+    check_registration(state, request, existing, context.now_ms)
     record = registration_record(state, request)
     records: list[MetadataRecord] = []
     if existing is not None and existing.incarnation_id == request.incarnation_id:
@@ -70,7 +70,7 @@ def register_broker(
     records.append(record)
 
     def then() -> None:
-        state.heartbeats.registered(request.broker_id, record.broker_epoch, record.fenced, now_ms)
+        state.heartbeats.registered(request.broker_id, record.broker_epoch, record.fenced, context.now_ms)
 
     return Decision(records, BrokerRegistrationResponse(broker_epoch=record.broker_epoch), then)
 
@@ -83,7 +83,7 @@ def _after_restart(state: ControllerState, broker_id: int, clean: bool) -> list[
 
 
 def register_controller(
-    state: ControllerState, request: ControllerRegistrationRequest
+    state: ControllerState, request: ControllerRegistrationRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, ControllerRegistrationResponse]:
     if state.metadata_version < CONTROLLER_REGISTRATION_SUPPORTED:
         raise KafkaError(
@@ -111,7 +111,7 @@ def register_controller(
 
 
 def broker_heartbeat(
-    state: ControllerState, request: BrokerHeartbeatRequest, now_ms: int
+    state: ControllerState, request: BrokerHeartbeatRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, BrokerHeartbeatResponse]:
     check_broker_epoch(state, request.broker_id, request.broker_epoch)
     broker = state.image.cluster.brokers[request.broker_id]
@@ -127,7 +127,7 @@ def broker_heartbeat(
     records += _directory_changes(state, broker, request, failed)
     fenced = following in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
     last_offset = state.next_offset + len(records) - 1
-    state.heartbeats.heard(broker.id, request.current_metadata_offset, now_ms)
+    state.heartbeats.heard(broker.id, request.current_metadata_offset, context.now_ms)
 
     def then() -> None:
         if following is BrokerState.CONTROLLED_SHUTDOWN:
@@ -163,8 +163,8 @@ def fence(state: ControllerState, broker: BrokerRegistration) -> list[MetadataRe
     return [*records, change]
 
 
-def broker_gone(state: ControllerState, broker_id: int, epoch: int) -> Decision[MetadataRecord, None]:
-    """Fence a broker without waiting for its session to end; one that has come back meanwhile stays."""
+def fence_broker(state: ControllerState, broker_id: int, epoch: int) -> Decision[MetadataRecord, None]:
+    """Fence a broker before its session expires, unless it has registered again since `epoch`."""
     broker = state.image.cluster.brokers.get(broker_id)
     if broker is None or broker.epoch != epoch or broker.fenced:
         return Decision([], None)
@@ -221,7 +221,7 @@ def _online(broker: BrokerRegistration, failed: list[DirectoryId]) -> MetadataRe
 
 
 def unregister_broker(
-    state: ControllerState, request: UnregisterBrokerRequest
+    state: ControllerState, request: UnregisterBrokerRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, UnregisterBrokerResponse]:
     broker = state.image.cluster.brokers.get(request.broker_id)
     if broker is None:

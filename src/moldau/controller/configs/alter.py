@@ -18,7 +18,7 @@ from moldau.config.topic import TOPIC_CONFIGS
 from moldau.controller.configs.checks import MIN_ISR, check_change, unknown_resource_type
 from moldau.controller.configs.log_levels import check_log_levels
 from moldau.controller.errors import check_record_count
-from moldau.controller.state import ControllerState
+from moldau.controller.state import ControllerState, DecisionContext
 from moldau.metadata.image import ConfigResource, ResourceType
 from moldau.metadata.records import MetadataRecord
 from moldau.protocol.messages import alter_configs as legacy
@@ -37,7 +37,7 @@ _KEYS: dict[int, Mapping[str, ConfigKey]] = {
 
 
 def incremental_alter_configs(
-    state: ControllerState, request: incremental.IncrementalAlterConfigsRequest
+    state: ControllerState, request: incremental.IncrementalAlterConfigsRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, incremental.IncrementalAlterConfigsResponse]:
     def decide(resource: incremental.AlterConfigsResource) -> list[ConfigRecord]:
         nulls = [c.name for c in resource.configs if c.config_operation != DELETE and c.value is None]
@@ -62,7 +62,7 @@ def incremental_alter_configs(
 
 
 def alter_configs(
-    state: ControllerState, request: legacy.AlterConfigsRequest
+    state: ControllerState, request: legacy.AlterConfigsRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, legacy.AlterConfigsResponse]:
     def decide(resource: legacy.AlterConfigsResource) -> list[ConfigRecord]:
         _check_entries(resource.configs, [c.name for c in resource.configs if c.value is None])

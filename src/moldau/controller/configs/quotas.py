@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.errors import check_record_count
-from moldau.controller.state import ControllerState
+from moldau.controller.state import ControllerState, DecisionContext
 from moldau.metadata.image import MetadataImage, QuotaEntity, quota_entity
 from moldau.metadata.records import MetadataRecord
 from moldau.protocol.messages import alter_client_quotas as alter
@@ -32,7 +32,7 @@ EXACT, DEFAULT, SPECIFIED = range(3)
 
 
 def alter_client_quotas(
-    state: ControllerState, request: alter.AlterClientQuotasRequest
+    state: ControllerState, request: alter.AlterClientQuotasRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, alter.AlterClientQuotasResponse]:
     records: list[MetadataRecord] = []
     entries = []

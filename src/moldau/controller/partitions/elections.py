@@ -1,4 +1,4 @@
-"""Who leads: updates after brokers come and go, ElectLeaders, and the elections nobody asks for."""
+"""Leader elections: after a broker changes its state, and by ElectLeaders."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from functools import cache
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.controller.errors import check_record_count, generic
+from moldau.controller.errors import check_record_count, default_error
 from moldau.controller.partitions.change import Election, PartitionChange
 from moldau.controller.partitions.index import Entry
-from moldau.controller.state import ControllerState
+from moldau.controller.state import ControllerState, DecisionContext
 from moldau.metadata.records import MetadataRecord
 from moldau.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -21,8 +21,6 @@ from moldau.statemachine.decision import Decision
 
 PREFERRED = 0
 UNCLEAN = 1
-#: How many leaders one periodic round moves at most.
-MAX_ELECTIONS = 1_000
 
 
 def updates_after(
@@ -62,7 +60,7 @@ def updates_after(
 
 
 def elect_leaders(
-    state: ControllerState, request: ElectLeadersRequest
+    state: ControllerState, request: ElectLeadersRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, ElectLeadersResponse]:
     if request.election_type not in (PREFERRED, UNCLEAN):
         return Decision([], _refused(request, f"Unknown election type {request.election_type}"))
@@ -132,36 +130,14 @@ def elect(state: ControllerState, topic_name: str, index: int, election_type: in
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {topic_name}-{index}")
     settled = partition.leader == partition.preferred_leader
     if settled if election_type == PREFERRED else partition.has_leader:
-        raise generic(ErrorCode.ELECTION_NOT_NEEDED)
+        raise default_error(ErrorCode.ELECTION_NOT_NEEDED)
     change = state.change(topic, index, partition)
     change.election = Election.PREFERRED if election_type == PREFERRED else Election.UNCLEAN
     record = change.record()
     if record is None:
-        raise generic(
+        raise default_error(
             ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
             if election_type == PREFERRED
             else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
         )
     return record
-
-
-def balance_leaders(state: ControllerState) -> Decision[MetadataRecord, bool]:
-    """Give leaderships back to preferred replicas; the answer says whether there may be more to do."""
-    return _elect_some(state, state.index.imbalanced(), PREFERRED)
-
-
-def elect_unclean_leaders(state: ControllerState) -> Decision[MetadataRecord, bool]:
-    """Lead partitions nobody in sync can lead, where the topic allows it."""
-    allowed = (entry for entry in state.index.leaderless() if state.unclean_election_enabled(entry[0].name))
-    return _elect_some(state, allowed, UNCLEAN)
-
-
-def _elect_some(
-    state: ControllerState, partitions: Iterable[Entry], election_type: int
-) -> Decision[MetadataRecord, bool]:
-    records: list[MetadataRecord] = []
-    for topic, index, _ in partitions:
-        if len(records) >= MAX_ELECTIONS:
-            return Decision(records, True)
-        _elect(state, topic.name, index, election_type, records)
-    return Decision(records, False)

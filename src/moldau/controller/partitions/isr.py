@@ -5,7 +5,7 @@ from __future__ import annotations
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.brokers.lifecycle import check_broker_epoch
 from moldau.controller.partitions.change import Election
-from moldau.controller.state import ControllerState
+from moldau.controller.state import ControllerState, DecisionContext
 from moldau.metadata.image import RECOVERED, RECOVERING, PartitionRegistration, TopicImage
 from moldau.metadata.records import MetadataRecord
 from moldau.metadata.registrations import NO_LEADER_CHANGE, changed_partition
@@ -24,7 +24,7 @@ ANY_EPOCH = -1
 
 
 def alter_partition(
-    state: ControllerState, request: AlterPartitionRequest
+    state: ControllerState, request: AlterPartitionRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, AlterPartitionResponse]:
     check_broker_epoch(state, request.broker_id, request.broker_epoch)
     records: list[MetadataRecord] = []

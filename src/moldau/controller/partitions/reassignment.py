@@ -9,7 +9,7 @@ from __future__ import annotations
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.errors import check_record_count
 from moldau.controller.partitions.change import Election
-from moldau.controller.state import ControllerState
+from moldau.controller.state import ControllerState, DecisionContext
 from moldau.controller.topics.partitions import check_assignment
 from moldau.metadata.image import PartitionRegistration, TopicImage
 from moldau.metadata.records import MetadataRecord
@@ -31,7 +31,7 @@ from moldau.statemachine.decision import Decision
 
 
 def alter_partition_reassignments(
-    state: ControllerState, request: AlterPartitionReassignmentsRequest
+    state: ControllerState, request: AlterPartitionReassignmentsRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, AlterPartitionReassignmentsResponse]:
     records: list[MetadataRecord] = []
     responses = []
@@ -128,8 +128,8 @@ def _cancel(
 
 
 def list_partition_reassignments(
-    state: ControllerState, request: ListPartitionReassignmentsRequest
-) -> ListPartitionReassignmentsResponse:
+    state: ControllerState, request: ListPartitionReassignmentsRequest, context: DecisionContext
+) -> Decision[MetadataRecord, ListPartitionReassignmentsResponse]:
     if request.topics is None:
         asked = [(topic, list(topic.partitions)) for topic in state.image.topics.by_name.values()]
     else:
@@ -137,7 +137,7 @@ def list_partition_reassignments(
         asked = [(known[t.name], t.partition_indexes) for t in request.topics if t.name in known]
     topics = [_ongoing(topic, indexes) for topic, indexes in asked]
     ongoing = [topic for topic in topics if topic.partitions]
-    return ListPartitionReassignmentsResponse(error_message=None, topics=ongoing)
+    return Decision([], ListPartitionReassignmentsResponse(error_message=None, topics=ongoing))
 
 
 def _ongoing(topic: TopicImage, indexes: list[int]) -> OngoingTopicReassignment:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import METADATA_TOPIC, ZERO_UUID, TopicId, random_uuid
 from moldau.controller.configs.alter import new_topic_config_records
-from moldau.controller.errors import MAX_RECORDS_PER_REQUEST, check_record_count, generic
-from moldau.controller.state import ControllerState
+from moldau.controller.errors import MAX_RECORDS_PER_REQUEST, check_record_count, default_error
+from moldau.controller.state import ControllerState, DecisionContext
 from moldau.controller.topics.names import topic_name_problem
 from moldau.controller.topics.partitions import (
     assigned_partition,
@@ -40,7 +40,7 @@ __all__ = ["create_topics", "delete_topics", "topic_name_problem"]
 
 
 def create_topics(
-    state: ControllerState, request: CreateTopicsRequest
+    state: ControllerState, request: CreateTopicsRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, CreateTopicsResponse]:
     _check_total(state, request)
     times = Counter(topic.name for topic in request.topics)
@@ -182,12 +182,12 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> list[PartitionRegi
 
 
 def delete_topics(
-    state: ControllerState, request: DeleteTopicsRequest, version: int
+    state: ControllerState, request: DeleteTopicsRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, DeleteTopicsResponse]:
     if not state.config.boolean("delete.topic.enable"):
-        if version < 3:
+        if context.api_version < 3:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
-        raise generic(ErrorCode.TOPIC_DELETION_DISABLED)
+        raise default_error(ErrorCode.TOPIC_DELETION_DISABLED)
     found, results = _find_topics(state, request)
     records = [RemoveTopicRecord(topic_id=topic_id) for topic_id in found]
     check_record_count(len(records))
@@ -218,7 +218,7 @@ def _find_topics(
         if times > 1:
             results.append(_refused(None, topic_id, "Duplicate topic id."))
         elif known is None:
-            results.append(_deleted(None, topic_id, generic(ErrorCode.UNKNOWN_TOPIC_ID)))
+            results.append(_deleted(None, topic_id, default_error(ErrorCode.UNKNOWN_TOPIC_ID)))
         else:
             found[topic_id] = known.name
     for name, times in names.items():
@@ -226,7 +226,7 @@ def _find_topics(
         if times > 1:
             results.append(_refused(name, ZERO_UUID, "Duplicate topic name."))
         elif known is None:
-            results.append(_deleted(name, ZERO_UUID, generic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
+            results.append(_deleted(name, ZERO_UUID, default_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
         elif known.id in ids:
             found.pop(known.id, None)
             message = "The provided topic name maps to an ID that was already supplied."

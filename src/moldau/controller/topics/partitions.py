@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId
 from moldau.controller.errors import check_record_count
-from moldau.controller.state import ControllerState
+from moldau.controller.state import ControllerState, DecisionContext
 from moldau.controller.topics.placement import UsableBroker, place
 from moldau.metadata.image import Endpoint, PartitionRegistration, TopicImage
 from moldau.metadata.records import MetadataRecord
@@ -120,7 +120,7 @@ def partition_records(
 
 
 def create_partitions(
-    state: ControllerState, request: CreatePartitionsRequest
+    state: ControllerState, request: CreatePartitionsRequest, context: DecisionContext
 ) -> Decision[MetadataRecord, CreatePartitionsResponse]:
     records: list[MetadataRecord] = []
     results: list[CreatePartitionsTopicResult] = []

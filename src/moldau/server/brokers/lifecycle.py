@@ -20,11 +20,14 @@ from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import DirectoryId, Uuid
 from moldau.base.log_throttle import Seldom
+from moldau.controller.brokers.directories import assign_replicas_to_dirs
+from moldau.controller.brokers.lifecycle import broker_heartbeat, register_broker
 from moldau.metadata.image import BrokerRegistration, MetadataImage
 from moldau.protocol.messages import assign_replicas_to_dirs as assign
 from moldau.protocol.messages import broker_registration as registration
 from moldau.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from moldau.replication.replica_manager import Placed
+from moldau.server.controller.calls import DIRECTORY_ASSIGNMENTS, HEARTBEAT
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.publisher import Publisher
 from moldau.server.startup.identity import Identity, feature_ranges
@@ -105,7 +108,7 @@ class BrokerLifecycle:
     async def _refusal(self, request: registration.BrokerRegistrationRequest) -> KafkaError | None:
         request.features = self._features()
         try:
-            answer = await self._channel.register_broker(request)
+            answer = await self._channel.send(HEARTBEAT, request, register_broker)
         except KafkaError as error:
             if error.code is ErrorCode.UNSUPPORTED_VERSION and await self._levels_changed(request.features):
                 return error
@@ -182,7 +185,8 @@ class BrokerLifecycle:
             topics = directories.setdefault(each.directory_id, {})
             topic = topics.setdefault(each.topic_id, assign.RequestTopicData(topic_id=each.topic_id))
             topic.partitions.append(assign.RequestPartitionData(partition_index=each.partition))
-        await self._channel.assign_replicas_to_dirs(
+        await self._channel.send(
+            DIRECTORY_ASSIGNMENTS,
             assign.AssignReplicasToDirsRequest(
                 broker_id=self._identity.node_id,
                 broker_epoch=self.epoch,
@@ -190,7 +194,8 @@ class BrokerLifecycle:
                     assign.RequestDirectoryData(id=directory, topics=list(topics.values()))
                     for directory, topics in directories.items()
                 ],
-            )
+            ),
+            assign_replicas_to_dirs,
         )
 
     # Leaving.
@@ -209,7 +214,8 @@ class BrokerLifecycle:
             log.warning("controlled shutdown failed: %s", error)
 
     async def _beat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
-        return await self._channel.broker_heartbeat(
+        return await self._channel.send(
+            HEARTBEAT,
             BrokerHeartbeatRequest(
                 broker_id=self._identity.node_id,
                 broker_epoch=self.epoch,
@@ -217,7 +223,8 @@ class BrokerLifecycle:
                 want_shut_down=want_shut_down,
                 offline_log_dirs=list(self._offline),
                 cordoned_log_dirs=self._cordoned(),
-            )
+            ),
+            broker_heartbeat,
         )
 
 

@@ -109,6 +109,6 @@ class BrokerWatch:
             self._suspected.pop(broker.id, None)
         log.warning("broker %d is gone: it refuses connections", broker.id)
         try:
-            await self._node.local_controller.broker_gone(broker.id, broker.epoch)
+            await self._node.local_controller.fence_broker(broker.id, broker.epoch)
         except KafkaError as error:
             log.info("broker %d was not fenced here: %s", broker.id, error)

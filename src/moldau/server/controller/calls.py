@@ -18,6 +18,7 @@ from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.network.client import OpenConnection
 from moldau.network.peer import Peer
+from moldau.protocol.messages.create_topics import CreateTopicsResponse
 from moldau.protocol.schema import Message
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.raft.voters import VoterEndpoint
@@ -87,7 +88,7 @@ class ControllerCalls:
         if endpoint is None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "there is no active controller")
         answer = await self._peer(purpose, endpoint).call(request, timeout_ms=max(1, int(left * 1000)))
-        if _is_from_another(answer):
+        if _is_from_inactive(answer):
             raise KafkaError(
                 ErrorCode.NOT_CONTROLLER, f"{endpoint.host}:{endpoint.port} is not the active controller"
             )
@@ -123,10 +124,11 @@ class ControllerCalls:
         self._peers.clear()
 
 
-def _is_from_another(answer: Any) -> bool:
-    """Whether the answer is that of a controller which is not active; some say so topic by topic."""
-    parts = (answer, *getattr(answer, "topics", ()))
-    return any(getattr(part, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER for part in parts)
+def _is_from_inactive(response: Any) -> bool:
+    """Whether the response is NOT_CONTROLLER, which CreateTopics reports for each topic."""
+    if isinstance(response, CreateTopicsResponse):
+        return any(topic.error_code == ErrorCode.NOT_CONTROLLER for topic in response.topics)
+    return bool(response.error_code == ErrorCode.NOT_CONTROLLER)
 
 
 async def _moment(news: asyncio.Event, seconds: float) -> None:

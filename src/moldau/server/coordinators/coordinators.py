@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC
+from moldau.controller.topics.lifecycle import create_topics
 from moldau.groups.context import GroupContext
 from moldau.groups.settings import GroupSettings
 from moldau.groups.shard import GroupShard
@@ -77,4 +78,4 @@ class Coordinators:
         await self.partition_ends.close()
 
     async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        return await self._node.controller_channel.create_topics(None, request)
+        return await self._node.controller_channel.decide(None, request, create_topics)

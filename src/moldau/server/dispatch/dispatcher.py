@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.controller.failures import failure_response
+from moldau.controller.errors import failure_response
 from moldau.network.connection import Answer, CloseConnection, Connection, Parts
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.headers import RequestHeader, decode_request_header, encode_response_header

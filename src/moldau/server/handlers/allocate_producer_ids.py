@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.producer_ids import allocate_producer_ids
 from moldau.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -18,4 +19,4 @@ if TYPE_CHECKING:
 def handle(
     node: Node, context: RequestContext, request: AllocateProducerIdsRequest
 ) -> Awaitable[AllocateProducerIdsResponse]:
-    return node.local_controller.allocate_producer_ids(request)
+    return node.local_controller.decide(context.api_version, request, allocate_producer_ids)

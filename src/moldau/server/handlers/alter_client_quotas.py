@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.configs.quotas import alter_client_quotas
 from moldau.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 from moldau.server.dispatch.context import RequestContext
 
@@ -15,4 +16,4 @@ if TYPE_CHECKING:
 def handle(
     node: Node, context: RequestContext, request: AlterClientQuotasRequest
 ) -> Awaitable[AlterClientQuotasResponse]:
-    return node.controller_channel.alter_client_quotas(context, request)
+    return node.controller_channel.decide(context, request, alter_client_quotas)

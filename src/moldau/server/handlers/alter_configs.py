@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from moldau.controller.configs.alter import alter_configs
 from moldau.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
@@ -20,7 +21,7 @@ async def handle(node: Node, context: RequestContext, request: AlterConfigsReque
     request.resources, refused = split_refused(node, context, request.resources)
     response = AlterConfigsResponse()
     if request.resources:
-        response = await node.controller_channel.alter_configs(context, request)
+        response = await node.controller_channel.decide(context, request, alter_configs)
     response.responses += [
         AlterConfigsResourceResponse(
             resource_type=each.resource_type,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.partitions.isr import alter_partition
 from moldau.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from moldau.server.dispatch.context import RequestContext
 
@@ -15,4 +16,4 @@ if TYPE_CHECKING:
 def handle(
     node: Node, context: RequestContext, request: AlterPartitionRequest
 ) -> Awaitable[AlterPartitionResponse]:
-    return node.local_controller.alter_partition(request)
+    return node.local_controller.decide(context.api_version, request, alter_partition)

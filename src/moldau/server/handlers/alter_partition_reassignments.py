@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.partitions.reassignment import alter_partition_reassignments
 from moldau.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -18,4 +19,4 @@ if TYPE_CHECKING:
 def handle(
     node: Node, context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> Awaitable[AlterPartitionReassignmentsResponse]:
-    return node.controller_channel.alter_partition_reassignments(context, request)
+    return node.controller_channel.decide(context, request, alter_partition_reassignments)

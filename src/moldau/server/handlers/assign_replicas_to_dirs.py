@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.brokers.directories import assign_replicas_to_dirs
 from moldau.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
@@ -18,4 +19,4 @@ if TYPE_CHECKING:
 def handle(
     node: Node, context: RequestContext, request: AssignReplicasToDirsRequest
 ) -> Awaitable[AssignReplicasToDirsResponse]:
-    return node.local_controller.assign_replicas_to_dirs(request)
+    return node.local_controller.decide(context.api_version, request, assign_replicas_to_dirs)

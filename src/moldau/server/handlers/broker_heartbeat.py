@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.brokers.lifecycle import broker_heartbeat
 from moldau.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from moldau.server.dispatch.context import RequestContext
 
@@ -16,4 +17,4 @@ def handle(
     node: Node, context: RequestContext, request: BrokerHeartbeatRequest
 ) -> Awaitable[BrokerHeartbeatResponse]:
     node.broker_watch.heard(context.connection, request.broker_id)
-    return node.local_controller.broker_heartbeat(request)
+    return node.local_controller.decide(context.api_version, request, broker_heartbeat)

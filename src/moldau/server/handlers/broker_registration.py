@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.brokers.lifecycle import register_broker
 from moldau.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from moldau.server.dispatch.context import RequestContext
 
@@ -15,4 +16,4 @@ if TYPE_CHECKING:
 def handle(
     node: Node, context: RequestContext, request: BrokerRegistrationRequest
 ) -> Awaitable[BrokerRegistrationResponse]:
-    return node.local_controller.register_broker(request)
+    return node.local_controller.decide(context.api_version, request, register_broker)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.brokers.lifecycle import register_controller
 from moldau.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
@@ -18,4 +19,4 @@ if TYPE_CHECKING:
 def handle(
     node: Node, context: RequestContext, request: ControllerRegistrationRequest
 ) -> Awaitable[ControllerRegistrationResponse]:
-    return node.local_controller.register_controller(request)
+    return node.local_controller.decide(context.api_version, request, register_controller)

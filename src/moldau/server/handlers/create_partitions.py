@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.topics.partitions import create_partitions
 from moldau.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from moldau.server.dispatch.context import RequestContext
 
@@ -15,4 +16,4 @@ if TYPE_CHECKING:
 def handle(
     node: Node, context: RequestContext, request: CreatePartitionsRequest
 ) -> Awaitable[CreatePartitionsResponse]:
-    return node.controller_channel.create_partitions(context, request)
+    return node.controller_channel.decide(context, request, create_partitions)

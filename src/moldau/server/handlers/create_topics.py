@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.topics.lifecycle import create_topics
 from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from moldau.server.dispatch.context import RequestContext
 
@@ -15,4 +16,4 @@ if TYPE_CHECKING:
 def handle(
     node: Node, context: RequestContext, request: CreateTopicsRequest
 ) -> Awaitable[CreateTopicsResponse]:
-    return node.controller_channel.create_topics(context, request)
+    return node.controller_channel.decide(context, request, create_topics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.topics.lifecycle import delete_topics
 from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from moldau.server.dispatch.context import RequestContext
 
@@ -15,4 +16,4 @@ if TYPE_CHECKING:
 def handle(
     node: Node, context: RequestContext, request: DeleteTopicsRequest
 ) -> Awaitable[DeleteTopicsResponse]:
-    return node.controller_channel.delete_topics(context, request)
+    return node.controller_channel.decide(context, request, delete_topics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.partitions.elections import elect_leaders
 from moldau.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from moldau.server.dispatch.context import RequestContext
 
@@ -15,4 +16,4 @@ if TYPE_CHECKING:
 def handle(
     node: Node, context: RequestContext, request: ElectLeadersRequest
 ) -> Awaitable[ElectLeadersResponse]:
-    return node.controller_channel.elect_leaders(context, request)
+    return node.controller_channel.decide(context, request, elect_leaders)

@@ -12,9 +12,9 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.network.connection import CloseConnection
 from moldau.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from moldau.protocol.schema import Message
+from moldau.server.controller.envelopes import decode_forwarded, unwrap_request, wrap_response
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.dispatch.dispatcher import failure
-from moldau.server.dispatch.envelopes import decode_forwarded, unwrap_request, wrap_response
 
 if TYPE_CHECKING:
     from moldau.server.dispatch.apis import ServedApi

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import KafkaError
 from moldau.config.dynamic import SET
+from moldau.controller.configs.alter import incremental_alter_configs
 from moldau.controller.configs.log_levels import check_log_levels
 from moldau.metadata.image import ResourceType
 from moldau.protocol.messages.incremental_alter_configs import (
@@ -33,7 +34,7 @@ async def handle(
     request.resources, refused = split_refused(node, context, others)
     response = IncrementalAlterConfigsResponse()
     if request.resources:
-        response = await node.controller_channel.incremental_alter_configs(context, request)
+        response = await node.controller_channel.decide(context, request, incremental_alter_configs)
     response.responses += [_alter_loggers(node, each, request.validate_only) for each in loggers]
     response.responses += [
         AlterConfigsResourceResponse(

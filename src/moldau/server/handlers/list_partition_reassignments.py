@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.partitions.reassignment import list_partition_reassignments
 from moldau.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -18,4 +19,4 @@ if TYPE_CHECKING:
 def handle(
     node: Node, context: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> Awaitable[ListPartitionReassignmentsResponse]:
-    return node.controller_channel.list_partition_reassignments(context, request)
+    return node.controller_channel.read(context, request, list_partition_reassignments)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import INTERNAL_TOPICS, ZERO_UUID
-from moldau.controller.topics.lifecycle import topic_name_problem
+from moldau.controller.topics.lifecycle import create_topics
+from moldau.controller.topics.names import topic_name_problem
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from moldau.protocol.messages.create_topics import CreateTopicsRequest
 from moldau.protocol.messages.metadata import (
@@ -87,7 +88,9 @@ async def _create_and_answer(
     topics = [creatable(node.config, name) for name in names]
     try:
         async with asyncio.timeout(CREATION_SECONDS):
-            created = await node.controller_channel.create_topics(context, CreateTopicsRequest(topics=topics))
+            created = await node.controller_channel.decide(
+                context, CreateTopicsRequest(topics=topics), create_topics
+            )
     except (KafkaError, TimeoutError) as error:
         log.warning("topics %s cannot be created now: %s", ", ".join(names), error)
         return _answer(node, context, request, {})

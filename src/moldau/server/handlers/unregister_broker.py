@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.brokers.lifecycle import unregister_broker
 from moldau.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from moldau.server.dispatch.context import RequestContext
 
@@ -15,4 +16,4 @@ if TYPE_CHECKING:
 def handle(
     node: Node, context: RequestContext, request: UnregisterBrokerRequest
 ) -> Awaitable[UnregisterBrokerResponse]:
-    return node.controller_channel.unregister_broker(context, request)
+    return node.controller_channel.decide(context, request, unregister_broker)

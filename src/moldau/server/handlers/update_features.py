@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from moldau.controller.features import update_features
 from moldau.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from moldau.server.dispatch.context import RequestContext
 
@@ -15,4 +16,4 @@ if TYPE_CHECKING:
 def handle(
     node: Node, context: RequestContext, request: UpdateFeaturesRequest
 ) -> Awaitable[UpdateFeaturesResponse]:
-    return node.controller_channel.update_features(context, request)
+    return node.controller_channel.decide(context, request, update_features)

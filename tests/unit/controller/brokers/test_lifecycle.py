@@ -9,7 +9,15 @@ import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Uuid
+from moldau.controller.brokers.directories import assign_replicas_to_dirs
+from moldau.controller.brokers.lifecycle import (
+    broker_heartbeat,
+    fence_broker,
+    register_controller,
+    unregister_broker,
+)
 from moldau.controller.controller import Controller
+from moldau.controller.producer_ids import allocate_producer_ids
 from moldau.metadata.features import supported_features
 from moldau.metadata.image import RECOVERING
 from moldau.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -157,12 +165,12 @@ class TestRegistration:
             listeners=[Listener(name="CONTROLLER", host="h", port=9093)],
             features=[Feature(name="kraft.version", min_supported_version=0, max_supported_version=1)],
         )
-        cluster.run(cluster.controller.register_controller(request))
+        cluster.decide(register_controller, request)
         assert isinstance(cluster.records[0], RegisterControllerRecord)
         assert cluster.controller.image.cluster.controllers[1].endpoints[0].port == 9093
         request.listeners[0].security_protocol = 9
         with pytest.raises(KafkaError, match="Unknown security protocol"):
-            cluster.run(cluster.controller.register_controller(request))
+            cluster.decide(register_controller, request)
 
     def test_stale_epochs(self) -> None:
         cluster = Cluster()
@@ -231,7 +239,7 @@ class TestOneNodeRestarts:
         cluster = Cluster()
         topic_id = cluster.create().topic_id
         cluster.now += 10_000
-        cluster.run(cluster.controller.upkeep(cluster.now))
+        cluster.run(cluster.controller.run_periodic_task(cluster.now))
         assert cluster.records[0] == PartitionChangeRecord(
             partition_id=0,
             topic_id=topic_id,
@@ -289,7 +297,7 @@ class TestSeveralBrokers:
         cluster.create(assignments={0: [1, 2, 3]})
         cluster.stop(1)
         assert cluster.create("too-many", 1, 3).error_code == ErrorCode.INVALID_REPLICATION_FACTOR
-        cluster.run(cluster.controller.broker_gone(1, cluster.epoch(1)))
+        cluster.run(fence_broker(cluster.controller.state, 1, cluster.epoch(1)))
         assert cluster.create("enough", 1, 3).error_code == ErrorCode.NONE
         assert cluster.stop(1).should_shut_down
         assert cluster.records == [
@@ -311,10 +319,10 @@ class TestSeveralBrokers:
         cluster.create(assignments={0: [2, 1]})
         cluster.now += 9_001
         cluster.heartbeat(1)
-        assert cluster.run(cluster.controller.upkeep(cluster.now))
+        assert cluster.run(cluster.controller.run_periodic_task(cluster.now))
         assert not cluster.controller.image.cluster.is_active(2)
         assert (cluster.partition().leader, cluster.partition().isr) == (1, (1,))
-        assert not cluster.run(cluster.controller.upkeep(cluster.now))
+        assert not cluster.run(cluster.controller.run_periodic_task(cluster.now))
 
     def test_after_a_failover_brokers_get_time_to_report(self) -> None:
         cluster = Cluster((1, 2))
@@ -337,32 +345,32 @@ class TestSeveralBrokers:
     def test_leadership_that_comes_to_a_running_node_leaves_its_broker_alone(self) -> None:
         cluster = Cluster((1, 2), own_incarnation=uid(11))
         restart(cluster)
-        assert not cluster.run(cluster.controller.upkeep(cluster.now))
+        assert not cluster.run(cluster.controller.run_periodic_task(cluster.now))
         assert cluster.controller.image.cluster.is_active(1)
 
     def test_a_broker_whose_process_is_gone_is_fenced_at_once(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [2, 1]})
         epoch = cluster.epoch(2)
-        cluster.run(cluster.controller.broker_gone(2, epoch))
+        cluster.run(fence_broker(cluster.controller.state, 2, epoch))
         assert not cluster.controller.image.cluster.is_active(2)
         assert (cluster.partition().leader, cluster.partition().isr) == (1, (1,))
-        assert not cluster.controller.broker_gone(2, epoch).records
+        assert not fence_broker(cluster.controller.state, 2, epoch).records
         # It comes back before its old self is reported once more.
         cluster.register(2, incarnation=2)
         cluster.unfence(2)
-        assert not cluster.controller.broker_gone(2, epoch).records
-        assert not cluster.controller.broker_gone(9, epoch).records
+        assert not fence_broker(cluster.controller.state, 2, epoch).records
+        assert not fence_broker(cluster.controller.state, 9, epoch).records
 
     def test_unregistering(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [2, 1]})
         epoch = cluster.epoch(2)
-        cluster.run(cluster.controller.unregister_broker(UnregisterBrokerRequest(broker_id=2)))
+        cluster.decide(unregister_broker, UnregisterBrokerRequest(broker_id=2))
         assert cluster.records[-1] == UnregisterBrokerRecord(broker_id=2, broker_epoch=epoch)
         assert cluster.partition().leader == 1
         with pytest.raises(KafkaError, match="Broker ID 2 is not currently registered"):
-            cluster.controller.unregister_broker(UnregisterBrokerRequest(broker_id=2))
+            cluster.decision(unregister_broker, UnregisterBrokerRequest(broker_id=2))
 
 
 class TestRefusedDecisions:
@@ -370,15 +378,15 @@ class TestRefusedDecisions:
 
     def test_fencing_one_that_is_gone(self) -> None:
         cluster = Cluster((1, 2))
-        assert cluster.controller.broker_gone(2, cluster.epoch(2)).records
-        assert cluster.controller.broker_gone(2, cluster.epoch(2)).records
+        assert fence_broker(cluster.controller.state, 2, cluster.epoch(2)).records
+        assert fence_broker(cluster.controller.state, 2, cluster.epoch(2)).records
 
     def test_fencing_a_silent_one(self) -> None:
         cluster = Cluster((1, 2))
         cluster.now += 9_001
         cluster.heartbeat(1)
-        assert cluster.controller.upkeep(cluster.now).records
-        assert cluster.run(cluster.controller.upkeep(cluster.now))
+        assert cluster.controller.run_periodic_task(cluster.now).records
+        assert cluster.run(cluster.controller.run_periodic_task(cluster.now))
         assert not cluster.controller.image.cluster.is_active(2)
 
     def test_unfencing(self) -> None:
@@ -389,13 +397,13 @@ class TestRefusedDecisions:
             broker_epoch=cluster.epoch(2),
             current_metadata_offset=cluster.controller.state.next_offset,
         )
-        assert cluster.controller.broker_heartbeat(request, cluster.now).records
+        assert cluster.decision(broker_heartbeat, request).records
         cluster.unfence(2)
         assert cluster.controller.image.cluster.is_active(2)
 
     def test_unregistering(self) -> None:
         cluster = Cluster((1, 2))
-        cluster.controller.unregister_broker(UnregisterBrokerRequest(broker_id=2))
+        cluster.decision(unregister_broker, UnregisterBrokerRequest(broker_id=2))
         assert not cluster.heartbeat(2).is_fenced
 
 
@@ -509,19 +517,19 @@ def assign(cluster: Cluster, directory: Uuid, topic: str | None, *, broker: int 
             )
         ],
     )
-    response = cluster.run(cluster.controller.assign_replicas_to_dirs(request))
+    response = cluster.decide(assign_replicas_to_dirs, request)
     return response.directories[0].topics[0].partitions[0].error_code
 
 
 def test_producer_ids_come_in_blocks() -> None:
     cluster = Cluster()
     request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=cluster.epoch(1))
-    blocks = [cluster.run(cluster.controller.allocate_producer_ids(request)) for _ in range(3)]
+    blocks = [cluster.decide(allocate_producer_ids, request) for _ in range(3)]
     assert [(block.producer_id_start, block.producer_id_len) for block in blocks] == [
         (0, 1000),
         (1000, 1000),
         (2000, 1000),
     ]
     with pytest.raises(KafkaError) as failure:
-        cluster.controller.allocate_producer_ids(AllocateProducerIdsRequest(broker_id=1, broker_epoch=1))
+        cluster.decision(allocate_producer_ids, AllocateProducerIdsRequest(broker_id=1, broker_epoch=1))
     assert failure.value.code is ErrorCode.STALE_BROKER_EPOCH

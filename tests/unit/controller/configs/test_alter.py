@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from moldau.base.errors import ErrorCode
+from moldau.controller.configs.alter import alter_configs, incremental_alter_configs
 from moldau.metadata.image import ResourceType
 from moldau.protocol.messages.alter_configs import AlterableConfig as LegacyConfig
 from moldau.protocol.messages.alter_configs import AlterConfigsRequest
@@ -32,7 +33,7 @@ def replace(
     entries = [LegacyConfig(name=key, value=value) for key, value in configs.items()]
     resource = LegacyResource(resource_type=kind, resource_name=name, configs=entries)
     request = AlterConfigsRequest(resources=[resource], validate_only=validate_only)
-    return cluster.run(cluster.controller.alter_configs(request)).responses[0]
+    return cluster.decide(alter_configs, request).responses[0]
 
 
 class TestIncremental:
@@ -174,7 +175,7 @@ class TestIncremental:
         change = AlterableConfig(name="retention.ms", config_operation=SET, value="1")
         resource = AlterConfigsResource(resource_type=TOPIC, resource_name="orders", configs=[change])
         request = IncrementalAlterConfigsRequest(resources=[resource, resource])
-        responses = cluster.run(cluster.controller.incremental_alter_configs(request)).responses
+        responses = cluster.decide(incremental_alter_configs, request).responses
         assert [r.error_message for r in responses] == ["Each resource must appear at most once."] * 2
 
     def test_group_and_metrics_settings_are_kept(self) -> None:
@@ -274,6 +275,6 @@ class TestLoggers:
         ]
         resource = AlterConfigsResource(resource_type=LOGGER, resource_name="1", configs=changes)
         request = IncrementalAlterConfigsRequest(resources=[resource])
-        response = cluster.run(cluster.controller.incremental_alter_configs(request))
+        response = cluster.decide(incremental_alter_configs, request)
         assert response.responses[0].error_code == ErrorCode.NONE
         assert cluster.records == []

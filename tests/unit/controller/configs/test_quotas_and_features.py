@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from moldau.base.errors import ErrorCode
-from moldau.controller.configs.quotas import describe_client_quotas
+from moldau.controller.brokers.lifecycle import register_controller
+from moldau.controller.configs.quotas import alter_client_quotas, describe_client_quotas
+from moldau.controller.features import update_features
 from moldau.metadata.features import supported_features
 from moldau.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -31,7 +33,7 @@ def entry(entity: Entity, **quotas: float | None) -> RequestEntryData:
 
 def alter(cluster: Cluster, *entries: RequestEntryData, validate_only: bool = False):
     request = AlterClientQuotasRequest(entries=list(entries), validate_only=validate_only)
-    return cluster.run(cluster.controller.alter_client_quotas(request)).entries
+    return cluster.decide(alter_client_quotas, request).entries
 
 
 def describe(cluster: Cluster, *components: tuple[str, int, str | None], strict: bool = False):
@@ -163,7 +165,7 @@ def update(
         feature_updates=[FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)],
         validate_only=validate_only,
     )
-    return cluster.run(cluster.controller.update_features(request, version))
+    return cluster.decide(update_features, request, version=version)
 
 
 class TestFeatures:
@@ -222,7 +224,7 @@ class TestFeatures:
         cluster = Cluster(levels={"metadata.version": 29})
         key = FeatureUpdateKey(feature="metadata.version", max_version_level=28, allow_downgrade=True)
         request = UpdateFeaturesRequest(feature_updates=[key])
-        assert cluster.run(cluster.controller.update_features(request, 0)).error_code == ErrorCode.NONE
+        assert cluster.decide(update_features, request, version=0).error_code == ErrorCode.NONE
 
     def test_levels_found_in_a_folder_can_be_lowered(self) -> None:
         cluster = Cluster(levels={"streams.version": 1})
@@ -257,7 +259,7 @@ class TestFeatures:
             for name, (low, high) in supported_features({}).items()
         ]
         request = ControllerRegistrationRequest(controller_id=2, incarnation_id=uid(2), features=features)
-        cluster.run(cluster.controller.register_controller(request))
+        cluster.decide(register_controller, request)
         assert update(cluster, "metadata.version", 30).error_code == ErrorCode.NONE
 
     def test_switching_eligible_leaders_on_fixes_the_minimum(self) -> None:

@@ -5,6 +5,13 @@ from __future__ import annotations
 import pytest
 
 from moldau.base.errors import ErrorCode
+from moldau.controller.brokers.lifecycle import fence_broker
+from moldau.controller.partitions.elections import elect_leaders
+from moldau.controller.partitions.isr import alter_partition
+from moldau.controller.partitions.reassignment import (
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
 from moldau.metadata.image import RECOVERED, RECOVERING, ResourceType
 from moldau.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -34,7 +41,7 @@ SET = 0
 def elect(cluster: Cluster, kind: int, topic: str | None = "orders", index: int = 0):
     asked = None if topic is None else [TopicPartitions(topic=topic, partitions=[index])]
     request = ElectLeadersRequest(election_type=kind, topic_partitions=asked)
-    return cluster.run(cluster.controller.elect_leaders(request)).replica_election_results
+    return cluster.decide(elect_leaders, request).replica_election_results
 
 
 def alter(
@@ -54,7 +61,7 @@ def alter(
         broker_epoch=cluster.epoch(broker),
         topics=[RequestTopicData(topic_id=topic.id, partitions=[data])],
     )
-    return cluster.run(cluster.controller.alter_partition(request)).topics[0].partitions[0]
+    return cluster.decide(alter_partition, request).topics[0].partitions[0]
 
 
 def reassign(
@@ -68,7 +75,7 @@ def reassign(
         ],
         **values,  # type: ignore[arg-type]
     )
-    return cluster.run(cluster.controller.alter_partition_reassignments(request)).responses[0].partitions[0]
+    return cluster.decide(alter_partition_reassignments, request).responses[0].partitions[0]
 
 
 class TestElections:
@@ -131,8 +138,8 @@ class TestElections:
             cluster.now += 10_000
             cluster.heartbeat(1)
             cluster.heartbeat(2)
-            cluster.run(cluster.controller.upkeep(cluster.now))
-            cluster.run(cluster.controller.upkeep(cluster.now))
+            cluster.run(cluster.controller.run_periodic_task(cluster.now))
+            cluster.run(cluster.controller.run_periodic_task(cluster.now))
         assert cluster.partition().leader == 2
 
     def test_unclean(self) -> None:
@@ -160,9 +167,9 @@ class TestElections:
         alter(cluster, 2, [2])
         cluster.stop_completely(2)
         cluster.alter(ResourceType.TOPIC, "orders", ("unclean.leader.election.enable", SET, "true"))
-        cluster.run(cluster.controller.upkeep(cluster.now + 4_999))
+        cluster.run(cluster.controller.run_periodic_task(cluster.now + 4_999))
         assert cluster.partition().leader == -1
-        cluster.run(cluster.controller.upkeep(cluster.now + 5_000))
+        cluster.run(cluster.controller.run_periodic_task(cluster.now + 5_000))
         assert cluster.partition().leader == 1
 
     def test_nobody_alive(self) -> None:
@@ -204,7 +211,7 @@ class TestEligibleLeaders:
         cluster.create(assignments={0: [1]}, configs={"unclean.leader.election.enable": "true"})
         reassign(cluster, [1, 2])
         for broker in (2, 1):
-            cluster.run(cluster.controller.broker_gone(broker, cluster.epoch(broker)))
+            cluster.run(fence_broker(cluster.controller.state, broker, cluster.epoch(broker)))
         assert cluster.partition().last_known_elr == (1,)
         cluster.alter(ResourceType.TOPIC, "orders", ("min.insync.replicas", SET, "1"))
         reassign(cluster, None)
@@ -287,7 +294,7 @@ class TestReassignment:
         partition = cluster.partition()
         assert (partition.replicas, partition.adding, partition.removing) == ((2, 1), (2,), (1,))
         assert partition.directories == (uid(102), uid(101))
-        listed = cluster.controller.list_partition_reassignments(ListPartitionReassignmentsRequest())
+        listed = cluster.decide(list_partition_reassignments, ListPartitionReassignmentsRequest())
         ongoing = listed.topics[0].partitions[0]
         assert (ongoing.replicas, ongoing.adding_replicas, ongoing.removing_replicas) == ([2, 1], [2], [1])
         # The new replica is in sync: the reassignment is complete and the old leader hears of it.
@@ -296,12 +303,12 @@ class TestReassignment:
         partition = cluster.partition()
         assert (partition.replicas, partition.isr, partition.leader) == ((2,), (2,), 2)
         assert not partition.is_reassigning
-        assert not cluster.controller.list_partition_reassignments(ListPartitionReassignmentsRequest()).topics
+        assert not cluster.decide(list_partition_reassignments, ListPartitionReassignmentsRequest()).topics
 
     def test_who_is_dead_and_stays_is_not_waited_for(self) -> None:
         cluster = Cluster((1, 2, 3, 4))
         cluster.create(assignments={0: [1, 2, 3]})
-        cluster.run(cluster.controller.broker_gone(2, cluster.epoch(2)))
+        cluster.run(fence_broker(cluster.controller.state, 2, cluster.epoch(2)))
         reassign(cluster, [1, 2, 4])
         assert cluster.partition().is_reassigning
         alter(cluster, 1, [1, 3, 4])
@@ -400,4 +407,4 @@ class TestReassignment:
         for name, indexes, found in (("orders", [0], 1), ("orders", [1], 0), ("nobody", [0], 0)):
             topics = [ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)]
             request = ListPartitionReassignmentsRequest(topics=topics)
-            assert len(cluster.controller.list_partition_reassignments(request).topics) == found
+            assert len(cluster.decide(list_partition_reassignments, request).topics) == found

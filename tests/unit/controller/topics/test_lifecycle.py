@@ -6,7 +6,9 @@ import pytest
 
 from moldau.base.errors import ErrorCode
 from moldau.base.ids import ZERO_UUID
-from moldau.controller.topics.lifecycle import topic_name_problem
+from moldau.controller.brokers.lifecycle import unregister_broker
+from moldau.controller.topics.lifecycle import create_topics, delete_topics, topic_name_problem
+from moldau.controller.topics.partitions import create_partitions
 from moldau.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -147,7 +149,7 @@ class TestCreate:
     def test_absurd_counts_refuse_the_whole_request(self) -> None:
         cluster = Cluster()
         request = CreateTopicsRequest(topics=[new_topic("a", 1, 1), new_topic("b", 10_000, 1)])
-        response = cluster.run(cluster.controller.create_topics(request))
+        response = cluster.decide(create_topics, request)
         assert [(topic.name, topic.error_code, topic.error_message) for topic in response.topics] == [
             (name, ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
             for name in ("a", "b")
@@ -164,7 +166,7 @@ class TestCreate:
     def test_one_bad_topic_does_not_spoil_the_others(self) -> None:
         cluster = Cluster()
         topics = [new_topic("good", 1, 1), new_topic("bad/", 1, 1), new_topic("twice"), new_topic("twice")]
-        response = cluster.run(cluster.controller.create_topics(CreateTopicsRequest(topics=topics)))
+        response = cluster.decide(create_topics, CreateTopicsRequest(topics=topics))
         codes = {topic.name: topic.error_code for topic in response.topics}
         assert codes == {
             "good": ErrorCode.NONE,
@@ -240,9 +242,7 @@ class TestConfigsOfNewTopics:
 
 def delete(cluster: Cluster, *names: str, version: int = 6):
     topics = [DeleteTopicState(name=name) for name in names]
-    return cluster.run(
-        cluster.controller.delete_topics(DeleteTopicsRequest(topics=topics), version)
-    ).responses
+    return cluster.decide(delete_topics, DeleteTopicsRequest(topics=topics), version=version).responses
 
 
 class TestDelete:
@@ -251,7 +251,7 @@ class TestDelete:
         by_id = cluster.create("a", configs={"retention.ms": "1"}).topic_id
         cluster.create("b")
         request = DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=by_id), DeleteTopicState(name="b")])
-        responses = cluster.run(cluster.controller.delete_topics(request, 6)).responses
+        responses = cluster.decide(delete_topics, request, version=6).responses
         assert [(r.name, r.error_code) for r in responses] == [("a", 0), ("b", 0)]
         assert not cluster.controller.image.topics.by_name
         assert cluster.controller.image.topic_config("a") == {}
@@ -260,7 +260,7 @@ class TestDelete:
         cluster = Cluster()
         cluster.create("a")
         request = DeleteTopicsRequest(topic_names=["a", "b"])
-        responses = cluster.run(cluster.controller.delete_topics(request, 3)).responses
+        responses = cluster.decide(delete_topics, request, version=3).responses
         codes = {r.name: r.error_code for r in responses}
         assert codes == {"a": ErrorCode.NONE, "b": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
@@ -270,7 +270,7 @@ class TestDelete:
         assert by_name.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert by_name.error_message == "This server does not host this topic-partition."
         request = DeleteTopicsRequest(topics=[DeleteTopicState(topic_id=uid(9))])
-        (by_id,) = cluster.run(cluster.controller.delete_topics(request, 6)).responses
+        (by_id,) = cluster.decide(delete_topics, request, version=6).responses
         assert (by_id.error_code, by_id.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
         assert by_id.error_message == "This server does not host this topic ID."
 
@@ -289,7 +289,7 @@ class TestDelete:
             ([DeleteTopicState(name=None, topic_id=ZERO_UUID)], "Neither topic name nor id were specified."),
         ]:
             request = DeleteTopicsRequest(topics=topics)
-            (response,) = cluster.run(cluster.controller.delete_topics(request, 6)).responses
+            (response,) = cluster.decide(delete_topics, request, version=6).responses
             assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, message)
         assert "a" in cluster.controller.image.topics.by_name
 
@@ -311,7 +311,7 @@ class TestCreatePartitions:
             assignments=[CreatePartitionsAssignment(broker_ids=ids) for ids in assignments] or None,
         )
         request = CreatePartitionsRequest(topics=[topic], validate_only=validate_only)
-        return cluster.run(cluster.controller.create_partitions(request)).results[0]
+        return cluster.decide(create_partitions, request).results[0]
 
     def test_growing(self) -> None:
         cluster = Cluster()
@@ -329,7 +329,7 @@ class TestCreatePartitions:
     def test_too_few_brokers_are_left(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create("orders", 1, 2)
-        cluster.run(cluster.controller.unregister_broker(UnregisterBrokerRequest(broker_id=2)))
+        cluster.decide(unregister_broker, UnregisterBrokerRequest(broker_id=2))
         result = self.grow(cluster, 2)
         assert result.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
         assert (result.error_message or "").startswith("The target replication factor of 2 cannot be reached")
@@ -371,7 +371,7 @@ class TestCreatePartitions:
         cluster = Cluster()
         assert self.grow(cluster, 2).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         topics = [CreatePartitionsTopic(name="x", count=2), CreatePartitionsTopic(name="x", count=3)]
-        response = cluster.run(cluster.controller.create_partitions(CreatePartitionsRequest(topics=topics)))
+        response = cluster.decide(create_partitions, CreatePartitionsRequest(topics=topics))
         assert [(r.name, r.error_message) for r in response.results] == [("x", "Duplicate topic name.")]
 
 

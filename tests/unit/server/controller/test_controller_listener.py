@@ -27,8 +27,8 @@ from moldau.protocol.messages.elect_leaders import ElectLeadersRequest
 from moldau.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.protocol.schema import decode, encode_bytes
-from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.principals import decode_principal, encode_principal
+from moldau.server.handlers import elect_leaders
 from moldau.server.node import Node
 from moldau.server.startup.identity import feature_ranges
 from tests.harness.apache.node import free_port
@@ -219,11 +219,11 @@ class TestEnvelopes:
     def test_a_failure_without_a_place_in_the_answer_does_not_break_the_connection_that_others_use(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        async def broken(channel: ControllerChannel, context: object, request: object) -> None:
-            raise RuntimeError("nobody thought of this")
+        def broken(state: object, request: object, context: object) -> None:
+            raise RuntimeError("a bug in the decision")
 
         async def main() -> None:
-            monkeypatch.setattr(ControllerChannel, "elect_leaders", broken)
+            monkeypatch.setattr(elect_leaders, "elect_leaders", broken)
             async with running_node(tmp_path) as node, controller_connection(node) as connection:
                 answer: EnvelopeResponse = await connection.call(envelope(ElectLeadersRequest(), 0))
                 assert (answer.error_code, answer.response_data) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 
 from moldau.base.errors import KafkaError
+from moldau.controller.brokers.lifecycle import register_controller
 from moldau.metadata.features import CONTROLLER_REGISTRATION_SUPPORTED
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages import controller_registration
+from moldau.server.controller.calls import REGISTRATION
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.publisher import Publisher
 from moldau.server.startup.identity import Identity, feature_ranges
@@ -15,7 +17,7 @@ from moldau.server.startup.identity import Identity, feature_ranges
 log = logging.getLogger(__name__)
 
 
-class ControllerPresence:
+class ControllerRegistration:
     def __init__(self, identity: Identity, channel: ControllerChannel, publisher: Publisher) -> None:
         self._identity = identity
         self._channel = channel
@@ -39,7 +41,7 @@ class ControllerPresence:
             features=[controller_registration.Feature(**each) for each in feature_ranges(image)],
         )
         try:
-            await self._channel.register_controller(request)
+            await self._channel.send(REGISTRATION, request, register_controller)
         except KafkaError as error:
             log.warning("this controller is not registered yet: %s", error)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.controller.failures import failure_response
+from moldau.controller.errors import failure_response
 from moldau.protocol.messages import alter_client_quotas, alter_configs, incremental_alter_configs
 from moldau.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from moldau.protocol.messages.create_topics import CreateTopicsRequest

@@ -66,11 +66,15 @@ def wrap_request(context: RequestContext, request: Message) -> EnvelopeRequest:
     )
 
 
-def _header(context: RequestContext, request: Message) -> RequestHeader:
-    """The client's own header; what the broker asks on behalf of a client goes in the newest version."""
+def request_version(context: RequestContext | None, request: Message) -> int:
+    """Return the client's version, or the newest one for a request that the node makes itself."""
     api = APIS[request.API_KEY]
-    version = context.api_version if context.api_key == api.key else api.max_version
-    return RequestHeader(api.key, version, context.correlation_id, context.client_id)
+    return context.api_version if context is not None and context.api_key == api.key else api.max_version
+
+
+def _header(context: RequestContext, request: Message) -> RequestHeader:
+    version = request_version(context, request)
+    return RequestHeader(request.API_KEY, version, context.correlation_id, context.client_id)
 
 
 def unwrap_response(context: RequestContext, request: Message, envelope: EnvelopeResponse) -> Any:

@@ -9,11 +9,12 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BROKER := $(VENV)/.broker
 STAMP  := $(VENV)/.installed
 
-.PHONY: help up test java simulate lint interop bench bench-cluster bench-pipelines bench-quick clean
+.PHONY: help up check test java simulate lint interop bench bench-cluster bench-pipelines bench-quick clean
 
 help:
 	@echo "make up       start a broker on localhost:9092 (data under ./data, Ctrl-C ends it)"
 	@echo "make test     install what is needed and run lint, type check and all tests"
+	@echo "make check    lint, types, unit and architecture tests: three minutes, for people who change code"
 	@echo "make simulate SEEDS=1000 JOBS=2  lives of whole simulated clusters (KIND=cluster|quorum|node; SEED=17 replays one)"
 	@echo "make interop  Java and Go clients and Apache Kafka itself against Moldau (needs Java, Maven, Go)"
 	@echo "make bench    measure Moldau, beside Apache Kafka where Maven is there"
@@ -41,6 +42,10 @@ lint: $(STAMP)
 	$(BIN)/ruff check src tests
 	$(BIN)/ruff format --check src tests
 	$(BIN)/mypy
+
+# The quick half of `make test`: no node is started as a process, no Spark.
+check: lint
+	$(BIN)/python -m pytest -q -m "not interop and not spark" -n $(WORKERS) tests/architecture tests/unit tests/wire tests/scenarios
 
 test: lint java
 	$(BIN)/python -m pytest -m "not interop and not spark" -n $(WORKERS) --dist loadfile

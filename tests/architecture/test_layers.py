@@ -21,7 +21,7 @@ LAYERS = [
 #: Run against any cluster that speaks the protocol: what they may import of ours.
 SERVICES = {"pipelines"}
 OF_USE_TO_SERVICES = {"base", "config", "protocol", "metrics", "statemachine", "security", "client"}
-#: May import anything.
+#: May import anything, except each other: a command for users needs nothing that is made for tests.
 FREE = {"cli", "testing"}
 PURE = {"protocol", "raft", "metadata", "controller", "groups", "share", "transactions"}
 IMPURE_MODULES = {"asyncio", "socket", "os", "time", "random", "threading", "subprocess"}
@@ -69,6 +69,17 @@ def violations(path: Path) -> list[str]:
 
 def test_imports_point_down() -> None:
     assert [line for path in MODULES for line in violations(path)] == []
+
+
+def test_commands_do_not_import_testing() -> None:
+    found = [
+        f"{path.relative_to(SOURCE)} imports {name}"
+        for path in MODULES
+        if package_of(path) == "cli"
+        for name in sorted(imported_modules(path))
+        if name.startswith("moldau.testing")
+    ]
+    assert found == []
 
 
 def test_pure_packages_do_no_io() -> None:

@@ -20,7 +20,7 @@ class Shell:
         self._environment = {**os.environ, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
 
     def open(self, line: str) -> subprocess.Popen[str]:
-        """Run a line that goes on until it is stopped."""
+        """Run a command that continues until it is stopped."""
         return subprocess.Popen(
             ["bash", "-c", f"exec {line}"],
             cwd=self.folder,

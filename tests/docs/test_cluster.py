@@ -94,7 +94,7 @@ def everywhere(node_id: int, described: str) -> bool:
 
 
 class Files:
-    """The example's files, with ports and ids that nobody else on this machine has."""
+    """The example's files, with ports and ids that are unique on this machine."""
 
     def __init__(self, folder: Path, first_port: int) -> None:
         self.folder = folder / "examples" / "cluster"

@@ -44,7 +44,7 @@ def bootstrap() -> Iterator[str]:
         return
     with new_node() as node:
         yield node.bootstrap_servers
-        # Clients that nobody closed go before their node does, or they complain about it for ever.
+        # Collect unclosed clients before their node stops, or they log errors for ever.
         gc.collect()
 
 
@@ -72,7 +72,7 @@ def start_node() -> Iterator[StartNode]:
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """A topic name nobody has used; the test creates the topic, or a client does by using it."""
+    """An unused topic name; the test creates the topic, or a client does by using it."""
     readable = re.sub(r"[^A-Za-z0-9._-]", "-", request.node.name)[:60]
     return f"{readable}-{uuid.uuid4().hex[:8]}"
 

@@ -5,7 +5,7 @@ Invariants, by name:
 - *created topics exist*, *deleted topics are gone*: what the controller acknowledged is in the metadata log.
 - *synced records are there*: acknowledged with `flush.messages=1`, or covered by a clean stop or a `kill -9`
   after which the page cache stayed.
-- *nothing is made up*: every record was sent by a client, and lies where the node said if it said so.
+- *nothing is made up*: every record was sent by a client, and stored at the acknowledged offset, if any.
 - *offsets are contiguous*, *no record twice*.
 - *the node serves again* once the faults are over.
 """
@@ -89,7 +89,7 @@ class NodeLife:
         try:
             await work()
         except KafkaError:
-            # Nobody knows whether it was done; the story says so.
+            # The outcome is unknown, and the history records it as such.
             self.connection = None
         return not self.machine.powered_off.is_set() and not self.machine.failed.is_set()
 

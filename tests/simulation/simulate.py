@@ -4,7 +4,7 @@
     python -m tests.simulation.simulate --seed 17 [--kind cluster]     one life again, with what nodes say
 
 Kinds: `cluster` (real nodes, clients and faults), `quorum` (the rules of the metadata quorum alone), `node`
-(one node and its disk). Every failing seed is told with the command that replays it.
+(one node and its disk). Every failing seed is printed with the command that replays it.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def check_partition(log: Log, story: PartitionStory) -> None:
 
 
 def _check_gaps(log: Log, offsets: list[int], story: PartitionStory) -> None:
-    """Files reach the disk in any order: of what nobody synced, the end of a segment may be lost, and the
+    """Files reach the disk in any order: of unsynced data, the end of a segment may be lost, and the
     next segment may not. Anywhere else offsets follow each other."""
     bases = {segment.base_offset for segment in log.segments}
     for before, offset in zip([log.log_start_offset - 1, *offsets], offsets, strict=False):

@@ -37,7 +37,7 @@ def seeds_needed(live: Callable[[int], Any], expected: str, limit: int) -> int:
         except Exception as error:
             if re.search(expected, f"{type(error).__name__}: {error}"):
                 return seed + 1
-    raise AssertionError(f"nobody noticed within {limit} seeds")
+    raise AssertionError(f"no invariant failed within {limit} seeds")
 
 
 # The metadata quorum: its rules alone.

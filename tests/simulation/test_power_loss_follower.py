@@ -1,5 +1,5 @@
 """A follower of the metadata quorum with power lost at any disk operation, while it appends, cuts, or begins
-anew from the leader's snapshot: what it told the leader it has on disk is there, and it can go on."""
+again from the leader's snapshot: all it reported to the leader as durable is on disk, and it continues."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Follower:
         self.following = Following(self.log, self.committed, _SETTINGS, disk=self.disk, pool=InlinePool())
 
     async def append(self, epoch: int, *counts: int) -> dict[int, str]:
-        """Batches of so many records, fetched at once, and again if not all were taken."""
+        """Append batches of these record counts, fetched at once, and again if not all were taken."""
         start = offset = self.log.end_offset
         batches: dict[int, bytes] = {}
         for count in counts:
@@ -74,27 +74,27 @@ class _Follower:
         return set(self.committed.image.topics.by_name)
 
 
-async def _life(drive: Drive, told: dict[int, str]) -> None:
-    """`told` is what the leader counts on: the topic of each offset."""
+async def _life(drive: Drive, reported: dict[int, str]) -> None:
+    """`reported` is what the leader relies on: the topic of each offset."""
     follower = _Follower(drive)
     for counts in ((1,), (2, 1), (3, 2, 3), (1,)):
-        told |= await follower.append(1, *counts)
+        reported |= await follower.append(1, *counts)
     await follower.committed.advance(4)
     for end in (12, 7):
         # From now on the leader counts on no more than that.
         for offset in range(end, follower.log.end_offset):
-            del told[offset]
+            del reported[offset]
         follower.following.truncate(Truncate(end))
-        told |= await follower.append(2 if end == 12 else 3, 2, 1)
-    await _load_snapshot(follower, told)
-    told |= await follower.append(3, 2, 2)
+        reported |= await follower.append(2 if end == 12 else 3, 2, 1)
+    await _load_snapshot(follower, reported)
+    reported |= await follower.append(3, 2, 2)
     follower.following.truncate(Truncate(follower.log.end_offset))
-    told |= await follower.append(4, 1)
+    reported |= await follower.append(4, 1)
 
 
-async def _load_snapshot(follower: _Follower, told: dict[int, str]) -> None:
+async def _load_snapshot(follower: _Follower, reported: dict[int, str]) -> None:
     """The leader's log begins later than this one ends."""
-    names = {int(name.split("-")[2]): int(name.split("-")[1]) for name in told.values()}
+    names = {int(name.split("-")[2]): int(name.split("-")[1]) for name in reported.values()}
     names |= dict.fromkeys(range(follower.log.end_offset, _SNAPSHOT.offset), 3)
     data = encode_snapshot(
         [_topic(epoch, offset) for offset, epoch in names.items()],
@@ -108,15 +108,15 @@ async def _load_snapshot(follower: _Follower, told: dict[int, str]) -> None:
         part = data[position : position + third]
         is_last = position + third >= len(data)
         await follower.following.store(SnapshotChunk(_SNAPSHOT, position, part, is_last))
-    told |= {offset: f"topic-{epoch}-{offset}" for offset, epoch in names.items()}
+    reported |= {offset: f"topic-{epoch}-{offset}" for offset, epoch in names.items()}
 
 
-async def _check(drive: Drive, told: dict[int, str]) -> None:
+async def _check(drive: Drive, reported: dict[int, str]) -> None:
     follower = _Follower(drive)
     log = follower.log
     assert log.start_offset <= follower.position <= log.end_offset
-    assert log.end_offset > max(told, default=-1), "the log is shorter than the leader was told"
-    missing = set(told.values()) - await follower.topics()
+    assert log.end_offset > max(reported, default=-1), "the log is shorter than reported to the leader"
+    missing = set(reported.values()) - await follower.topics()
     assert not missing, f"the leader counts on {sorted(missing)}"
     names = await follower.append(9, 2)
     again = _Follower(drive)
@@ -124,11 +124,11 @@ async def _check(drive: Drive, told: dict[int, str]) -> None:
 
 
 def test_a_follower_keeps_what_it_reported_to_its_leader() -> None:
-    drive, told = Drive(), dict[int, str]()
+    drive, reported = Drive(), dict[int, str]()
     points: list[tuple[DriveImage, dict[int, str]]] = []
-    drive.on_operation = lambda: points.append((drive.image(), dict(told)))
-    run(_life(drive, told))
-    run(_check(drive, told))
+    drive.on_operation = lambda: points.append((drive.image(), dict(reported)))
+    run(_life(drive, reported))
+    run(_check(drive, reported))
     assert len(points) > 100
     for number, (image, counted_on) in enumerate(points):
         for loss in range(3 * SEEDS):

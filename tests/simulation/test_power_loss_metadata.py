@@ -86,7 +86,7 @@ async def _check(drive: Drive, clock: ManualClock, known: dict[str, bool], epoch
     found = set(quorum.image.topics.by_name)
     for name, acknowledged in known.items():
         assert name in found or not acknowledged, f"the acknowledged topic {name} is gone"
-    assert found <= set(known), "topics that nobody created"
+    assert found <= set(known), "topics that were never created"
     if epochs:
         assert quorum.leader_epoch > epochs[-1], "an epoch is used twice"
     await quorum.close()

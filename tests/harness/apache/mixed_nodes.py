@@ -1,6 +1,6 @@
 """A cluster whose nodes are Apache Kafka or Moldau, each with a properties file and folders that suit both.
 
-A node can be ended and started again with the other software at any time, while the rest goes on.
+A node can be ended and started again with the other software at any time, while the rest keeps running.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ _PORTS = ReservedPorts("127.0.0.1")
 
 
 def free_port() -> int:
-    """Nobody else is given it while this process lives, not even while the node there is away."""
+    """It stays reserved while this process lives, even while the node is stopped."""
     port = _PORTS.any()
     _PORTS.settle()
     return port

@@ -129,7 +129,7 @@ class Tools:
 def alike(text: str) -> str:
     text = re.sub(r"-(ours|java)\b", "-x", text)
     text = re.sub(r"TopicId: \S+", "TopicId: ID", text)
-    # What goes on while the other tool is started: the metadata log grows.
+    # The metadata log grows while the other tool starts.
     text = re.sub(r"Epoch: \d+$", "Epoch: N", text, flags=re.MULTILINE)
     text = re.sub(r"((?:HighWatermark|MaxFollowerLag|MaxFollowerLagTimeMs): +)-?\d+", r"\1N", text)
     return re.sub(r"(CreateTime|LogAppendTime):\d+", r"\1:TIME", text)

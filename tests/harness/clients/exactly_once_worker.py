@@ -6,8 +6,8 @@ Every transaction holds what was written for a few records and the offsets behin
 worker begins again from what is committed, as a restarted one does.
 
 librdkafka 2.16 (its issues 5511 and 5456) may wait for ever in `send_offsets_to_transaction`, whatever the
-timeout, when the coordinator of the group has just left the cluster. A worker that stands still is therefore
-begun anew, as whoever runs it would do.
+timeout, when the coordinator of the group has just left the cluster. A worker that hangs is therefore
+restarted, as its operator would do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 2
 
 
 class Watch:
-    """Begins the process anew, with the same id, when it has not moved for long."""
+    """Restart the process with the same id when it makes no progress."""
 
     def __init__(self) -> None:
         self.moved()

@@ -15,7 +15,7 @@ from tests.harness.clients.feed import PARTITIONS, QUIET
 
 
 class Progress:
-    """What one member has seen and what it was told is committed; that never goes back."""
+    """What one member has read and what is committed as far as it knows; committed offsets never go back."""
 
     def __init__(self) -> None:
         self.seen: set[int] = set()

@@ -80,7 +80,7 @@ class Load:
             self.rounds[work.__name__] = self.rounds.get(work.__name__, 0) + 1
 
     def raw_clients(self) -> None:
-        """An idempotent producer and a fetch session that nobody closes."""
+        """An idempotent producer and a fetch session that are never closed."""
         with Wire(self.bootstrap) as wire:
             given = wire.call(InitProducerIdRequest(transactional_id=None), 4)
             for sequence in range(5):

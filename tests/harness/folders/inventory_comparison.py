@@ -1,4 +1,4 @@
-"""What may be different when the next broker tells what the last one told of the same folder."""
+"""The permitted differences between two inventories of one folder, taken by two brokers."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def make_snapshot(bootstrap: str, directory: Path) -> None:
 
 
 def lasting_records(directory: Path, *, leaders: bool = False) -> list[str]:
-    """The records of the latest snapshot without what a node writes anew with every start.
+    """The records of the latest snapshot without the records that a node writes at every start.
 
     With `leaders` who leads and who is in sync is shown as it is.
     """
@@ -141,7 +141,7 @@ def _of_brokers() -> list[MetadataRecord]:
 
 
 def _of_topics() -> list[MetadataRecord]:
-    """On the broker that is not there: nobody leads them, nobody has their logs."""
+    """Partitions on an absent broker: they have no leader and no log."""
 
     def topic(name: str, topic_id: Uuid) -> list[MetadataRecord]:
         partition = stored.PartitionRecord(

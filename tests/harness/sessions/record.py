@@ -4,7 +4,7 @@ A fresh broker is started behind a proxy and the command is run with `{}` in its
 proxy's address; several commands are separated by `--`. The session goes to `tests/data/sessions/NAME`, where
 `tests/integration/clients/test_recorded_sessions.py` finds it. The broker is Apache Kafka
 (`KAFKA_LIBS`), or Moldau
-with `--broker moldau`. Without arguments all the sessions that are kept are recorded anew.
+with `--broker moldau`. Without arguments all the sessions that are kept are recorded again.
 """
 
 from __future__ import annotations

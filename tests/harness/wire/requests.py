@@ -89,7 +89,7 @@ def metadata_of(bootstrap: str, topic: str, *, create: bool = False) -> Any:
 def wait_until_known(servers: str, topic: str) -> None:
     """Until each of several brokers knows the topic and who leads it.
 
-    A broker of a cluster hears of a topic a moment after another one has answered that it is there, and a
+    A broker may learn of a topic a moment after another one has acknowledged its creation, and a
     client that asks too early may not ask again for minutes.
     """
 
@@ -116,7 +116,7 @@ def stored_codecs(bootstrap: str, topic: str) -> set[str]:
 
 
 def assert_serves(bootstrap: str, topic: str) -> None:
-    """The node answers somebody new: it takes a record and gives it back."""
+    """The node serves a new connection: it stores a record and returns it."""
     with Wire(bootstrap) as wire:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
         assert wire.call(request, 3).error_code == 0

@@ -1,14 +1,14 @@
-"""Holds what is in the log in the end against what clients were told, in the manner of Jepsen.
+"""Compare the final log with the answers that clients received, in the manner of Jepsen.
 
 Named rules, each a function that gives its violations as sentences:
 
-- nothing acknowledged is lost: it is there, at the offset that was told;
+- nothing acknowledged is lost: it is stored at the acknowledged offset;
 - the records of an idempotent or transactional producer are in the order it wrote them, in every partition
   (a plain one may have sent a record to an old leader that is stuck, and the next one to the new leader);
 - neither has duplicates. What librdkafka sends again in a new epoch is not
   one: it begins an epoch when a later request was refused as out of order, although an earlier one that was
   not answered may be in the log;
-- transactions are atomic: all records of one are visible or none, and as the producer was told;
+- transactions are atomic: all records of one are visible or none, as acknowledged to the producer;
 - what a reader saw is what is there, at the same offset, and it came in order;
 - what was copied in transactions was copied once, and all of it.
 """

@@ -123,11 +123,11 @@ def cut_a_link(faults: Faults) -> None:
 
 
 def mute(faults: Faults) -> None:
-    """A node that hears everybody and is heard by nobody, or the other way round."""
+    """Cut the links of a node in one direction: it receives and cannot send, or the reverse."""
     node = faults.any_node()
     others = [each for each in faults.ids if each != node]
     deaf = faults.random.random() < 0.5
-    with faults.fault(f"node {node} " + ("hears nobody" if deaf else "is heard by nobody")):
+    with faults.fault(f"node {node} " + ("receives nothing" if deaf else "sends nothing")):
         faults.cluster.partition(others if deaf else node, node if deaf else others, one_way=True)
         faults.wait(0.2, 6.0)
         faults.cluster.heal()

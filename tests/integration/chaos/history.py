@@ -1,4 +1,4 @@
-"""What clients were told while things broke: the facts that the checker holds the cluster to.
+"""The answers that clients received under faults: the facts that the checker holds the cluster to.
 
 Every record says who wrote it and which of that writer's records on the partition it is (`writer/5`); a
 record of a transaction also names it (`writer/t7/5`). Writers and readers are threads, so everything here

@@ -1,7 +1,7 @@
 """Nodes in network namespaces of their own: real links that are really cut. For root on Linux only.
 
 Every node has an address on a bridge, and so have the clients. A link is cut in one direction by giving the
-sender a wrong hardware address for the receiver, so that packets leave and nobody takes them: no error, no
+sender a wrong hardware address for the receiver, so that packets are sent and never received: no error, no
 reset, as with a pulled cable. The quorum is a static one, where `moldau.testing.Cluster` has a dynamic one.
 """
 

@@ -1,4 +1,4 @@
-"""Consumers that read while things break, and hold the cluster to what it told them."""
+"""Consumers that read under faults and check the answers against each other."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def run(cluster: Cluster | NamespaceCluster, seed: int, seconds: float) -> None:
     faults.run(seconds)
     faults.end()
     before = history.count()
-    eventually(lambda: history.count() > before, what="writing goes on after the last fault")
+    eventually(lambda: history.count() > before, what="writing continues after the last fault")
     for client in (*clients, administrator):
         client.finish(90)
     administrator.check()
@@ -95,7 +95,7 @@ def run(cluster: Cluster | NamespaceCluster, seed: int, seconds: float) -> None:
 
 
 class Producers:
-    """Who wrote a record: the ids and epochs of producers, read from the nodes' files when somebody asks."""
+    """Who wrote a record: the ids and epochs of producers, read from the nodes' files on demand."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self._folders = list(folders)

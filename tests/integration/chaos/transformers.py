@@ -129,7 +129,7 @@ def _behind(consumer: Consumer, topic: str, ends: dict[int, int]) -> dict[int, s
     try:
         found = consumer.committed(asked, timeout=20)
     except KafkaException as error:
-        # Offsets of a transaction that is not decided yet are not told.
+        # Offsets of an undecided transaction are not returned.
         return {-1: str(error.args[0])}
     return {
         each.partition: f"{each.offset} of {ends[each.partition]}"

@@ -19,7 +19,7 @@ from kafka import KafkaProducer
 from tests.integration.chaos.history import History, Outcome, Transaction
 
 PAUSE_S = 0.03
-#: A request to a node that stands still is given up after this, and sent to whoever leads then.
+#: A request to a paused node times out after this and is sent to the new leader.
 REQUEST_TIMEOUT_MS = 3000
 #: Far longer than any fault: an idempotent producer is to lose nothing.
 DELIVERY_TIMEOUT_MS = 150_000

@@ -1,4 +1,4 @@
-"""Share groups of a cluster of three: every record is done with in the end, whoever is killed."""
+"""Share groups of a cluster of three: every record is acknowledged in the end, whichever node is killed."""
 
 from __future__ import annotations
 

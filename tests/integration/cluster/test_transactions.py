@@ -1,4 +1,4 @@
-"""Transactions over partitions that three brokers lead: all of one counts or nothing, whoever is killed."""
+"""Transactions over partitions that three brokers lead: each is atomic, whichever node is killed."""
 
 from __future__ import annotations
 

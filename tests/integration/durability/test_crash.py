@@ -22,7 +22,7 @@ SMALL_SEGMENTS = {"segment.bytes": str(1 << 20), "index.interval.bytes": "1024"}
 
 
 class Load:
-    """An idempotent producer that never stops; what it was told is stored, it remembers."""
+    """An idempotent producer that never stops and remembers every acknowledged record."""
 
     def __init__(self, bootstrap: str, topic: str, codec: str) -> None:
         self.acknowledged: dict[int, list[tuple[int, int]]] = {p: [] for p in range(PARTITIONS)}
@@ -128,7 +128,7 @@ def test_acknowledged_records_survive_crashes_in_order_and_once(
     for _ in range(ROUNDS):
         crash_under_load(node, load, randomness)
     before = load.count()
-    eventually(lambda: load.count() > before, timeout=60, what="the producer goes on after the last crash")
+    eventually(lambda: load.count() > before, timeout=60, what="the producer continues after the last crash")
     load.stop()
     assert not load.failures
     for partition in range(PARTITIONS):

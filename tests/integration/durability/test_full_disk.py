@@ -36,7 +36,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(folder: Path, leave: int) -> Path:
-    """A file that leaves so many bytes of the file system free."""
+    """A file that leaves this many bytes of the file system free."""
     status = os.statvfs(folder)
     ballast = folder / "ballast"
     with ballast.open("wb") as file:
@@ -125,7 +125,7 @@ def test_topics_cannot_be_created_on_a_full_disk_until_there_is_room(
     ballast = fill(small_disk, leave=0)
     for n in range(20):
         create_topic(node.bootstrap_servers, f"{topic}-{n}", config={"retention.ms": "1" + "0" * 10})
-    assert fetch(node.bootstrap_servers, topic).error_code == 0, "reading goes on"
+    assert fetch(node.bootstrap_servers, topic).error_code == 0, "reads still succeed"
     assert node.running
     ballast.unlink()
 

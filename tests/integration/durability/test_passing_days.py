@@ -163,7 +163,7 @@ def test_the_oldest_segments_beyond_retention_bytes_are_deleted(tmp_path: Path) 
             # What stays is at least as much as `retention.bytes`, not at most.
             assert await offset(node, "t", EARLIEST) == 2
             await configure(node, TOPIC, "t", "retention.bytes", str(size))
-            assert await offset(node, "t", EARLIEST) == 2, "until somebody looks"
+            assert await offset(node, "t", EARLIEST) == 2, "until retention runs"
             await node.time.passes(RETENTION_CHECK)
             assert await offset(node, "t", EARLIEST) == 4
 

@@ -1,6 +1,6 @@
 """Garbage on the port, impossible frames, unknown APIs, names and numbers that make no sense.
 
-Every test ends by checking that the node still serves somebody else.
+Every test ends by checking that the node still serves other clients.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def test_api_versions_in_an_unknown_version_answers_with_the_supported_range(
         answer = wire.read_frame()
         assert answer == struct.pack(">ihihhh", 7, UNSUPPORTED_VERSION, 1, 18, 0, 4)
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-        assert wire.call(request, 4).error_code == 0, "the connection goes on"
+        assert wire.call(request, 4).error_code == 0, "the connection stays open"
 
 
 def test_api_versions_with_an_invalid_software_name_is_refused(bootstrap: str) -> None:

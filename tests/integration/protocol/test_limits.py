@@ -1,4 +1,4 @@
-"""Connections, memory and open files are bounded, and running into a bound hurts nobody else."""
+"""Connections, memory and open files are bounded, and reaching a bound disturbs no other client."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_producer_and_groups_through_kills(cluster: Cluster, tmp_path: Path) -> 
         for name, settings in groups.items()
         for number in (1, 2)
     }  # fmt: skip
-    # `commitSync` fails a member that is told of a rebalance: nothing is sent before all have joined.
+    # `commitSync` fails during a rebalance, so nothing is sent before all members have joined.
     eventually(
         lambda: all(len(member.owned()) == PARTITIONS // 2 for member in members.values()),
         timeout=60,

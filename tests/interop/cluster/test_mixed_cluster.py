@@ -38,7 +38,7 @@ class _Writer:
             {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "log_level": 0}
         )
         self.acknowledged: dict[tuple[str, int], dict[int, bytes]] = {}
-        #: What was in the log already when it was sent again; librdkafka is not told where.
+        #: Records that were stored already when resent; librdkafka learns no offset for them.
         self.somewhere: set[bytes] = set()
         self.errors: list[KafkaError] = []
         self._ended = threading.Event()

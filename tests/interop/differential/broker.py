@@ -137,7 +137,7 @@ class Broker:
         return self._normal(value, name)
 
     def raw(self, label: str, api_key: int, version: int, body: bytes) -> bytes | None:
-        """Send any bytes behind a request header 1; the frame that comes back."""
+        """Send any bytes after a request header 1 and return the answer frame."""
         with Wire(f"127.0.0.1:{self._ports[False]}") as wire:
             wire.send_frame(struct.pack(">hhih", api_key, version, 7, -1) + body)
             frame = wire.read_frame()

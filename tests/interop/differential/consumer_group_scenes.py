@@ -174,12 +174,12 @@ def wrongly(broker: Broker) -> None:
         ("a coming epoch", {"member_epoch": 99}),
         ("an old epoch", {"member_epoch": 1}),
         ("the epoch before, owning nothing", {"member_epoch": 0, "topic_partitions": []}),
-        ("a member nobody knows", {"member_id": "nobody"}),
-        ("a member nobody knows, leaving", {"member_id": "nobody", "member_epoch": -1}),
-        ("an instance nobody knows", {"instance_id": "nobody"}),
-        ("an instance nobody knows, leaving", {"instance_id": "nobody", "member_epoch": -2}),
-        ("a group nobody knows", {"group_id": broker.name("nobody")}),
-        ("a group nobody knows, leaving", {"group_id": broker.name("nobody"), "member_epoch": -1}),
+        ("an unknown member", {"member_id": "nobody"}),
+        ("an unknown member, leaving", {"member_id": "nobody", "member_epoch": -1}),
+        ("an unknown instance", {"instance_id": "nobody"}),
+        ("an unknown instance, leaving", {"instance_id": "nobody", "member_epoch": -2}),
+        ("an unknown group", {"group_id": broker.name("nobody")}),
+        ("an unknown group, leaving", {"group_id": broker.name("nobody"), "member_epoch": -1}),
     ):
         for version in VERSIONS:
             answer = broker.ask(f"v{version} {label}", member.request(**fields), version)
@@ -235,7 +235,7 @@ def commits(broker: Broker) -> None:
             )
             broker.ask(f"v{version} {label} epoch", request, version)
         request = commit_request(group_id, topics, member_id="nobody", generation_id_or_member_epoch=epoch)
-        broker.ask(f"v{version} a member nobody knows", request, version)
+        broker.ask(f"v{version} an unknown member", request, version)
         broker.ask(f"v{version} nobody", commit_request(group_id, topics), version)
     asked = [OffsetFetchRequestTopics(name=topic, partition_indexes=[0, 1])]
     for version in (8, 9):
@@ -243,7 +243,7 @@ def commits(broker: Broker) -> None:
             ("anybody", None, -1),
             ("good epoch", member.member_id, epoch),
             ("old epoch", member.member_id, epoch - 1),
-            ("a member nobody knows", "nobody", epoch),
+            ("an unknown member", "nobody", epoch),
         ):
             group = OffsetFetchRequestGroup(group_id=group_id, topics=asked)
             if version >= 9:

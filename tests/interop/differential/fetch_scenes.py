@@ -57,7 +57,7 @@ def _in_version(broker: Broker, version: int, topic: str) -> None:
     for offset in (0, 1, 3, 5, 6, 7, 100, -1, -2):
         say(f"offset {offset}", fetch(of(broker, topic, part(0, offset))))
     say("read committed", fetch(of(broker, topic, part()), isolation_level=1))
-    say("an isolation level nobody knows", fetch(of(broker, topic, part()), isolation_level=5))
+    say("an unknown isolation level", fetch(of(broker, topic, part()), isolation_level=5))
     say("unknown topic", fetch(of(broker, "nobody", part())))
     say("unknown partition", fetch(of(broker, topic, part(), part(9))))
     say("negative partition", fetch(of(broker, topic, part(-1))))
@@ -160,7 +160,7 @@ def _session(broker: Broker, version: int, topic: str, other: str) -> None:
     say("negative epoch", epoch=-3)
     say("closed", of(broker, topic, part(0)), epoch=-1)
     say("after the close", epoch=1)
-    say("an id nobody has", epoch=1, session_id=12345)
+    say("an unknown id", epoch=1, session_id=12345)
     say("no id", epoch=1, session_id=0)
     answer = say("a session over another", of(broker, topic, part(0)), epoch=0)
     session = answer.session_id

@@ -70,7 +70,7 @@ class Member:
         self.instance_id: str | None = fields.get("group_instance_id")
 
     def join(self, label: str = "joins", **fields: Any) -> Any:
-        """The answer, noted; who is told its id comes back with it."""
+        """Record the answer; a member that receives its id joins again with it."""
         self.begin_join(label, **fields)
         return self.joined(label)
 
@@ -163,12 +163,12 @@ class Member:
 
 
 def stable(broker: Broker, group_id: str, count: int = 1, version: int = NEWEST) -> list[Member]:
-    """A group at rest with so many members; the first leads."""
+    """A stable group with this many members; the first leads."""
     ready(broker, group_id)
     members = [Member(broker, "leader", group_id, version)]
     members[0].join("begins")
     for number in range(1, count):
-        members[0].sync("goes on")
+        members[0].sync("continues")
         members.append(Member(broker, f"member {number}", group_id, version))
         members[-1].begin_join("begins")
         members[-1].waits("begins")

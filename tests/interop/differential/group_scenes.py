@@ -115,15 +115,15 @@ def joining_wrongly(broker: Broker) -> None:
         say("no group id", "")
         say("session too short", nobody, session_timeout_ms=5_999)
         say("session too long", nobody, session_timeout_ms=1_800_001)
-        say("a member nobody knows", member_id="nobody")
-        say("a member nobody knows, in no group", nobody, member_id="nobody")
+        say("an unknown member", member_id="nobody")
+        say("an unknown member, in no group", nobody, member_id="nobody")
         say("no protocols", protocols=())
         say("no protocols, in no group", nobody, protocols=())
         say("no protocol type, in no group", nobody + "-2", protocol_type="")
         say("another protocol type", protocol_type="connect")
         say("another protocol", protocols=("roundrobin",))
         if version >= 5:
-            say("an instance nobody knows", member_id="nobody", group_instance_id="unknown")
+            say("an unknown instance", member_id="nobody", group_instance_id="unknown")
 
 
 def wrongly(broker: Broker) -> None:
@@ -135,13 +135,13 @@ def wrongly(broker: Broker) -> None:
         for label, fields in (
             ("no group id", {"group_id": ""}),
             ("no such group", {"group_id": nobody}),
-            ("a member nobody knows", {"member_id": "nobody"}),
+            ("an unknown member", {"member_id": "nobody"}),
             ("an old generation", {"generation_id": member.generation - 1}),
             ("a coming generation", {"generation_id": member.generation + 1}),
             ("another protocol type", {"protocol_type": "connect"}),
             ("another protocol", {"protocol_name": "roundrobin"}),
             ("no protocol", {"protocol_name": None}),
-            ("an instance nobody knows", {"group_instance_id": "unknown" if version >= 3 else None}),
+            ("an unknown instance", {"group_instance_id": "unknown" if version >= 3 else None}),
         ):
             request: SyncGroupRequest = member.sync_request(**fields)
             broker.ask(f"v{version} sync, {label}", request, version)
@@ -149,9 +149,9 @@ def wrongly(broker: Broker) -> None:
         for label, fields in (
             ("no group id", {"group_id": ""}),
             ("no such group", {"group_id": nobody}),
-            ("a member nobody knows", {"member_id": "nobody"}),
+            ("an unknown member", {"member_id": "nobody"}),
             ("an old generation", {"generation_id": member.generation - 1}),
-            ("an instance nobody knows", {"group_instance_id": "unknown" if version >= 3 else None}),
+            ("an unknown instance", {"group_instance_id": "unknown" if version >= 3 else None}),
         ):
             beat = HeartbeatRequest(
                 group_id=group_id, generation_id=member.generation, member_id=member.member_id

@@ -55,7 +55,7 @@ def _leave_out_what_is_to_come(answer: ApiVersionsResponse, role: str) -> None:
 
 def unknown_requests(broker: Broker) -> None:
     for label, key, version in (
-        ("an API nobody knows", 999, 0),
+        ("an unknown API", 999, 0),
         ("an API that is gone", 4, 0),
         ("Metadata 99", 3, 99),
         ("Produce 2", 0, 2),

@@ -1,6 +1,6 @@
 """The metadata quorum's own requests: votes, epochs, the log and its snapshots, changes of voters.
 
-They change who leads, so they need a node of their own. Epochs are told as distances to the one at the start,
+They change the leader, so they need their own node. Epochs are recorded as distances to the one at the start,
 offsets only as known or not: how often a node was elected and how long its log is are its own affair.
 """
 
@@ -153,7 +153,7 @@ def votes(broker: Broker) -> None:
 
 
 def epochs(broker: Broker) -> None:
-    """A leader is told who leads, or stops to; of another one in its epoch Apache Kafka would die."""
+    """BeginQuorumEpoch and EndQuorumEpoch sent to a leader; a second leader in its epoch stops Apache."""
     quorum = Quorum(broker)
 
     def begin(label: str, version: int, **fields: Any) -> None:

@@ -75,7 +75,7 @@ SCENES = {
 DISTURBING = {**quorum_scenes.SCENES, **voter_scenes.SCENES, **broker_scenes.SCENES}
 SCENES |= DISTURBING
 RUN = uuid.uuid4().hex[:6]
-#: What nobody can be brought to answer: API, version (None: any), good or bad, and why.
+#: Answers that no broker can be made to give: API, version (None: any), good or bad, and why.
 NEVER = (
     (1, 4, False, "Fetch at a controller: everything is wrong, and there is no field to say so"),
     (9, 1, False, "OffsetFetch: what was never committed is no error"),
@@ -111,7 +111,7 @@ KNOWN_DIFFERENCES = (
         "share groups, sessions",
         "v2 A a topic that is not there",
         ".*",
-        "Who names a topic id that does not exist is told so; Apache Kafka fails with UNKNOWN_SERVER_ERROR.",
+        "An unknown topic id is answered as such; Apache Kafka fails with UNKNOWN_SERVER_ERROR.",
     ),
     Known(
         "(produce|transactions), .*|several connections, (idempotence|settings)",
@@ -151,7 +151,7 @@ KNOWN_DIFFERENCES = (
     ),
     Known(
         "fetch, every version",
-        "v.* an isolation level nobody knows",
+        "v.* an unknown isolation level",
         ".*error_code: Apache -1, Moldau 42",
         "INVALID_REQUEST says more than UNKNOWN_SERVER_ERROR.",
     ),
@@ -177,7 +177,7 @@ KNOWN_DIFFERENCES = (
         "metadata, auto creation",
         "a name that collides",
         ".*error_code: Apache 3, Moldau 17",
-        "The client is told that the topic cannot be created instead of asking until it gives up.",
+        "The answer says that the topic cannot be created, so the client does not retry in vain.",
     ),
     Known(
         "describe topic partitions",
@@ -200,7 +200,7 @@ KNOWN_DIFFERENCES = (
     Known(
         "controller, alter configs",
         "v[012] (old form, )?(set to null|twice the same|a broker, (read only|bad)|another broker"
-        "|a type nobody knows|the same resource twice).*",
+        "|an unknown type|the same resource twice).*",
         ".*",
         "Settings are checked at the controller's listener as at the brokers'; Apache Kafka's controller "
         "relies on its brokers for some of it.",
@@ -210,8 +210,8 @@ KNOWN_DIFFERENCES = (
         "v[01] (another topic|another partition|an old epoch|a future epoch|a negative position"
         "|behind its end|one that is not there|the first of all)",
         ".*",
-        "Who asks for a snapshot that cannot be had is told why; Apache Kafka cannot encode its own answer "
-        "and fails with UNKNOWN_SERVER_ERROR.",
+        "A request for an unavailable snapshot is answered with the reason; Apache Kafka cannot encode "
+        "its answer and fails with UNKNOWN_SERVER_ERROR.",
     ),
     Known(
         "(controller, )?elect leaders",
@@ -358,7 +358,7 @@ def test_announced_apis_match_apache_kafka(apache: Node, moldau: Node) -> None:
 
 
 def test_answers_match_after_a_restart(apache: Node, moldau: Node) -> None:
-    """Leader epochs are higher then: who asks with an old one is told the new one and where to go."""
+    """Leader epochs are higher then: a request with an old one is answered with the new epoch and leader."""
 
     def before(broker: Broker) -> None:
         broker.fill(broker.topic("restarted"), 2)

@@ -192,7 +192,7 @@ def settings(broker: Broker) -> None:
         ("no group", GROUP, "", [("consumer.session.timeout.ms", SET, "50000")]),
         ("metrics", CLIENT_METRICS, "m", [("interval.ms", SET, "1000")]),
         ("metrics, bad", CLIENT_METRICS, "m", [("interval.ms", SET, "1")]),
-        ("a type nobody knows", 77, "x", [("a", SET, "1")]),
+        ("an unknown type", 77, "x", [("a", SET, "1")]),
     ]
     if broker.at_controller:
         # An operation that does not exist ends the active controller of Apache Kafka.

@@ -239,7 +239,7 @@ def producers(broker: Broker, label: str, topic: str, *tellers: Teller) -> None:
 def implicit(broker: Broker) -> None:
     topic = broker.topic("txn-implicit")
     teller = Teller(broker, "implicit")
-    teller.describe("nobody knows it")
+    teller.describe("unknown")
     teller.init("init")
     teller.describe("empty")
     teller.send("the first batch", topic)
@@ -308,11 +308,11 @@ def classic(broker: Broker) -> None:
         teller.add(f"v{version} unknown partition", (topic, 9), version=version)
     stranger = Teller(broker, "classic-stranger")
     stranger.producer_id, stranger.epoch = 5, 0
-    stranger.add("an id nobody knows", (topic, 0))
-    stranger.end("end of an id nobody knows", COMMIT, version=4)
-    stranger.end("end of an id nobody knows, implicit", COMMIT)
-    stranger.send("produce with an id nobody knows", topic, version=11)
-    stranger.send("produce with an id nobody knows, implicit", topic)
+    stranger.add("an unknown transactional id", (topic, 0))
+    stranger.end("end of an unknown transactional id", COMMIT, version=4)
+    stranger.end("end of an unknown transactional id, implicit", COMMIT)
+    stranger.send("produce with an unknown transactional id", topic, version=11)
+    stranger.send("produce with an unknown transactional id, implicit", topic)
 
 
 def fencing(broker: Broker) -> None:

@@ -113,7 +113,7 @@ def test_a_move_to_another_disk_is_finished(first: str, second: str, shared: Sha
 
 
 def other_topics_folder(folder: Path, name: str) -> Path:
-    """A copy under another name, as of a topic that nobody knows."""
+    """A copy under another name, as of a topic unknown to the metadata."""
     copy = folder.parent / name
     shutil.copytree(folder, copy)
     (copy / "partition.metadata").write_text(f"version: 0\ntopic_id: {format_uuid(Uuid(b'unknown-' * 2))}")

@@ -1,6 +1,6 @@
 """Java consumers as processes in one group: they join, leave, are killed and come back, under every protocol.
 
-The same on both brokers. `commitSync` can fail a member that is told of a rebalance meanwhile; such a member
+The same on both brokers. `commitSync` can fail during a rebalance; such a member
 is not wanted here, so records are sent only while the group is at rest.
 """
 
@@ -128,7 +128,7 @@ class Group:
         eventually(found, what=f"an even share each, of {len(members)}")
 
     def send_and_read(self) -> None:
-        """A record for every partition, each read by somebody, once."""
+        """A record for every partition, each consumed exactly once."""
         self.sent += PARTITIONS
         for number in range(self.sent - PARTITIONS, self.sent):
             self._producer.produce(self.name, str(number), partition=number % PARTITIONS)
@@ -170,7 +170,7 @@ def test_joining_leaving_and_dying(group: Group, request: pytest.FixtureRequest)
     group.settled(first)
     group.send_and_read()
     first.leave()
-    # Nobody is left; who comes goes on behind what was committed.
+    # The group is empty; the next member continues after the committed offsets.
     group.start()
     group.settled(group.members[-1])
     group.send_and_read()

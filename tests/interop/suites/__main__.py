@@ -52,7 +52,7 @@ def _update(suite: Suite, report: runner.Report) -> int:
     written.only(suite.tests())
     listing.write(suite, written)
     for test in lost:
-        print(f"no longer passes, and stays in the list until somebody takes it out: {test}")
+        print(f"no longer passes, and stays in the list until it is removed by hand: {test}")
     return 1 if lost else 0
 
 

@@ -109,7 +109,7 @@ def run(
     limit: float | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Run these tests, or all of them, none longer than the limit; `say` hears each result as it comes."""
+    """Run these tests, or all of them, none longer than the limit; `say` is called with each result."""
     report = Report(suite, broker, listing.read(suite))
     wanted = list(tests) if tests is not None else suite.tests()
     hopeless = [] if everything else [t for t in wanted if not report.known.outcome(t, broker).passed]

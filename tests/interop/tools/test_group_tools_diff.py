@@ -169,7 +169,7 @@ def test_invalid_command_lines_of_group_tools_match_java(filled: Tools, argv: li
 
 @contextmanager
 def members(tools: Tools, group: str, topic: str, count: int, **settings: str) -> Iterator[list[Consumer]]:
-    """A group at rest, with so many members."""
+    """A stable group with this many members."""
     more = {name.replace("_", "."): value for name, value in settings.items()}
     consumers = [
         Consumer(

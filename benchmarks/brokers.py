@@ -24,7 +24,7 @@ from tests.harness.wire.requests import create_topic, produce
 
 from benchmarks.processes import memory_megabytes
 from moldau.base.errors import ErrorCode
-from moldau.local.single_node import single_node_properties
+from moldau.local.plan import single_node_properties
 
 #: What `kafka-server-start.sh` gives the virtual machine.
 _SERVER_OPTIONS = (

@@ -6,32 +6,24 @@ import random
 import re
 import shutil
 import signal
-import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from moldau.local.ports import ReservedPorts
 from tests.docs.markdown import ROOT, Block, blocks, section
 from tests.docs.shell import Shell
 from tests.harness.waiting import eventually
 
 BLOCKS = blocks(section("README.md", "A cluster"))
 NODES = (1, 2, 3)
+_PORTS = ReservedPorts("127.0.0.1")
 
 
 def free_ports() -> int:
-    """The first of three ports that are free, below those that connections get, and 10000 above them too."""
-    while True:
-        first = random.SystemRandom().randrange(11_000, 22_000)
-        try:
-            with ExitStack() as held:
-                for port in (first + number + far for number in range(3) for far in (0, 10_000)):
-                    held.enter_context(socket.create_server(("127.0.0.1", port)))
-            return first
-        except OSError:
-            continue
+    """Return the first of three consecutive free ports; the ports 10,000 above them are free, too."""
+    return _PORTS.choose([number + distance for number in range(3) for distance in (0, 10_000)])
 
 
 def with_ports(text: str, first: int) -> str:

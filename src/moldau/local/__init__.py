@@ -1,0 +1,1 @@
+"""Node processes on one machine: ports, generated properties, the launcher, readiness, running nodes."""

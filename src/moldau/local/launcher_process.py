@@ -1,8 +1,8 @@
-"""The launcher: a process with the broker imported that forks a node for every request (see `launcher.py`).
+"""The launcher process: it has the broker imported and forks a node for every request (see `launcher.py`).
 
-It has one thread, which is what makes forking safe, and waits for three things: a request, the end of a node
-(SIGCHLD), and the test process letting go of a node, which ends it. When the test process is gone, so are its
-nodes, and the folders that were made for them.
+It has one thread, which makes forking safe. It waits for three events: a request, the exit of a node
+(SIGCHLD), and the owner closing its end of a node's report socket, upon which the node is killed. When the
+owner is gone, the launcher kills all nodes and removes their temporary folders.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,8 +25,13 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from moldau.network.client import OpenConnection
+    from moldau.server.run import MakeLinks
 
-#: How often to look whether the test process is still our parent, should its socket live on in a child of it.
+#: Called in a new node with its loop, its control socket and the request's extra values. The result opens the
+#: node's connections to other nodes.
+MakeOpenConnection = Callable[["AbstractEventLoop", socket.socket, dict[str, Any]], "OpenConnection"]
+
+#: How often to check that the owner still is the parent process: its socket may be open in a child of it.
 _PARENT_CHECK_MS = 500
 _LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 
@@ -35,31 +41,31 @@ class _Node:
     pid: int
     reports: socket.socket
     temporary: str | None
-    ended_by_us: bool = False
+    killed: bool = False
 
     def report(self, **fields: Any) -> None:
         with contextlib.suppress(OSError):
             self.reports.sendall(json.dumps(fields).encode() + b"\n")
 
-    def end(self) -> None:
-        self.ended_by_us = True
+    def kill(self) -> None:
+        self.killed = True
         os.kill(self.pid, signal.SIGKILL)
 
-    def ended(self, status: int) -> None:
-        """The process is gone: nothing it held is held any more."""
-        if self.ended_by_us and self.temporary is not None:
+    def exited(self, status: int) -> None:
+        """Report the exit code; the process's ports and locks are free by now."""
+        if self.killed and self.temporary is not None:
             shutil.rmtree(self.temporary, ignore_errors=True)
         self.report(exit_code=os.waitstatus_to_exitcode(status))
         self.reports.close()
 
 
-def main() -> None:
-    # Imported here, once, for all the forks.
+def main(make_open_connection: MakeOpenConnection | None = None) -> None:
+    # Imported once, before the first fork, for all nodes.
     from moldau.server import run  # noqa: F401
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _exit)
-    process = _LauncherProcess(socket.socket(fileno=int(sys.argv[1])))
+    process = _LauncherProcess(socket.socket(fileno=int(sys.argv[1])), make_open_connection)
     try:
         process.serve()
     finally:
@@ -71,11 +77,12 @@ def _exit(number: int, frame: object) -> NoReturn:
 
 
 class _LauncherProcess:
-    def __init__(self, channel: socket.socket) -> None:
+    def __init__(self, channel: socket.socket, make_open_connection: MakeOpenConnection | None) -> None:
         self._channel = channel
+        self._make_open_connection = make_open_connection
         self._parent = os.getppid()
         self._pending = b""
-        #: Sockets that came with requests not read to their end yet.
+        #: Sockets of requests that are not completely read yet.
         self._received: list[socket.socket] = []
         self._nodes: dict[int, _Node] = {}
         self._wakeup, self._woken_by = socket.socketpair()
@@ -85,28 +92,28 @@ class _LauncherProcess:
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
 
     def serve(self) -> None:
-        """Until the test process closes its end or is gone."""
+        """Serve until the owner closes its end or exits."""
         while os.getppid() == self._parent:
             ready = self._wait()
             self._reap()
             for node in self._nodes.values():
-                if node.reports.fileno() in ready and not node.ended_by_us:
-                    node.end()
+                if node.reports.fileno() in ready and not node.killed:
+                    node.kill()
             if self._channel.fileno() in ready and not self._take_requests():
                 return
 
     def close(self) -> None:
         for node in self._nodes.values():
-            node.end()
+            node.kill()
         for node in self._nodes.values():
-            node.ended(os.waitpid(node.pid, 0)[1])
+            node.exited(os.waitpid(node.pid, 0)[1])
 
     def _wait(self) -> set[int]:
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
         poll.register(self._wakeup, select.POLLIN)
         for node in self._nodes.values():
-            if not node.ended_by_us:
+            if not node.killed:
                 poll.register(node.reports, select.POLLIN)
         ready = {descriptor for descriptor, _ in poll.poll(_PARENT_CHECK_MS)}
         with contextlib.suppress(BlockingIOError):
@@ -117,41 +124,45 @@ class _LauncherProcess:
         for pid in list(self._nodes):
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
-                self._nodes.pop(pid).ended(status)
+                self._nodes.pop(pid).exited(status)
 
     def _take_requests(self) -> bool:
-        """Start what is asked for; False when there is nobody left to ask."""
+        """Start the requested nodes; return False when the owner has closed the channel."""
         data, descriptors, _, _ = socket.recv_fds(self._channel, 65536, 16)
         self._received.extend(socket.socket(fileno=descriptor) for descriptor in descriptors)
         *lines, self._pending = (self._pending + data).split(b"\n")
         for line in lines:
-            reports, orders = self._received.pop(0), self._received.pop(0)
-            with orders:
-                self._start(json.loads(line), reports, orders)
+            reports, control = self._received.pop(0), self._received.pop(0)
+            with control:
+                self._start(json.loads(line), reports, control)
         return bool(data)
 
-    def _start(self, request: dict[str, Any], reports: socket.socket, orders: socket.socket) -> None:
+    def _start(self, request: dict[str, Any], reports: socket.socket, control: socket.socket) -> None:
         pid = os.fork()
         if not pid:
-            self._become_node(request, reports, orders)
+            self._become_node(request, reports, control)
         node = self._nodes[pid] = _Node(pid, reports, request["temporary"])
         node.report(pid=pid)
 
     def _become_node(
-        self, request: dict[str, Any], reports: socket.socket, orders: socket.socket
+        self, request: dict[str, Any], reports: socket.socket, control: socket.socket
     ) -> NoReturn:
         status = 1
         try:
-            self._forget()
-            status = _run_node(request, reports, orders)
+            self._release()
+            status = _run_node(request, reports, self._links(control, request))
         finally:
-            # Never back into the launcher's loop: this is the node's process now.
+            # Never return into the launcher's loop: this is the node's process.
             if sys.exc_info()[0] is not None:
                 traceback.print_exc()
             os._exit(status)
 
-    def _forget(self) -> None:
-        """What belongs to the launcher and to other nodes is not the node's."""
+    def _links(self, control: socket.socket, request: dict[str, Any]) -> MakeLinks | None:
+        make = self._make_open_connection
+        return None if make is None else lambda loop: make(loop, control, request["extra"])
+
+    def _release(self) -> None:
+        """Close the sockets and reset the signals of the launcher and of the other nodes."""
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
@@ -161,9 +172,7 @@ class _LauncherProcess:
             each.close()
 
 
-def _run_node(request: dict[str, Any], reports: socket.socket, orders: socket.socket) -> int:
-    from moldau.local.link_orders import ObeyOrders
-    from moldau.local.links import Links
+def _run_node(request: dict[str, Any], reports: socket.socket, make_links: MakeLinks | None) -> int:
     from moldau.network.listener import ListenError
     from moldau.server import run
     from moldau.server.startup.format import FormatOptions
@@ -175,11 +184,6 @@ def _run_node(request: dict[str, Any], reports: socket.socket, orders: socket.so
 
     def report(**fields: Any) -> None:
         reports.sendall(json.dumps(fields).encode() + b"\n")
-
-    def make_links(loop: AbstractEventLoop) -> OpenConnection:
-        links = Links(request["outgoing"], request["incoming"])
-        ObeyOrders(orders, links).listen(loop)
-        return links.open
 
     try:
         run.format_if_needed(request["properties"], FormatOptions(**request["format"]))

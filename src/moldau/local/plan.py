@@ -1,9 +1,9 @@
-"""The plan of a cluster of several nodes on one machine: who has which role and port, and its settings.
+"""Roles, ports and properties of the nodes of a cluster on one machine.
 
-Three copies of everything where there are three brokers, two of which must have a record before it counts
-(with fewer brokers: one), so that one node may be missing at any time. The quorum is a dynamic one. Its
-voters are known by their addresses from the first start on, so the plan is kept beside the data, in
-`cluster.json`.
+A single node has both roles, and its internal topics one replica. A cluster of several nodes has a
+`ClusterPlan`: with three brokers or more it has replication factor 3 and `min.insync.replicas` 2, so that
+one node may be down at any time (with fewer brokers the latter is 1). Its quorum is dynamic (KIP-853). The
+voters are formatted with their addresses, so the plan is stored beside the data, in `cluster.json`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,37 @@ from typing import Final
 
 from moldau.base.ids import Randomness, format_uuid, random_uuid
 from moldau.config.quorum_voters import DynamicVoter
-from moldau.local.single_node import CONTROLLER_LISTENER
 
 BROKER_LISTENER: Final = "PLAINTEXT"
+CONTROLLER_LISTENER: Final = "CONTROLLER"
 FILE_NAME: Final = "cluster.json"
 PROPERTIES_FILE: Final = "server.properties"
-#: So many nodes of a cluster vote when none is a controller alone.
+#: The number of combined nodes that are voters, in a cluster without dedicated controllers.
 _COMBINED_VOTERS: Final = 3
-_COPIES: Final = 3
+_REPLICATION_FACTOR: Final = 3
+
+
+def single_node_properties(host: str, port: int, controller_port: int, folder: str) -> dict[str, str]:
+    """Return the properties of a node that is a cluster of its own. Port 0 means any free port."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "listeners": f"PLAINTEXT://{host}:{port},{CONTROLLER_LISTENER}://{host}:{controller_port}",
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "controller.quorum.bootstrap.servers": f"{host}:{controller_port or 9093}",
+        "log.dirs": folder,
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A node. The port of a role that it does not have is None."""
+    """A node of the cluster; the port of a role that it does not have is None."""
 
     id: int
     port: int | None
@@ -50,7 +68,7 @@ class ClusterPlan:
     host: str
     cluster_id: str
     members: tuple[Member, ...]
-    #: The first voters, as `kafka-storage format --initial-controllers` wants them.
+    #: The first voters, in the format of `kafka-storage format --initial-controllers`.
     initial_controllers: str
 
     @classmethod
@@ -64,7 +82,7 @@ class ClusterPlan:
 
     @classmethod
     def load(cls, folder: Path) -> ClusterPlan | None:
-        """The plan of the cluster whose data is there; None if there is none."""
+        """Load the plan of the cluster whose data is in `folder`; None if there is none."""
         try:
             kept = json.loads((folder / FILE_NAME).read_text())
         except (FileNotFoundError, NotADirectoryError):
@@ -76,11 +94,11 @@ class ClusterPlan:
         (folder / FILE_NAME).write_text(json.dumps(asdict(self), indent=2) + "\n")
 
     def properties(self, member: Member, folder: Path) -> dict[str, str]:
-        """What stands in the properties file of a node whose folder this is."""
+        """Return the properties of a node with its data in `folder`."""
         controllers = [each.controller_port for each in self.members if each.controller_port is not None]
         brokers = sum(each.port is not None for each in self.members)
-        copies = str(min(_COPIES, brokers))
-        enough = "2" if brokers >= _COPIES else "1"
+        replication_factor = str(min(_REPLICATION_FACTOR, brokers))
+        min_isr = "2" if brokers >= _REPLICATION_FACTOR else "1"
         return {
             "process.roles": member.roles,
             "node.id": str(member.id),
@@ -88,18 +106,18 @@ class ClusterPlan:
             "controller.listener.names": CONTROLLER_LISTENER,
             "controller.quorum.bootstrap.servers": ",".join(f"{self.host}:{port}" for port in controllers),
             "log.dirs": str(folder / "logs"),
-            "default.replication.factor": copies,
-            "min.insync.replicas": enough,
-            "offsets.topic.replication.factor": copies,
-            "transaction.state.log.replication.factor": copies,
-            "transaction.state.log.min.isr": enough,
-            "share.coordinator.state.topic.replication.factor": copies,
-            "share.coordinator.state.topic.min.isr": enough,
+            "default.replication.factor": replication_factor,
+            "min.insync.replicas": min_isr,
+            "offsets.topic.replication.factor": replication_factor,
+            "transaction.state.log.replication.factor": replication_factor,
+            "transaction.state.log.min.isr": min_isr,
+            "share.coordinator.state.topic.replication.factor": replication_factor,
+            "share.coordinator.state.topic.min.isr": min_isr,
             "group.initial.rebalance.delay.ms": "0",
         }
 
     def format_options(self, member: Member) -> dict[str, str | bool]:
-        """How the node's folders are formatted, in the words of `FormatOptions`."""
+        """Return the arguments of `FormatOptions` for the node's folders."""
         options: dict[str, str | bool] = {"cluster_id": self.cluster_id, "standalone": False}
         if member.controller_port is not None:
             options["initial_controllers"] = self.initial_controllers
@@ -107,8 +125,10 @@ class ClusterPlan:
 
 
 def roles_of(brokers: int, controllers: int) -> list[tuple[bool, bool]]:
-    """For each node whether it is a broker and whether it is a controller. Without nodes that are only
-    controllers the first brokers are both."""
+    """Return for each node whether it is a broker and whether it is a controller.
+
+    Without dedicated `controllers`, the first three brokers are controllers, too.
+    """
     if controllers:
         return [(True, False)] * brokers + [(False, True)] * controllers
     return [(True, number < _COMBINED_VOTERS) for number in range(brokers)]
@@ -119,7 +139,7 @@ def node_folder(folder: Path, node_id: int) -> Path:
 
 
 def write_properties(folder: Path, properties: Mapping[str, str]) -> Path:
-    """A file that `kafka-server-start` takes; the folder is made if need be."""
+    """Write a properties file for `kafka-server-start`, creating `folder` if needed."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / PROPERTIES_FILE
     file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))

@@ -1,9 +1,9 @@
 """A cluster of real processes: nodes on free ports, with their data in a temporary folder.
 
-The processes are real and so are their sockets and files: what a test sees is what production does. Starting
-is quick because nodes are forked from a launcher that has everything imported (see `launcher.py`), all at the
-same time. Nodes can be killed, paused and started again, and the network between them can be cut (see
-`links.py`); clients always reach every node.
+Processes, sockets and files are real, so a test sees what production does. Starting is quick because nodes
+are forked, all at the same time, from a launcher that has everything imported (see `local/launcher.py`).
+Nodes can be killed, paused and restarted, and the network between them can be cut (see `links.py`); clients
+always reach every node.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["Cluster", "ClusterNode", "NodeFailed"]
 
 
 class Cluster:
-    """Formatted and started on entering the context, gone without a trace on leaving it.
+    """Formats and starts its nodes on entering the context; stops them and removes their data on leaving it.
 
-    The first three brokers are controllers as well; with `controllers` there are as many separate ones, whose
-    ids follow those of the brokers. Ids count from 1. `config` holds broker settings by Kafka's names,
-    `node_config` those of single nodes by their ids. With `data_dir` the data stays there afterwards; a
-    folder that already holds the data of such a cluster is used as it is.
+    The first three brokers are controllers, too; with `controllers` there are that many dedicated ones,
+    whose ids follow those of the brokers. Ids begin at 1. `config` contains broker settings by Kafka's
+    names, `node_config` settings of single nodes by node id. With `data_dir` the data is kept; a folder
+    that already contains the data of such a cluster is used as it is.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Cluster:
         self._blueprint = Blueprint(brokers, controllers, config or {}, node_config or {}, folder)
         self.nodes = [ClusterNode(number, self._blueprint, start_timeout) for number in self._blueprint.ports]
 
-    # What it is.
+    # Nodes and addresses.
 
     @property
     def brokers(self) -> list[ClusterNode]:
@@ -55,12 +55,12 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients call `bootstrap.servers`."""
+        """The value of `bootstrap.servers` for clients."""
         return ",".join(f"{HOST}:{node.port}" for node in self.brokers)
 
     @property
     def bootstrap_controllers(self) -> str:
-        """What tools call `--bootstrap-controller`."""
+        """The value of `--bootstrap-controller` for tools."""
         return ",".join(f"{HOST}:{node.controller_port}" for node in self.controllers)
 
     @property
@@ -78,7 +78,7 @@ class Cluster:
                 return node
         raise ValueError(f"the cluster has no node {node_id}; its nodes are 1 to {len(self.nodes)}")
 
-    # The node of a cluster that has only one.
+    # Shortcuts for a cluster with one node.
 
     @property
     def port(self) -> int:
@@ -90,7 +90,7 @@ class Cluster:
 
     @property
     def log_file(self) -> Path:
-        """What the node said, over all its starts."""
+        """The node's output, of all its starts."""
         return self._only.log_file
 
     @property
@@ -99,19 +99,19 @@ class Cluster:
 
     @property
     def exit_code(self) -> int | None:
-        """Of the node that ran last, as `subprocess` has it; None while it runs or before it did."""
+        """The exit code of the last process, as in `subprocess`; None if it runs or was never started."""
         return self._only.exit_code
 
     @property
     def _only(self) -> ClusterNode:
         if len(self.nodes) > 1:
-            raise RuntimeError(f"the cluster has {len(self.nodes)} nodes; ask one of them: cluster.node(1)")
+            raise RuntimeError(f"the cluster has {len(self.nodes)} nodes; choose one: cluster.node(1)")
         return self.nodes[0]
 
-    # Life.
+    # Starting and stopping.
 
     def start(self) -> Cluster:
-        """Start the nodes that do not run, and wait until they serve and the brokers know of each other."""
+        """Start the nodes that do not run; wait until all serve requests and the brokers know each other."""
         if self.running:
             return self
         self._blueprint.prepare()
@@ -129,14 +129,14 @@ class Cluster:
         return self
 
     def wait_for_brokers(self, timeout: float = 30.0) -> None:
-        """Until every broker that runs and is not paused knows that exactly these are there."""
+        """Wait until all running, unpaused brokers report exactly each other as alive."""
         from moldau.local.readiness import wait_for_brokers
 
         awake = [node for node in self.brokers if node.running and not node.paused]
         wait_for_brokers({node.id: (HOST, node.port) for node in awake}, timeout)
 
     def stop(self, timeout: float = 30.0) -> None:
-        """An orderly shutdown of every node that runs: everything synced, nothing to recover."""
+        """Shut down all running nodes cleanly: logs are synced, the next start has nothing to recover."""
         chosen = self._running()
         for node in chosen:
             node.begin_stop()
@@ -144,20 +144,20 @@ class Cluster:
             node.wait_stopped(timeout)
 
     def kill(self, node_id: int | None = None) -> None:
-        """`kill -9`: the process is gone at once. Without an id: every node that runs."""
+        """Kill a node (`kill -9`); without an id, all running nodes."""
         for node in self._running() if node_id is None else [self.node(node_id)]:
             node.kill()
 
     def pause(self, node_id: int) -> None:
-        """SIGSTOP: the node stands still and its connections stay open."""
+        """Pause a node (SIGSTOP); its connections stay open."""
         self.node(node_id).pause()
 
     def resume(self, node_id: int) -> None:
-        """A paused node goes on where it was."""
+        """Continue a paused node (SIGCONT)."""
         self.node(node_id).resume()
 
     def restart(self, node_id: int | None = None, *, wait: bool = True) -> None:
-        """Start again on the same folder and ports; stops the node first if it runs. Without an id: all."""
+        """Restart a node, or all, on the same folder and ports; shut it down cleanly first if it runs."""
         if node_id is not None:
             self.node(node_id).restart(wait=wait)
             return
@@ -181,22 +181,24 @@ class Cluster:
     # The network between the nodes.
 
     def partition(self, a: int | Collection[int], b: int | Collection[int], *, one_way: bool = False) -> None:
-        """Cut the links between two nodes, or two groups of them, until `heal`. With `one_way` only what `a`
-        says does not reach `b`."""
+        """Cut the links between two nodes, or two groups of nodes, until `heal`.
+
+        With `one_way`, only data from `a` to `b` is held back.
+        """
         for one, other in ((one, other) for one in self._ids(a) for other in self._ids(b) if one != other):
             self._blueprint.cuts.add((one, other))
             if not one_way:
                 self._blueprint.cuts.add((other, one))
-        self._follow_cuts()
+        self._apply_cuts()
 
     def heal(self) -> None:
-        """All links are whole again; what was sent meanwhile arrives."""
+        """Restore all links; data that was sent meanwhile arrives."""
         self._blueprint.cuts.clear()
-        self._follow_cuts()
+        self._apply_cuts()
 
-    def _follow_cuts(self) -> None:
+    def _apply_cuts(self) -> None:
         for node in self.nodes:
-            node.follow_cuts()
+            node.apply_cuts()
 
     def _ids(self, nodes: int | Collection[int]) -> list[int]:
         return [self.node(each).id for each in ([nodes] if isinstance(nodes, int) else nodes)]

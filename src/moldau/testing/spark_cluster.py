@@ -37,8 +37,7 @@ class SparkCluster:
         self._memory = memory
         self._folder = tempfile.TemporaryDirectory(prefix="spark-cluster-", ignore_cleanup_errors=True)
         self._ports = ReservedPorts(_HOST)
-        self._port, self._web_port = self._ports.any(), self._ports.any()
-        self._ports.settle()
+        self._port, self._web_port = self._ports.choose(), self._ports.choose()
         self._processes: list[subprocess.Popen[bytes]] = []
 
     @property

@@ -54,10 +54,8 @@ _PORTS = ReservedPorts("127.0.0.1")
 
 
 def free_port() -> int:
-    """It stays reserved while this process lives, even while the node is stopped."""
-    port = _PORTS.any()
-    _PORTS.settle()
-    return port
+    """Return a port that stays reserved while this process lives, even while its node is down."""
+    return _PORTS.choose()
 
 
 def random_id() -> str:

@@ -17,6 +17,7 @@ import pytest
 
 from moldau.local.launcher import Launcher
 from moldau.testing import Cluster, NodeFailed
+from moldau.testing.link_control import ENTRY_POINT
 from tests.harness.nodes.process import ON_LINUX, open_files
 from tests.harness.waiting import eventually
 
@@ -120,7 +121,7 @@ class TestFailedStarts:
         pids = []
 
         def interrupted(process: object, timeout: float) -> dict[str, int]:
-            eventually(lambda: "pid" in process._said or process._listen(0), what="a pid")  # type: ignore[attr-defined]
+            eventually(lambda: "pid" in process._reported or process._receive(0), what="a pid")  # type: ignore[attr-defined]
             pids.append(process.pid)  # type: ignore[attr-defined]
             raise KeyboardInterrupt
 
@@ -141,7 +142,7 @@ class TestNothingIsLeft:
 
     @pytest.mark.skipif(not ON_LINUX, reason="/proc")
     def test_descriptors_and_zombies(self, cluster: Cluster) -> None:
-        ours, launcher = open_files(os.getpid()), Launcher.shared()._process.pid
+        ours, launcher = open_files(os.getpid()), Launcher.shared(ENTRY_POINT)._process.pid
         theirs = open_files(launcher)
         nodes = children_of(launcher)
         for _ in range(10):
@@ -159,13 +160,14 @@ class TestNothingIsLeft:
             import os, time
             from moldau.testing import Cluster
             from moldau.local.launcher import Launcher
+            from moldau.testing.link_control import ENTRY_POINT
             clusters = [Cluster().start(), Cluster().start()]
             if not os.fork():    # a child that inherits every socket and lives on
                 time.sleep(4)
                 os._exit(0)
             for cluster in clusters:
                 print(cluster.pid, cluster.data_dir)
-            print(Launcher.shared()._process.pid, "-", flush=True)
+            print(Launcher.shared(ENTRY_POINT)._process.pid, "-", flush=True)
             time.sleep(60)
             """,
             lines=3,
@@ -231,8 +233,9 @@ class TestManyAtOnce:
             import time
             from moldau.testing import Cluster
             from moldau.local.launcher import Launcher
+            from moldau.testing.link_control import ENTRY_POINT
             with Cluster() as cluster:
-                launcher = Launcher.shared()._process
+                launcher = Launcher.shared(ENTRY_POINT)._process
                 launcher.terminate()
                 launcher.wait(60)
                 deadline = time.monotonic() + 60

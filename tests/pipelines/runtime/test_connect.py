@@ -36,8 +36,7 @@ def test_a_pipeline_on_a_connect_server(broker: Cluster, tmp_path: Path) -> None
     produce(servers, "connect-in", orders(0, 100))
     (tmp_path / "p.yaml").write_text(PIPELINE)
     ports = ReservedPorts("127.0.0.1")
-    port = ports.any()
-    ports.settle()
+    port = ports.choose()
     settings = {
         "spark.connect.grpc.binding.port": str(port),
         "spark.connect.grpc.binding.address": "127.0.0.1",

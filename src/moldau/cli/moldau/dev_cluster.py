@@ -142,9 +142,9 @@ def _new_plan(folder: Path, brokers: int, port: int) -> ClusterPlan:
     members = []
     upwards = port + _CONTROLLER_DISTANCE + brokers <= 65_536
     for number, (_, votes) in enumerate(roles_of(brokers, 0)):
-        own = port + number if port else free.any()
+        own = port + number if port else free.choose()
         distance = _CONTROLLER_DISTANCE if upwards else -_CONTROLLER_DISTANCE
-        controller_port = own + distance if port else free.any()
+        controller_port = own + distance if port else free.choose()
         members.append(Member(number + 1, own, controller_port if votes else None))
     free.release()
     plan = ClusterPlan.make(_HOST, tuple(members), random.SystemRandom())
@@ -171,7 +171,7 @@ def _check_ports(plan: ClusterPlan) -> None:
     for port in (port for member in plan.members for port in member.ports.values()):
         ports = ReservedPorts("127.0.0.1")
         try:
-            ports.this(port)
+            ports.hold(port)
         except OSError as error:
             raise ToolError(
                 f"Port {port} is in use. Is another broker running? Stop it, or make a cluster with other "

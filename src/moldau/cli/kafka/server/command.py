@@ -15,7 +15,7 @@ from pathlib import Path
 from moldau import __version__
 from moldau.cli.shared.arguments import ToolParser, UsageError
 from moldau.cli.shared.tool import ToolError, load_config, run_tool, warn
-from moldau.local.single_node import CONTROLLER_LISTENER, single_node_properties
+from moldau.local.plan import CONTROLLER_LISTENER, single_node_properties
 
 Ready = Callable[[dict[str, int]], None]
 

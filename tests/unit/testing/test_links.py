@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from moldau.local.link_orders import ObeyOrders, Orders
-from moldau.local.links import Links
+from moldau.testing.link_control import LinkControl, serve_link_control
+from moldau.testing.links import Links
 
 #: Long enough for bytes to cross this machine many times.
 A_MOMENT_S = 0.05
@@ -258,17 +258,17 @@ def test_orders_are_obeyed_when_they_are_confirmed(play: Callable[[Scene], None]
         client = await connect(links, server)
         ours, theirs = socket.socketpair()
         with ours, theirs:
-            orders = Orders(ours)
-            assert not orders.cut([], [], timeout=0), "nobody listens yet"
-            ObeyOrders(theirs, links).listen(asyncio.get_running_loop())
-            assert await asyncio.to_thread(orders.cut, [server.port], [], 5)
+            control = LinkControl(ours)
+            assert not control.cut([], [], timeout=0), "nobody listens yet"
+            serve_link_control(asyncio.get_running_loop(), theirs, links)
+            assert await asyncio.to_thread(control.cut, [server.port], [], 5)
             client.transport.write(b"held")
             await asyncio.sleep(A_MOMENT_S)
             assert server.got == b""
-            assert await asyncio.to_thread(orders.cut, [], [], 5)
+            assert await asyncio.to_thread(control.cut, [], [], 5)
             await until(lambda: server.got == b"held")
             ours.shutdown(socket.SHUT_RDWR)
             await asyncio.sleep(A_MOMENT_S)
-            assert not orders.cut([server.port], [], timeout=5), "the node is gone"
+            assert not control.cut([server.port], [], timeout=5), "the node is gone"
 
     play(scene)

@@ -1,14 +1,13 @@
-"""Network faults without root: the connections that a node opens to others can be cut, and healed.
+"""Network faults without root: cut and heal the connections that a node opens to other nodes.
 
-Every connection between nodes is opened through the node's `open_connection`, so cutting it on the side that
-opened it cuts it for both. While a link is cut its connections behave as TCP does over a broken cable: what
-is sent stays in buffers, in the order it was sent, nothing arrives, nobody hears that the other side has
-gone, and new connections hang until their callers lose patience. After healing everything goes on; nothing
-was lost.
+Every connection between nodes is opened through the node's `open_connection`, so cutting it on the side
+that opened it cuts it for both. While a link is cut, its connections behave like TCP over a broken cable:
+sent data stays in buffers, in order; no data arrives; neither side notices that the other has closed; new
+connections hang until their callers time out. After healing, the connections continue without loss.
 
-A cut has two directions. `outgoing` is what this node says to the others, `incoming` what they say to it;
-with only one of them cut a connection still carries the other. Nodes are known by their ports: all of them
-are on one machine.
+A cut has two directions: `outgoing` from this node to the others, `incoming` from them to it. If only one
+is cut, the connection still carries the other. Nodes are identified by their ports: all of them run on one
+machine.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ import contextlib
 from collections.abc import Callable, Collection
 from typing import Any, cast
 
-#: What a connection holds back before it asks the node to stop writing.
+#: A cut connection buffers this much before it asks the node to pause writing.
 _HIGH_WATER_BYTES = 65_536
 
 
 class Links:
-    """The connections of one node. `open` is what `Node` wants as `open_connection`."""
+    """The connections that one node opens. `open` is the node's `open_connection`."""
 
     def __init__(self, outgoing: Collection[int] = (), incoming: Collection[int] = ()) -> None:
         self._outgoing = frozenset(outgoing)
@@ -34,7 +33,7 @@ class Links:
     async def open(
         self, factory: Callable[[], asyncio.BufferedProtocol], host: str, port: int
     ) -> tuple[asyncio.Transport, asyncio.BufferedProtocol]:
-        """As `loop.create_connection`; over a cut link it does not come back."""
+        """Open a connection as `loop.create_connection` does; wait while the link is cut."""
         while port in self._outgoing or port in self._incoming:
             await self._changed.wait()
         connection = _Connection(factory(), self, port)
@@ -42,7 +41,7 @@ class Links:
         return connection, connection.node_side
 
     def cut(self, outgoing: Collection[int], incoming: Collection[int]) -> None:
-        """From now on exactly these ports are cut off."""
+        """Cut the links to exactly these ports and heal all others."""
         self._outgoing, self._incoming = frozenset(outgoing), frozenset(incoming)
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
@@ -53,7 +52,7 @@ class Links:
         self._connections[connection] = None
         self._apply(connection)
 
-    def ended(self, connection: _Connection) -> None:
+    def closed(self, connection: _Connection) -> None:
         self._connections.pop(connection, None)
 
     def _apply(self, connection: _Connection) -> None:
@@ -61,7 +60,7 @@ class Links:
 
 
 class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
-    """Between a socket and the node: a protocol to the one, a transport to the other."""
+    """A proxy between socket and node: the socket's protocol and the node's transport."""
 
     def __init__(self, node_side: asyncio.BufferedProtocol, links: Links, port: int) -> None:
         super().__init__()
@@ -72,38 +71,38 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
         self._holds_outgoing = self._holds_incoming = False
         self._held: list[bytes] = []
         self._held_bytes = 0
-        self._socket_is_full = self._node_waits = False
-        #: The socket is gone (uvloop's does not count as closing then).
-        self._over = False
+        self._socket_is_full = self._node_paused = False
+        #: The socket is closed (uvloop's transport does not report that as closing).
+        self._lost = False
         self._closed_by_node = False
-        #: The node has closed its side of a cut link; the other node learns it when the link is whole.
+        #: The node has closed its side of a cut link; the other node is notified after healing.
         self._abandoned = False
-        #: The end of the connection, with its reason, that the node has not heard yet.
-        self._untold_end: list[Exception | None] = []
+        #: The reason of a connection loss that the node is not notified of yet, in a list of at most one.
+        self._deferred_loss: list[Exception | None] = []
 
     def hold(self, outgoing: bool, incoming: bool) -> None:
         self._holds_outgoing, self._holds_incoming = outgoing, incoming
-        # uvloop says so when the socket has just failed; the end of the connection is told next.
+        # uvloop raises it if the socket has just failed; its `connection_lost` follows.
         with contextlib.suppress(RuntimeError):
             if not outgoing:
-                self._let_out()
-            if self._socket is not None and not self._over:
-                deaf = incoming or self._abandoned
-                self._socket.pause_reading() if deaf else self._socket.resume_reading()
-        if not incoming and self._untold_end:
-            self._tell_end(self._untold_end.pop())
+                self._flush()
+            if self._socket is not None and not self._lost:
+                pause = incoming or self._abandoned
+                self._socket.pause_reading() if pause else self._socket.resume_reading()
+        if not incoming and self._deferred_loss:
+            self._notify_lost(self._deferred_loss.pop())
 
-    def _let_out(self) -> None:
+    def _flush(self) -> None:
         held, self._held, self._held_bytes = self._held, [], 0
-        if self._socket is None or self._over:
+        if self._socket is None or self._lost:
             return
         if self._abandoned:
             self._socket.abort()
         elif held:
             self._socket.writelines(held)
-        self._tell_whether_to_write()
+        self._update_flow_control()
 
-    # As the socket's protocol.
+    # The socket's protocol.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._socket = cast(asyncio.Transport, transport)
@@ -120,46 +119,46 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
         return self.node_side.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._over = True
+        self._lost = True
         if self._holds_incoming and not self._closed_by_node:
-            self._untold_end = [exc]
+            self._deferred_loss = [exc]
         else:
-            self._tell_end(exc)
+            self._notify_lost(exc)
 
     def pause_writing(self) -> None:
         self._socket_is_full = True
-        self._tell_whether_to_write()
+        self._update_flow_control()
 
     def resume_writing(self) -> None:
         self._socket_is_full = False
-        self._tell_whether_to_write()
+        self._update_flow_control()
 
-    def _tell_end(self, reason: Exception | None) -> None:
-        self._links.ended(self)
+    def _notify_lost(self, reason: Exception | None) -> None:
+        self._links.closed(self)
         if not self._abandoned:
             self.node_side.connection_lost(reason)
 
-    def _tell_whether_to_write(self) -> None:
-        must_wait = self._socket_is_full or self._held_bytes > _HIGH_WATER_BYTES
-        if must_wait != self._node_waits:
-            self._node_waits = must_wait
-            self.node_side.pause_writing() if must_wait else self.node_side.resume_writing()
+    def _update_flow_control(self) -> None:
+        paused = self._socket_is_full or self._held_bytes > _HIGH_WATER_BYTES
+        if paused != self._node_paused:
+            self._node_paused = paused
+            self.node_side.pause_writing() if paused else self.node_side.resume_writing()
 
-    # As the node's transport.
+    # The node's transport.
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
         self.writelines([data])
 
     def writelines(self, list_of_data: Any) -> None:
-        if self._socket is None or self._closed_by_node or self._over:
+        if self._socket is None or self._closed_by_node or self._lost:
             return
         if not self._holds_outgoing:
             self._socket.writelines(list_of_data)
             return
-        # A copy: whoever wrote may use the memory again.
+        # A copy, because the caller may reuse its memory.
         self._held.append(b"".join(list_of_data))
         self._held_bytes += len(self._held[-1])
-        self._tell_whether_to_write()
+        self._update_flow_control()
 
     def close(self) -> None:
         self.abort()
@@ -168,8 +167,8 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
         if self._socket is None or self._closed_by_node:
             return
         self._closed_by_node = True
-        if self._untold_end:
-            self._links.ended(self)
+        if self._deferred_loss:
+            self._links.closed(self)
         elif not self._holds_outgoing:
             self._socket.abort()
             return
@@ -180,7 +179,7 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
         asyncio.get_running_loop().call_soon(self.node_side.connection_lost, None)
 
     def is_closing(self) -> bool:
-        return self._closed_by_node or self._over or self._socket is None or self._socket.is_closing()
+        return self._closed_by_node or self._lost or self._socket is None or self._socket.is_closing()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return default if self._socket is None else self._socket.get_extra_info(name, default)

@@ -24,6 +24,7 @@ from moldau.base.ids import TopicId
 from moldau.groups.consumer.group import ConsumerGroup
 from moldau.groups.consumer.member import ConsumerMember
 from moldau.groups.migration.protocol import decode_assignment
+from moldau.groups.modern.regex import resolve_regexes
 from moldau.protocol.messages.join_group import JoinGroupResponse
 from moldau.protocol.messages.sync_group import SyncGroupResponse
 from moldau.protocol.schema import encode_bytes
@@ -95,7 +96,7 @@ class ConsumerWorld(ClassicWorld):
         effects = list(self._coordination.effects)
         self._coordination.effects.clear()
         for each in effects:
-            found = each.resolve()
+            found = resolve_regexes(each)
             self._coordination.answer(
                 lambda shard, each=each, found=found: shard.regexes_resolved(each.group_id, found)
             )

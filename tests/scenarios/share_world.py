@@ -20,9 +20,10 @@ from moldau.base.errors import KafkaError
 from moldau.groups.context import Requester
 from moldau.groups.share.checks import check_request
 from moldau.groups.share.group import ShareGroup
-from moldau.groups.share.topics import InitializeState, StateTopics
+from moldau.groups.share.topics import StateTopics
 from moldau.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from moldau.statemachine.coordinator_records import CoordinatorRecord
+from moldau.statemachine.effects import InitializeShareGroupState
 from tests.harness.worlds.coordination import Coordination
 
 
@@ -95,7 +96,7 @@ class ShareWorld:
         return self._coordinated("not_initialized")
 
     def _coordinated(self, outcome: str) -> list[str]:
-        effects = [each for each in self._coordination.effects if isinstance(each, InitializeState)]
+        effects = [each for each in self._coordination.effects if isinstance(each, InitializeShareGroupState)]
         self._coordination.effects.clear()
         printed = []
         for each in effects:

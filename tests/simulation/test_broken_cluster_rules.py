@@ -20,7 +20,7 @@ from moldau.raft.leader import Leader
 from moldau.raft.states import Votes
 from moldau.replication.leadership import Leadership
 from moldau.replication.partition import Partition
-from moldau.server.coordinators import end_markers
+from moldau.server.coordinators import txn_markers
 from moldau.server.coordinators.partition_log import PartitionLog
 from moldau.statemachine.runtime import Runtime
 from tests.simulation import quorum_world
@@ -148,8 +148,8 @@ def _new_leaders_cut_to_their_high_watermark(patch: Patch) -> None:
 
 
 def _markers_lost(patch: Patch) -> None:
-    right, count = end_markers._begin, itertools.count(1)
-    patch.setattr(end_markers, "_begin", lambda *what: right(*what) if next(count) % 5 else None)
+    right, count = txn_markers._append, itertools.count(1)
+    patch.setattr(txn_markers, "_append", lambda *what: right(*what) if next(count) % 5 else None)
 
 
 def _commits_not_waited_for(patch: Patch) -> None:

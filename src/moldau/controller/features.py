@@ -55,7 +55,7 @@ def update_features(
             for update in request.feature_updates
         ]
     records = [] if request.validate_only else _safely(state, request, records)
-    return Decision(records, response, then=_kraft_upgrade(state, request))
+    return Decision(records, response, on_appended=_kraft_upgrade(state, request))
 
 
 def _proposed_metadata_version(state: ControllerState, request: UpdateFeaturesRequest) -> int:

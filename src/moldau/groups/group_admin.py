@@ -81,4 +81,4 @@ class GroupAdmin:
                 log.info("group %s is deleted", group.group_id)
                 group.cancel_timers(self._context.timers)
 
-        return Decision(records, results, then=then)
+        return Decision(records, results, on_appended=then)

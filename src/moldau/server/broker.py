@@ -26,7 +26,7 @@ from moldau.server.coordinators.coordinators import Coordinators
 from moldau.server.fetch_sessions import FetchSessionCache
 from moldau.server.producer_ids import ProducerIds
 from moldau.server.scheduler import Scheduler
-from moldau.server.share.share_partitions import SharePartitions
+from moldau.server.share.share_partition_manager import SharePartitionManager
 from moldau.server.startup.folders import NodeFolders
 from moldau.storage.cleaner.job import CleanerRunner
 from moldau.storage.log_manager import DirectoryFailure, LogManager
@@ -79,7 +79,7 @@ class BrokerRole:
             node.open_connection,
         )
         node.coordinators = Coordinators(node)
-        node.share = SharePartitions(node)
+        node.share = SharePartitionManager(node)
         node.producer_ids = ProducerIds(self._allocate_producer_ids)
 
     # Start.

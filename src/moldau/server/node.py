@@ -48,7 +48,7 @@ from moldau.server.producer_ids import ProducerIds
 from moldau.server.publisher import Publisher
 from moldau.server.roles import BROKER, CONTROLLER
 from moldau.server.scheduler import Scheduler
-from moldau.server.share.share_partitions import SharePartitions
+from moldau.server.share.share_partition_manager import SharePartitionManager
 from moldau.server.startup.folders import NodeFolders, read_folders
 from moldau.server.startup.identity import Identity
 from moldau.storage.cleaner.job import CleanerRunner
@@ -71,7 +71,7 @@ class Node:
     logs: LogManager
     replicas: ReplicaManager
     coordinators: Coordinators
-    share: SharePartitions
+    share: SharePartitionManager
     fetch_sessions: FetchSessionCache
     producer_ids: ProducerIds
     lifecycle: BrokerLifecycle

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.metadata.image import MetadataImage
-from moldau.server.coordinators.addition_channel import Addition, PartitionErrors
+from moldau.server.coordinators.add_partitions_channel import AddPartitions, PartitionErrors
 from moldau.statemachine.coordinator_records import Producer
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ async def join_or_verify(
             node, transactional_id, producer, wanted, EPOCH_PER_TRANSACTION, verify_only=verify_only
         )
     try:
-        return await coordinator.additions.ask(
-            leader, Addition(transactional_id, producer, wanted, verify_only)
+        return await coordinator.add_partitions_channel.ask(
+            leader, AddPartitions(transactional_id, producer, wanted, verify_only)
         )
     except KafkaError as error:
         return dict.fromkeys(wanted, _UNANSWERED.get(error.code, error.code))

@@ -1,7 +1,7 @@
 """What members say of the records they were given: done, again please, never again, or that they need time.
 
 A request is taken as a whole: if anything in it is wrong, nothing of it is. What it changes has to be stored;
-the caller does that with the `Transition` it gets and then completes it.
+the caller does that with the `StateTransition` it gets and then completes it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.share.deliveries import NOBODY, Delivery, RecordState
 from moldau.share.in_flight import InFlightBatch
-from moldau.share.partition import SharePartition, Transition
+from moldau.share.partition_state import SharePartitionState, StateTransition
 
 
 class AckType(IntEnum):
@@ -45,8 +45,8 @@ class Acknowledgement(NamedTuple):
 
 
 def acknowledge(
-    partition: SharePartition, member_id: str, acknowledgements: Sequence[Acknowledgement]
-) -> Transition:
+    partition: SharePartitionState, member_id: str, acknowledgements: Sequence[Acknowledgement]
+) -> StateTransition:
     work = _Work(partition, member_id)
     try:
         for each in acknowledgements:
@@ -57,7 +57,7 @@ def acknowledge(
     return work.transition
 
 
-def release(partition: SharePartition, member_id: str) -> Transition:
+def release(partition: SharePartitionState, member_id: str) -> StateTransition:
     """The member goes: everything it holds is free again."""
     work = _Work(partition, member_id)
     for batch in partition.in_flight:
@@ -70,11 +70,11 @@ def release(partition: SharePartition, member_id: str) -> Transition:
 
 
 class _Work:
-    def __init__(self, partition: SharePartition, member_id: str) -> None:
+    def __init__(self, partition: SharePartitionState, member_id: str) -> None:
         self._partition = partition
         self._member_id = member_id
         self._limits = partition.limits()
-        self.transition = Transition()
+        self.transition = StateTransition()
 
     def acknowledge(self, wanted: Acknowledgement) -> None:
         if not _TYPES.issuperset(wanted.types):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from moldau.share.aborted import FetchedBatch, aborted_batches, without
 from moldau.share.deliveries import Delivery, RecordState
 from moldau.share.in_flight import InFlightBatch
-from moldau.share.partition import SharePartition
+from moldau.share.partition_state import SharePartitionState
 
 #: From this many deliveries on at least, records go out in smaller groups.
 _MIN_CAUTION = 2
@@ -28,7 +28,7 @@ class Acquired(NamedTuple):
     delivery_count: int
 
 
-class Wish(NamedTuple):
+class AcquireRequest(NamedTuple):
     """What a member asks for."""
 
     member_id: str
@@ -38,7 +38,7 @@ class Wish(NamedTuple):
     strict: bool = False
 
 
-class Fetched(NamedTuple):
+class FetchedRecords(NamedTuple):
     """What was read from the log for it."""
 
     offset: int
@@ -47,7 +47,7 @@ class Fetched(NamedTuple):
     aborted: Sequence[tuple[int, int]] = ()
 
 
-def acquire(partition: SharePartition, wish: Wish, fetched: Fetched) -> list[Acquired]:
+def acquire(partition: SharePartitionState, wish: AcquireRequest, fetched: FetchedRecords) -> list[Acquired]:
     if wish.max_records <= 0 or not fetched.batches or fetched.batches[-1].last < partition.start_offset:
         return []
     acquired = _Acquisition(partition, wish, fetched).run()
@@ -65,7 +65,7 @@ def acquire(partition: SharePartition, wish: Wish, fetched: Fetched) -> list[Acq
 
 
 class _Acquisition:
-    def __init__(self, partition: SharePartition, wish: Wish, fetched: Fetched) -> None:
+    def __init__(self, partition: SharePartitionState, wish: AcquireRequest, fetched: FetchedRecords) -> None:
         self._partition = partition
         self._wish = wish
         self._fetched = fetched

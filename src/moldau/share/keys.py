@@ -7,7 +7,7 @@ from typing import NamedTuple
 from moldau.base.ids import TopicId, format_uuid
 
 
-class ShareKey(NamedTuple):
+class SharePartitionKey(NamedTuple):
     """One partition as one group reads it."""
 
     group_id: str

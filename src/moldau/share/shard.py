@@ -18,10 +18,16 @@ from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.stored.share_state import ShareSnapshotKey, ShareUpdateKey
 from moldau.share.deliveries import StateBatch
-from moldau.share.keys import ShareKey
-from moldau.share.merging import UNKNOWN_START, merged
+from moldau.share.keys import SharePartitionKey
+from moldau.share.persisted_state import (
+    UNKNOWN_COUNT,
+    ShareGroupOffset,
+    snapshot_record,
+    tombstone,
+    update_record,
+)
 from moldau.share.snapshots import SnapshotOffsets
-from moldau.share.state import UNKNOWN_COUNT, ShareState, snapshot_record, tombstone, update_record
+from moldau.share.state_batches import UNKNOWN_START_OFFSET, merged
 from moldau.statemachine.coordinator_records import CoordinatorRecord, Entry
 from moldau.statemachine.decision import Decision
 from moldau.statemachine.timers import Timers
@@ -29,7 +35,7 @@ from moldau.statemachine.timers import Timers
 log = logging.getLogger(__name__)
 
 
-class StateSettings(NamedTuple):
+class ShareCoordinatorSettings(NamedTuple):
     updates_per_snapshot: int = 500
     cold_snapshot_interval_ms: int = 300_000
 
@@ -45,15 +51,17 @@ class StateWrite(NamedTuple):
 
 
 class ShareShard:
-    def __init__(self, timers: Timers, clock: Clock, settings: Callable[[], StateSettings]) -> None:
+    def __init__(
+        self, timers: Timers, clock: Clock, settings: Callable[[], ShareCoordinatorSettings]
+    ) -> None:
         self._timers = timers
         self._clock = clock
         self._settings = settings
         self._image = MetadataImage.empty()
-        self._states: dict[ShareKey, ShareState] = {}
-        self._leader_epochs: dict[ShareKey, int] = {}
-        self._state_epochs: dict[ShareKey, int] = {}
-        self._updates: dict[ShareKey, int] = {}
+        self._states: dict[SharePartitionKey, ShareGroupOffset] = {}
+        self._leader_epochs: dict[SharePartitionKey, int] = {}
+        self._state_epochs: dict[SharePartitionKey, int] = {}
+        self._updates: dict[SharePartitionKey, int] = {}
         self._snapshots = SnapshotOffsets()
         #: Topics that are gone, whose state is still to be removed.
         self._deleted: set[TopicId] = set()
@@ -67,31 +75,33 @@ class ShareShard:
             key: Any = entry.key
             if isinstance(key, ShareSnapshotKey):
                 self._replay_snapshot(
-                    ShareKey(key.group_id, key.topic_id, key.partition), entry.value, offset
+                    SharePartitionKey(key.group_id, key.topic_id, key.partition), entry.value, offset
                 )
             elif isinstance(key, ShareUpdateKey) and entry.value is not None:
-                self._replay_update(ShareKey(key.group_id, key.topic_id, key.partition), entry.value)
+                self._replay_update(SharePartitionKey(key.group_id, key.topic_id, key.partition), entry.value)
 
-    def _replay_snapshot(self, key: ShareKey, value: Any, offset: int) -> None:
+    def _replay_snapshot(self, key: SharePartitionKey, value: Any, offset: int) -> None:
         if value is None:
             for known in (self._states, self._leader_epochs, self._state_epochs, self._updates):
                 known.pop(key, None)
         else:
-            self._states[key] = ShareState.from_snapshot(value)
+            self._states[key] = ShareGroupOffset.from_snapshot(value)
             self._raise(self._leader_epochs, key, value.leader_epoch)
             self._raise(self._state_epochs, key, value.state_epoch)
             if self._updates.get(key, 0) >= self._settings().updates_per_snapshot:
                 self._updates[key] = 0
         self._snapshots.found(key, offset, removed=value is None)
 
-    def _replay_update(self, key: ShareKey, value: Any) -> None:
+    def _replay_update(self, key: SharePartitionKey, value: Any) -> None:
         self._raise(self._leader_epochs, key, value.leader_epoch)
-        known = self._states.get(key) or ShareState(value.snapshot_epoch, start_offset=value.start_offset)
+        known = self._states.get(key) or ShareGroupOffset(
+            value.snapshot_epoch, start_offset=value.start_offset
+        )
         self._states[key] = known.updated(value)
         self._updates[key] = self._updates.get(key, 0) + 1
 
     @staticmethod
-    def _raise(epochs: dict[ShareKey, int], key: ShareKey, epoch: int) -> None:
+    def _raise(epochs: dict[SharePartitionKey, int], key: SharePartitionKey, epoch: int) -> None:
         epochs[key] = max(epoch, epochs.get(key, epoch))
 
     def activate(self, image: MetadataImage) -> None:
@@ -105,27 +115,29 @@ class ShareShard:
 
     def _forget_deleted(self) -> Decision[Entry, None]:
         gone = [key for key in self._states if key.topic_id in self._deleted]
-        return Decision([tombstone(key) for key in gone], None, then=self._deleted.clear)
+        return Decision([tombstone(key) for key in gone], None, on_appended=self._deleted.clear)
 
     # What the group coordinator and the leaders of partitions ask.
 
-    def initialize(self, key: ShareKey, state_epoch: int, start_offset: int) -> Decision[Entry, None]:
+    def initialize(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int
+    ) -> Decision[Entry, None]:
         """Begin anew at an offset; -1 leaves it to the leader where that is."""
         self._check_partition(key)
         self._check_state_epoch(key, state_epoch)
         self._check_exists(key)
         known, now_ms = self._states.get(key), self._clock.time_ms()
-        state = ShareState(
+        state = ShareGroupOffset(
             snapshot_epoch=0 if known is None else known.snapshot_epoch + 1,
             state_epoch=state_epoch,
             start_offset=start_offset,
-            complete_count=UNKNOWN_COUNT if start_offset == UNKNOWN_START else 0,
+            complete_count=UNKNOWN_COUNT if start_offset == UNKNOWN_START_OFFSET else 0,
             created_ms=now_ms,
             written_ms=now_ms,
         )
         return Decision([snapshot_record(key, state)], None)
 
-    def read(self, key: ShareKey, leader_epoch: int) -> Decision[Entry, ShareState]:
+    def read(self, key: SharePartitionKey, leader_epoch: int) -> Decision[Entry, ShareGroupOffset]:
         """The state for a leader, whose epoch is remembered."""
         self._check_partition(key)
         state = self._initialized(key, "read")
@@ -137,7 +149,7 @@ class ShareShard:
         write = StateWrite(state.state_epoch, leader_epoch, state.start_offset, state.complete_count, ())
         return Decision([self._record(key, state, write, leader_epoch)], state)
 
-    def write(self, key: ShareKey, wanted: StateWrite) -> Decision[Entry, None]:
+    def write(self, key: SharePartitionKey, wanted: StateWrite) -> Decision[Entry, None]:
         self._check_partition(key)
         state = self._initialized(key, "written")
         if wanted.leader_epoch != -1 and self._leader_epochs.get(key, -1) > wanted.leader_epoch:
@@ -147,10 +159,10 @@ class ShareShard:
         return Decision([self._record(key, state, wanted, state.leader_epoch)], None)
 
     def _record(
-        self, key: ShareKey, state: ShareState, wanted: StateWrite, leader_epoch: int
+        self, key: SharePartitionKey, state: ShareGroupOffset, wanted: StateWrite, leader_epoch: int
     ) -> CoordinatorRecord:
         if self._updates.get(key, 0) < self._settings().updates_per_snapshot:
-            update = ShareState(
+            update = ShareGroupOffset(
                 state.snapshot_epoch,
                 leader_epoch=leader_epoch,
                 start_offset=wanted.start_offset,
@@ -158,9 +170,9 @@ class ShareShard:
                 batches=merged((), wanted.batches, wanted.start_offset),
             )
             return update_record(key, update)
-        start = state.start_offset if wanted.start_offset == UNKNOWN_START else wanted.start_offset
+        start = state.start_offset if wanted.start_offset == UNKNOWN_START_OFFSET else wanted.start_offset
         now_ms = self._clock.time_ms()
-        snapshot = ShareState(
+        snapshot = ShareGroupOffset(
             state.snapshot_epoch + 1,
             state.state_epoch,
             leader_epoch,
@@ -172,13 +184,13 @@ class ShareShard:
         )
         return snapshot_record(key, snapshot)
 
-    def summary(self, key: ShareKey) -> ShareState:
+    def summary(self, key: SharePartitionKey) -> ShareGroupOffset:
         """What is known without asking for anything; nothing of what was never initialized."""
         self._check_partition(key)
         self._check_exists(key)
-        return self._states.get(key, ShareState())
+        return self._states.get(key, ShareGroupOffset())
 
-    def delete(self, key: ShareKey) -> Decision[Entry, None]:
+    def delete(self, key: SharePartitionKey) -> Decision[Entry, None]:
         self._check_partition(key)
         self._check_exists(key)
         return Decision([tombstone(key)] if key in self._states else [], None)
@@ -195,7 +207,7 @@ class ShareShard:
         return Decision([self._anew(key, states[key], now_ms) for key in cold], None)
 
     @staticmethod
-    def _anew(key: ShareKey, state: ShareState, now_ms: int) -> CoordinatorRecord:
+    def _anew(key: SharePartitionKey, state: ShareGroupOffset, now_ms: int) -> CoordinatorRecord:
         snapshot = state._replace(snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms)
         return snapshot_record(key, snapshot)
 
@@ -206,21 +218,21 @@ class ShareShard:
     # Checks with Kafka's errors.
 
     @staticmethod
-    def _check_partition(key: ShareKey) -> None:
+    def _check_partition(key: SharePartitionKey) -> None:
         if key.partition < 0:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "there are no negative partitions")
 
-    def _initialized(self, key: ShareKey, done: str) -> ShareState:
+    def _initialized(self, key: SharePartitionKey, done: str) -> ShareGroupOffset:
         state = self._states.get(key)
         if state is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key.name} is {done} before it is initialized")
         return state
 
-    def _check_state_epoch(self, key: ShareKey, epoch: int) -> None:
+    def _check_state_epoch(self, key: SharePartitionKey, epoch: int) -> None:
         if epoch != -1 and self._state_epochs.get(key, -1) > epoch:
             raise KafkaError(ErrorCode.FENCED_STATE_EPOCH, f"{key.name} has been initialized anew since")
 
-    def _check_exists(self, key: ShareKey) -> None:
+    def _check_exists(self, key: SharePartitionKey) -> None:
         topic = self._image.topics.by_id.get(key.topic_id)
         if topic is None or key.partition >= len(topic.partitions):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic or partition")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from moldau.share.keys import ShareKey
+from moldau.share.keys import SharePartitionKey
 
 
 class SnapshotOffsets:
     """The offsets by key are in the order in which they were found, so the oldest is the first."""
 
     def __init__(self) -> None:
-        self._offsets: dict[ShareKey, int] = {}
+        self._offsets: dict[SharePartitionKey, int] = {}
         self._oldest: int | None = None
 
-    def found(self, key: ShareKey, offset: int, *, removed: bool) -> None:
+    def found(self, key: SharePartitionKey, offset: int, *, removed: bool) -> None:
         self._offsets.pop(key, None)
         self._offsets[key] = offset
         self._oldest = next(iter(self._offsets.values()))

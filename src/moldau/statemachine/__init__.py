@@ -1,1 +1,1 @@
-"""decide → records → append → replay → reply: the one way in which replicated state changes."""
+"""State machines over a log: decisions, effects, timers and the runtime that carries them out."""

@@ -1,18 +1,18 @@
-"""Carries decisions of a state machine to its log and holds each answer until it may be given.
+"""Runs decisions of a state machine against its log and holds each response until it is committed.
 
-`write` runs `decide` at once, appends its records, and replays them into the state before anything else runs,
-so that the next decision sees them; the answer waits until the last of those records is committed, and so do
-the decision's replies to others and its effects. A decision without records, and a `read`, may have seen
-records that are not committed yet, so they wait for what was appended before them.
+`write` runs `decide`, appends its records and replays them into the state before any other decision runs,
+so that the next decision sees them. The response, the decision's replies and its effects wait until the last
+of its records is committed. A decision without records, and a `read`, may have seen records that are not
+committed yet; they wait for everything appended before them.
 
 Invariants:
 
-- between `decide` and `replay` nothing is awaited: state, log and answer belong together;
+- nothing is awaited between `decide` and `replay`: state, log and response belong together;
 - a refused append (an exception from the log) changes nothing;
-- answers are released in the order of their offsets, whether or not somebody still waits for them.
+- responses are released in the order of their offsets, whether or not a client still waits for them.
 
-The log is an argument. It reports progress through `committed`, and loss through `failed`: whoever waits gets
-the error, and the owner puts the state back to what is committed.
+The log is an argument. It reports progress through `committed` and truncation through `failed`: waiting
+requests fail with the given error, and the owner restores the committed state.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.statemachine.decision import Decision, Promise
+from moldau.statemachine.effects import Effect
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -33,16 +34,16 @@ R = TypeVar("R")
 class StateMachineLog(Protocol[T_contra]):
     @property
     def end_offset(self) -> int:
-        """The offset that the next record gets."""
+        """The offset of the next record."""
         ...
 
     def append(self, records: Sequence[T_contra]) -> int:
-        """Take the records as one unit and give the offset of the last; an exception means: nothing taken."""
+        """Append the records as one unit and return the offset of the last; raise to refuse all of them."""
         ...
 
 
-class Patience(NamedTuple):
-    """How long an answer may wait for the commit, and what is said then; the records are not taken back."""
+class CommitTimeout(NamedTuple):
+    """How long a response waits for the commit, and the error after that; the records stay in the log."""
 
     milliseconds: Callable[[], int]
     error: ErrorCode
@@ -53,42 +54,42 @@ class Runtime(Generic[T]):
         self,
         log: StateMachineLog[T],
         replay: Callable[[Sequence[T], int], None],
-        on_effect: Callable[[Any], None] | None = None,
+        on_effect: Callable[[Effect], None] | None = None,
         committed: int | None = None,
-        patience: Patience | None = None,
+        timeout: CommitTimeout | None = None,
     ) -> None:
-        """`committed` is the last offset that is; by default everything the log holds."""
+        """`committed` is the last committed offset; by default, everything in the log is committed."""
         self._log = log
-        self._patience = patience
-        #: Called with the records of one decision and the offset of the first.
+        self._timeout = timeout
+        #: Called with the records of one decision and the offset of the first one.
         self._replay = replay
         self._on_effect = on_effect
         self._committed = log.end_offset - 1 if committed is None else committed
         self._appended = log.end_offset - 1
         self._waiting: deque[tuple[int, Promise[None]]] = deque()
-        #: Answers that wait for another decision.
-        self._promised: dict[Promise[Any], None] = {}
+        #: Responses that wait for another decision.
+        self._promises: dict[Promise[Any], None] = {}
         self._closed: KafkaError | None = None
 
     async def write(self, decide: Callable[[], Decision[T, R]]) -> R:
-        """Decide now, answer when what was decided is committed."""
+        """Decide now; return the response when the decision is committed."""
         decision = self.take(decide)
         await self._until_committed(self._appended)
         response = decision.response
         if isinstance(response, Promise):
-            return await self._kept(response)
+            return await self._promised(response)
         return response
 
     def take(self, decide: Callable[[], Decision[T, R]]) -> Decision[T, R]:
-        """Decide now; what follows from it happens when it is committed, and nobody waits for the answer."""
+        """Decide now, without waiting; replies and effects follow when the decision is committed."""
         self._check_open()
         decision = decide()
         if decision.records:
             base_offset = self._log.end_offset
             self._appended = self._append(decision)
             self._replay(decision.records, base_offset)
-        if decision.then is not None:
-            decision.then()
+        if decision.on_appended is not None:
+            decision.on_appended()
         if decision.replies or decision.effects:
             committed = self._when_committed(self._appended)
             committed.when_settled(lambda: self._follow_up(decision, committed.error))
@@ -98,45 +99,45 @@ class Runtime(Generic[T]):
         try:
             return self._log.append(decision.records)
         except KafkaError as error:
-            if decision.otherwise is not None:
-                decision.otherwise(error)
+            if decision.on_refused is not None:
+                decision.on_refused(error)
             raise
 
     async def read(self, look: Callable[[], R]) -> R:
-        """Look at the state now, answer when everything it showed is committed."""
+        """Read the state now; return the result when everything it may show is committed."""
         self._check_open()
         seen = look()
         await self._until_committed(self._appended)
         return seen
 
     def committed(self, offset: int) -> None:
-        """Everything up to `offset` is committed: release who waited for it."""
+        """Release the responses that waited for offsets up to `offset`."""
         self._committed = offset
         while self._waiting and self._waiting[0][0] <= offset:
             _, promise = self._waiting.popleft()
             promise.resolve(None)
 
     def failed(self, error: KafkaError) -> None:
-        """What was appended after the last commit is lost; the state has been put back accordingly."""
+        """Fail waiting requests: uncommitted records were truncated, and the state has been restored."""
         self._appended = self._log.end_offset - 1
-        self._disappoint(error)
+        self._fail_waiting(error)
 
-    def _disappoint(self, error: KafkaError) -> None:
+    def _fail_waiting(self, error: KafkaError) -> None:
         waiting, self._waiting = self._waiting, deque()
         for _, promise in waiting:
             promise.fail(error)
-        promised, self._promised = self._promised, {}
-        for each in promised:
+        promises, self._promises = self._promises, {}
+        for each in promises:
             each.fail(error)
 
     def refuse(self, error: KafkaError) -> None:
-        """Decide nothing from now on; what is under way goes on."""
+        """Refuse new decisions; pending ones continue."""
         self._closed = error
 
     def close(self, error: KafkaError) -> None:
-        """Decide nothing from now on, and what is under way is lost. The log may be gone by then."""
+        """Refuse new decisions and fail pending ones. The log may be closed already."""
         self.refuse(error)
-        self._disappoint(error)
+        self._fail_waiting(error)
 
     def _check_open(self) -> None:
         if self._closed is not None:
@@ -164,23 +165,25 @@ class Runtime(Generic[T]):
         if offset <= self._committed:
             return
         waiting = _settled(self._when_committed(offset))
-        if self._patience is None:
+        if self._timeout is None:
             await waiting
             return
-        milliseconds = self._patience.milliseconds()
+        milliseconds = self._timeout.milliseconds()
         try:
             async with asyncio.timeout(milliseconds / 1000):
                 await waiting
         except TimeoutError:
-            raise KafkaError(self._patience.error, f"not committed after {milliseconds} ms") from None
+            raise KafkaError(
+                self._timeout.error, f"The records were not committed within {milliseconds} ms."
+            ) from None
 
-    async def _kept(self, promise: Promise[R]) -> R:
+    async def _promised(self, promise: Promise[R]) -> R:
         if not promise.settled:
-            self._promised[promise] = None
+            self._promises[promise] = None
         try:
             return await _settled(promise)
         finally:
-            self._promised.pop(promise, None)
+            self._promises.pop(promise, None)
 
 
 async def _settled(promise: Promise[R]) -> R:

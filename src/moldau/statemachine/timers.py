@@ -1,4 +1,4 @@
-"""Timers as a state machine sees them: a decision that is to be taken later, under a key."""
+"""The timers of a state machine: each makes a decision later, under a key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moldau.statemachine.decision import Decision
 
 class Timers(Protocol):
     def schedule(self, key: str, delay_ms: int, decide: Callable[[], Decision[Entry, Any]]) -> None:
-        """Take `decide` after `delay_ms`, instead of what was scheduled under that key before."""
+        """Run `decide` after `delay_ms`, replacing the decision scheduled under `key` before."""
         ...
 
     def cancel(self, key: str) -> None: ...

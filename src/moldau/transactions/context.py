@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode
-from moldau.base.ids import TopicPartition
 from moldau.statemachine.coordinator_records import Producer
+from moldau.statemachine.effects import WriteTxnMarkers
 from moldau.transactions.settings import TransactionSettings
 from moldau.transactions.state import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Transaction, TransactionStatus
 
@@ -32,23 +32,13 @@ class ProducerAnswer(NamedTuple):
     producer_epoch: int = NO_PRODUCER_EPOCH
 
 
-class MarkersToWrite(NamedTuple):
-    """An effect: tell every partition of a transaction how it ended, and then the shard that all know."""
-
-    transactional_id: str
-    producer: Producer
-    committed: bool
-    coordinator_epoch: int
-    partitions: frozenset[TopicPartition]
-    transaction_version: int
-
-    @classmethod
-    def of(cls, transaction: Transaction, coordinator_epoch: int) -> MarkersToWrite:
-        return cls(
-            transaction.transactional_id,
-            Producer(transaction.producer_id, transaction.producer_epoch),
-            transaction.status is TransactionStatus.PREPARE_COMMIT,
-            coordinator_epoch,
-            transaction.partitions,
-            transaction.client_version,
-        )
+def markers_of(transaction: Transaction, coordinator_epoch: int) -> WriteTxnMarkers:
+    """The effect that completes a prepared transaction."""
+    return WriteTxnMarkers(
+        transaction.transactional_id,
+        Producer(transaction.producer_id, transaction.producer_epoch),
+        transaction.status is TransactionStatus.PREPARE_COMMIT,
+        coordinator_epoch,
+        transaction.partitions,
+        transaction.client_version,
+    )

@@ -19,9 +19,10 @@ from moldau.metadata.image import MetadataImage
 from moldau.protocol.stored.transaction_state import TransactionLogKey, TransactionLogValue
 from moldau.statemachine.coordinator_records import CoordinatorRecord, Entry, Producer
 from moldau.statemachine.decision import Decision
+from moldau.statemachine.effects import WriteTxnMarkers
 from moldau.statemachine.timers import Timers
 from moldau.transactions import add_partitions, end_txn, init_producer_id
-from moldau.transactions.context import MarkersToWrite, ProducerAnswer, TransactionContext
+from moldau.transactions.context import ProducerAnswer, TransactionContext, markers_of
 from moldau.transactions.end_txn import EndTxn
 from moldau.transactions.init_producer_id import InitProducerId
 from moldau.transactions.listing import TransactionFilter
@@ -62,7 +63,7 @@ class TransactionShard:
         """What a former coordinator decided and did not finish is finished now."""
         prepared = [each for each in self._transactions.values() if each.is_prepared]
         if prepared:
-            markers = [MarkersToWrite.of(each, self.coordinator_epoch) for each in prepared]
+            markers = [markers_of(each, self.coordinator_epoch) for each in prepared]
             log.info("%d transactions were prepared and are completed now", len(markers))
             self._timers.schedule(_FINISH, 0, lambda: Decision((), None, effects=markers))
 
@@ -110,12 +111,12 @@ class TransactionShard:
 
     # What the coordinator does by itself.
 
-    def complete(self, markers: MarkersToWrite) -> Decision[Entry, None]:
+    def complete(self, markers: WriteTxnMarkers) -> Decision[Entry, None]:
         """Every partition has its marker."""
         found = self._transactions.get(markers.transactional_id)
         if found is None or not found.is_prepared:
             return Decision((), None)
-        if MarkersToWrite.of(found, self.coordinator_epoch) != markers:
+        if markers_of(found, self.coordinator_epoch) != markers:
             return Decision((), None)
         return self._store(found.completed(self._now_ms()), None)
 
@@ -129,7 +130,7 @@ class TransactionShard:
             return Decision((), None)
         log.info("the transaction of %s took longer than %d ms", transactional_id, found.timeout_ms)
         aborted = self._abort_and_fence(found)
-        return Decision(aborted.records, None, then=aborted.then, effects=aborted.effects)
+        return Decision(aborted.records, None, on_appended=aborted.on_appended, effects=aborted.effects)
 
     def expire(self) -> Decision[Entry, int]:
         """Forget ids that nobody has used for long; how many. More may be left when it is not 0."""
@@ -162,9 +163,9 @@ class TransactionShard:
             # With what is not stored, for retries.
             self._transactions[transaction.transactional_id] = transaction
 
-        effects = [MarkersToWrite.of(transaction, self.coordinator_epoch)] if transaction.is_prepared else []
+        effects = [markers_of(transaction, self.coordinator_epoch)] if transaction.is_prepared else []
         record = to_record(transaction, self._context.transaction_version())
-        return Decision([record], response, then=remember, effects=effects)
+        return Decision([record], response, on_appended=remember, effects=effects)
 
     def _now_ms(self) -> int:
         return self._context.clock.time_ms()

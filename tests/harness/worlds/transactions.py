@@ -25,12 +25,13 @@ from moldau.statemachine.coordinator_records import (
     encode_entries,
 )
 from moldau.statemachine.decision import Decision
+from moldau.statemachine.effects import WriteTxnMarkers
 from moldau.statemachine.runtime import Runtime
 from moldau.storage.disk.disk import PosixDisk
 from moldau.storage.log.config import LogConfig
 from moldau.storage.log.log import Log, Origin
 from moldau.storage.producers.verification import Guard
-from moldau.transactions.context import MarkersToWrite, TransactionContext
+from moldau.transactions.context import TransactionContext
 from moldau.transactions.settings import TransactionSettings
 from moldau.transactions.shard import TransactionShard
 from tests.harness.worlds.coordination import EntryLog, ManualTimers
@@ -46,9 +47,9 @@ class TransactionWorld:
         self.stored = EntryLog()
         self.logs: dict[TopicPartition, Log] = {}
         self.holds = False
-        self.held: list[MarkersToWrite] = []
+        self.held: list[WriteTxnMarkers] = []
         #: All that were ever asked for: one may come late.
-        self.asked: list[MarkersToWrite] = []
+        self.asked: list[WriteTxnMarkers] = []
         self._folder = folder
         self._last_producer_id = 0
         self._leader_epoch = -1
@@ -93,7 +94,7 @@ class TransactionWorld:
 
     # Markers.
 
-    def _markers_asked(self, markers: MarkersToWrite) -> None:
+    def _markers_asked(self, markers: WriteTxnMarkers) -> None:
         self.held.append(markers)
         self.asked.append(markers)
         if not self.holds:
@@ -106,7 +107,7 @@ class TransactionWorld:
             self.write_markers(markers, sorted(markers.partitions))
             self.decide(lambda shard, done=markers: shard.complete(done))  # type: ignore[misc]
 
-    def write_markers(self, markers: MarkersToWrite, partitions: list[TopicPartition]) -> None:
+    def write_markers(self, markers: WriteTxnMarkers, partitions: list[TopicPartition]) -> None:
         end = EndTransaction(
             markers.producer, markers.committed, markers.coordinator_epoch, markers.transaction_version
         )

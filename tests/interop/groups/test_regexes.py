@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from moldau.base.errors import KafkaError
-from moldau.groups.modern.regex import ResolveRegexes, check_regex
+from moldau.groups.modern.regex import check_regex, resolve_regexes
 from moldau.metadata.image import MetadataImage, TopicImage, TopicsImage
+from moldau.statemachine.effects import ResolveRegexes
 from tests.interop.java_oracle import ask_java
 
 pytestmark = pytest.mark.interop
@@ -34,7 +35,7 @@ INVALID = [
 def test_valid_patterns_match_like_re2j() -> None:
     topic = TopicImage(bytes(16), "orders-1")
     image = MetadataImage(topics=TopicsImage({topic.id: topic}, {topic.name: topic}))
-    found = ResolveRegexes("g", tuple(VALID), image, 0).resolve()
+    found = resolve_regexes(ResolveRegexes("g", tuple(VALID), image.topics.by_name, image.offset, 0))
     said = ask_java("Regexes", VALID)
     assert [["matches", str(bool(found[regex].topics)).lower()] for regex in VALID] == said
 

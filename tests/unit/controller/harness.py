@@ -94,8 +94,8 @@ class Cluster:
             encode_record(record, state.metadata_version)
         if decision.records:
             self.controller.replay(decision.records, state.next_offset)
-        if decision.then is not None:
-            decision.then()
+        if decision.on_appended is not None:
+            decision.on_appended()
         return decision.response
 
     # Brokers.

@@ -41,7 +41,7 @@ class Room:
 
     def enter(self) -> Decision[str, str]:
         promise: Promise[str] = Promise()
-        return Decision([], promise, then=lambda: self.waiting.append(promise))
+        return Decision([], promise, on_appended=lambda: self.waiting.append(promise))
 
     def bring(self, *gifts: str) -> Decision[str, str]:
         replies: list[tuple[Promise[Any], Any]] = []
@@ -50,7 +50,7 @@ class Room:
             replies.extend((promise, f"got {gifts[0]}") for promise in self.waiting)
             self.waiting.clear()
 
-        return Decision(gifts, "welcome", then=then, replies=replies, effects=[f"announce {gifts[0]}"])
+        return Decision(gifts, "welcome", on_appended=then, replies=replies, effects=[f"announce {gifts[0]}"])
 
 
 def run(test: Callable[[Room], Coroutine[Any, Any, None]]) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.statemachine.decision import Decision
-from moldau.statemachine.runtime import Patience, Runtime
+from moldau.statemachine.runtime import CommitTimeout, Runtime
 
 Counting = Callable[[], Decision[int, str]]
 
@@ -180,8 +180,8 @@ def test_closed_means_closed() -> None:
 
 def test_whoever_waits_too_long_is_told_and_the_records_stay() -> None:
     async def test(state: Sum) -> None:
-        patience = Patience(lambda: 10, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        state.runtime = Runtime(state.log, state.replay, patience=patience)
+        timeout = CommitTimeout(lambda: 10, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        state.runtime = Runtime(state.log, state.replay, timeout=timeout)
         with pytest.raises(KafkaError) as late:
             await state.runtime.write(state.add(1))
         assert late.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -199,7 +199,7 @@ def test_who_must_be_told_of_a_refused_append_is_told() -> None:
         told: list[KafkaError] = []
         state.log.refuse = KafkaError(ErrorCode.NOT_COORDINATOR)
         with pytest.raises(KafkaError):
-            await state.runtime.write(lambda: Decision([1], "never", otherwise=told.append))
+            await state.runtime.write(lambda: Decision([1], "never", on_refused=told.append))
         assert told == [state.log.refuse] and state.total == 0
 
     run(test)

@@ -63,7 +63,7 @@ class ClassicJoins:
                 replies.append((promise, decision.response))
 
         made = new_group_record(request.group_id, self._context.clock.time_ms())
-        return Decision([*first, made], promise, then=then, replies=replies)
+        return Decision([*first, made], promise, on_appended=then, replies=replies)
 
     def _admit(
         self,

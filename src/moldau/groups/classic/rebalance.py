@@ -189,7 +189,7 @@ class ClassicRebalances:
             self._forget_sync(group)
             self._context.timers.cancel(join_key(group.group_id))
 
-        return Decision([record], response, then=then, replies=replies)
+        return Decision([record], response, on_appended=then, replies=replies)
 
     def _forget(self, group: ClassicGroup, leaving: Collection[str], replies: Replies) -> None:
         for member_id in leaving:

@@ -83,7 +83,7 @@ class ClassicStaticMembers:
             self._rebalances.heard_from(group, new)
             replies.append((promise, self._unchanged(requester, group, new.member_id, former_leader)))
 
-        return Decision([record], promise, then=then, replies=replies)
+        return Decision([record], promise, on_appended=then, replies=replies)
 
     def _unchanged(
         self, requester: Requester, group: ClassicGroup, member_id: str, former_leader: str

@@ -81,9 +81,9 @@ class ClassicSyncs:
         return Decision(
             [record],
             promise,
-            then=then,
+            on_appended=then,
             replies=replies,
-            otherwise=lambda error: self._not_stored(group, error),
+            on_refused=lambda error: self._not_stored(group, error),
         )
 
     def _not_stored(self, group: ClassicGroup, error: KafkaError) -> None:

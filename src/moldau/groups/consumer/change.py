@@ -27,9 +27,10 @@ from moldau.groups.consumer.records import (
 )
 from moldau.groups.consumer.target import TargetAssignment, subscribed_topics
 from moldau.groups.modern.group import RefreshDeadline
-from moldau.groups.modern.regex import ResolveRegexes, check_regex
+from moldau.groups.modern.regex import check_regex
 from moldau.groups.modern.subscription import Subscriptions, count, count_names, count_regex, is_homogeneous
 from moldau.statemachine.coordinator_records import CoordinatorRecord
+from moldau.statemachine.effects import Effect, ResolveRegexes
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class GroupChange:
         self._context = parts.context
         self.group = group
         self.records: list[CoordinatorRecord] = []
-        self.effects: list[ResolveRegexes] = []
+        self.effects: list[Effect] = []
         #: May still grow in `then`.
         self.replies: Replies = []
         #: Changes to what is not stored, for when the records are taken.
@@ -116,7 +117,11 @@ class GroupChange:
             or self._now_ms > last.timestamp_ms + interval_ms
         )
         if due and regexes:
-            self.effects.append(ResolveRegexes(group.group_id, tuple(regexes), image, self._now_ms))
+            self.effects.append(
+                ResolveRegexes(
+                    group.group_id, tuple(regexes), image.topics.by_name, image.offset, self._now_ms
+                )
+            )
             self.afterwards(lambda: self._set_soft("resolving_regexes", True))
 
     def regexes_resolved(self) -> None:

@@ -1,9 +1,8 @@
-"""Subscriptions by regular expression: checking one, and finding the topics it matches.
+"""Subscriptions by regular expression (KIP-848): validation, and matching against topic names.
 
-Expressions are RE2's, as in Kafka: matching takes time in proportion to the name, whatever a client sends.
-What an expression matches is stored with the group (`ResolvedRegex`) together with the metadata it was
-matched against. Matching all topics of a cluster may take long, so it is not done where decisions are made:
-they ask for it with a `ResolveRegexes`, whose `resolve` may run anywhere, and get the answer later.
+The topics that an expression matches are stored with the group as a `ResolvedRegex`, together with the
+offset of the metadata they were matched against. Matching all topics of a cluster may take long, so a
+decision does not match: it requests the effect `ResolveRegexes`, and a later decision stores the result.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.re2_patterns import InvalidPatternError, compile_pattern
-from moldau.metadata.image import MetadataImage
+from moldau.statemachine.effects import ResolveRegexes
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +21,7 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class ResolvedRegex:
     topics: frozenset[str]
-    #: The offset of the metadata that was looked at.
+    #: The offset of the metadata that the topics are taken from.
     version: int
     timestamp_ms: int
 
@@ -30,27 +29,18 @@ class ResolvedRegex:
 UNRESOLVED = ResolvedRegex(frozenset(), -1, -1)
 
 
-@dataclass(frozen=True, slots=True)
-class ResolveRegexes:
-    """The effect of a decision: match these expressions, and tell the shard what came out."""
-
-    group_id: str
-    regexes: tuple[str, ...]
-    image: MetadataImage
-    timestamp_ms: int
-
-    def resolve(self) -> dict[str, ResolvedRegex]:
-        topics = self.image.topics.by_name
-        return {
-            regex: ResolvedRegex(
-                _matching(self.group_id, regex, topics), self.image.offset, self.timestamp_ms
-            )
-            for regex in self.regexes
-        }
+def resolve_regexes(effect: ResolveRegexes) -> dict[str, ResolvedRegex]:
+    """Match every expression of an effect; may run in any thread."""
+    return {
+        regex: ResolvedRegex(
+            _matching(effect.group_id, regex, effect.topics), effect.metadata_offset, effect.timestamp_ms
+        )
+        for regex in effect.regexes
+    }
 
 
 def check_regex(regex: str) -> None:
-    """INVALID_REGULAR_EXPRESSION unless RE2 understands it."""
+    """Raise INVALID_REGULAR_EXPRESSION if RE2 refuses the expression."""
     problem = regex_problem(regex)
     if problem is not None:
         raise KafkaError(
@@ -60,7 +50,7 @@ def check_regex(regex: str) -> None:
 
 
 def regex_problem(regex: str) -> str | None:
-    """What is wrong with an expression; None if RE2 understands it."""
+    """Return why RE2 refuses an expression, or None if it is valid."""
     try:
         compile_pattern(regex)
     except InvalidPatternError as error:

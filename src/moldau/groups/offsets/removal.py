@@ -119,7 +119,7 @@ class OffsetRemoval:
         batch = _Batch()
         if all(batch.remove_offsets(group_id, [partition]) for group_id, partition in found):
             return Decision(batch.records, None)
-        return Decision(batch.records, None, then=lambda: self._schedule_removal(key, ids))
+        return Decision(batch.records, None, on_appended=lambda: self._schedule_removal(key, ids))
 
     # When they are old.
 
@@ -157,7 +157,7 @@ class OffsetRemoval:
             del self._unchecked[len(self._unchecked) - checked :]
             self.schedule_expiration(0 if self._unchecked else None)
 
-        return Decision(batch.records, None, then=then)
+        return Decision(batch.records, None, on_appended=then)
 
     def _expired(self, group: Group) -> tuple[list[TopicPartition], bool]:
         """The offsets that are old, and whether that leaves the group without any."""

@@ -1,7 +1,7 @@
 """ShareGroupHeartbeat: with one request a member joins, hears which partitions it reads from, leaves.
 
 A partition is assigned once the share coordinator has state for it. A heartbeat that finds partitions without
-any asks for it (`InitializeState`, an effect); a later one finds it made, and assigns.
+any asks for it (`InitializeShareGroupState`, an effect); a later one finds it made, and assigns.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from moldau.groups.share.member import LEAVE_GROUP_EPOCH, ShareMember
 from moldau.groups.share.parts import ShareParts
 from moldau.groups.share.records import current_record, epoch_record, member_record, member_tombstones
 from moldau.groups.share.target import target_assignment
-from moldau.groups.share.topics import InitializeState, ShareTopics, topics_record
+from moldau.groups.share.topics import ShareTopics, topics_record
 from moldau.protocol.messages.share_group_heartbeat import (
     Assignment,
     ShareGroupHeartbeatRequest,
@@ -33,6 +33,7 @@ from moldau.protocol.messages.share_group_heartbeat import (
 )
 from moldau.statemachine.coordinator_records import CoordinatorRecord, Entry
 from moldau.statemachine.decision import Decision
+from moldau.statemachine.effects import InitializeShareGroupState
 
 log = logging.getLogger(__name__)
 
@@ -199,7 +200,7 @@ class _Beat:
             self._records.append(current_record(self._group.group_id, reconciled))
         return reconciled
 
-    def _missing_state(self) -> list[InitializeState]:
+    def _missing_state(self) -> list[InitializeShareGroupState]:
         group, image = self._group, self._context.image
         topics = group.topics or ShareTopics()
         retry_ms = self._context.settings().share_initialize_retry_ms
@@ -208,7 +209,7 @@ class _Beat:
             return []
         self._records.append(topics_record(group.group_id, topics.making(missing), image))
         offsets = {topic_id: dict.fromkeys(topic.partitions, -1) for topic_id, topic in missing.items()}
-        return [InitializeState(group.group_id, self._epoch, offsets)]
+        return [InitializeShareGroupState(group.group_id, self._epoch, offsets)]
 
     def _response(self, member: ShareMember, updated: ShareMember) -> ShareGroupHeartbeatResponse:
         """The assignment is told when the member joins, when it says everything anew, and when it changes."""

@@ -14,8 +14,7 @@ from moldau.base.ids import TopicId
 from moldau.groups.share.group import ShareGroup
 from moldau.groups.share.parts import ShareParts
 from moldau.groups.share.topics import (
-    DeleteState,
-    InitializeState,
+    DeleteShareGroupState,
     ShareTopics,
     StateTopic,
     named,
@@ -37,20 +36,21 @@ from moldau.protocol.messages.delete_share_group_offsets import (
 )
 from moldau.statemachine.coordinator_records import CoordinatorRecord, Entry
 from moldau.statemachine.decision import Decision
+from moldau.statemachine.effects import InitializeShareGroupState
 
 _NO_PARTITION = "There is no such topic or partition."
 
 
 class Altered(NamedTuple):
     response: AlterShareGroupOffsetsResponse
-    state: InitializeState
+    state: InitializeShareGroupState
 
 
 class Deleting(NamedTuple):
     """Topics that cannot be, and what is to be asked for to delete the others; None if nothing is."""
 
     refused: list[DeleteShareGroupOffsetsResponseTopic]
-    state: DeleteState | None
+    state: DeleteShareGroupState | None
 
 
 class ShareOffsets:
@@ -103,7 +103,7 @@ class ShareOffsets:
         if making:
             records.append(self._record(group, (group.topics or ShareTopics()).making(making)))
         response = AlterShareGroupOffsetsResponse(responses=answers)
-        return Decision(records, Altered(response, InitializeState(group_id, group.epoch, offsets)))
+        return Decision(records, Altered(response, InitializeShareGroupState(group_id, group.epoch, offsets)))
 
     # Deleting.
 
@@ -126,7 +126,7 @@ class ShareOffsets:
             else:
                 refused.append(_refused(asked.topic_name, topic is not None))
         left = topics._replace(initialized=initialized, deleting=frozenset(deleting))
-        state = DeleteState(request.group_id, concerned) if concerned else None
+        state = DeleteShareGroupState(request.group_id, concerned) if concerned else None
         return Decision([self._record(group, left)], Deleting(refused, state))
 
     def deleted(
@@ -145,7 +145,7 @@ class ShareOffsets:
         ]
         return Decision([self._record(group, left)], answers)
 
-    def delete_group(self, group_id: str) -> Decision[Entry, DeleteState | None]:
+    def delete_group(self, group_id: str) -> Decision[Entry, DeleteShareGroupState | None]:
         """All state of a group that is about to be deleted; None when there is none."""
         group = self._parts.registry.find_as(ShareGroup, group_id)
         if group is None:
@@ -163,7 +163,7 @@ class ShareOffsets:
         going = together(together(topics.initialized, topics.initializing), again)
         record = self._record(group, ShareTopics(deleting=frozenset(going)))
         partitions = {topic_id: topic.partitions for topic_id, topic in going.items()}
-        return Decision([record], DeleteState(group_id, partitions) if going else None)
+        return Decision([record], DeleteShareGroupState(group_id, partitions) if going else None)
 
     def topics_deleted(self, topic_ids: Collection[TopicId]) -> Decision[Entry, None]:
         records = [

@@ -33,15 +33,7 @@ class StateTopic(NamedTuple):
 StateTopics = Mapping[TopicId, StateTopic]
 
 
-class InitializeState(NamedTuple):
-    """What the share coordinator is to be asked for: where each partition begins, -1 for wherever it may."""
-
-    group_id: str
-    state_epoch: int
-    offsets: Mapping[TopicId, Mapping[int, int]]
-
-
-class DeleteState(NamedTuple):
+class DeleteShareGroupState(NamedTuple):
     group_id: str
     partitions: Mapping[TopicId, Collection[int]]
 

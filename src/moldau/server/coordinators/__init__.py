@@ -1,1 +1,1 @@
-"""The coordinators at work: their shards over the partitions of internal topics that this node leads."""
+"""The group, transaction and share coordinators: shards over the internal topics this node leads."""

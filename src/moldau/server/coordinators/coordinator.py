@@ -1,10 +1,11 @@
 """All shards of one coordinator: one for each partition of its topic that this node leads.
 
-`apply` follows the metadata: a partition this node begins to lead is replayed into a new shard, and meanwhile
-its clients hear COORDINATOR_LOAD_IN_PROGRESS; a partition it no longer leads is dropped with everything that
-waits there, which hears NOT_COORDINATOR. Who belongs to which partition follows from a hash of the name.
+`apply` follows the metadata. A partition that this node starts to lead is replayed into a new shard; until
+that is done, requests fail with COORDINATOR_LOAD_IN_PROGRESS. A partition that it stops leading is closed,
+and pending requests fail with NOT_COORDINATOR. A hash of the group id, transactional id or share partition
+key selects the partition.
 
-An answer waits until what it says is committed, that is, on every in-sync replica.
+A response waits until its records are committed, that is, replicated to every in-sync replica.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from moldau.protocol.compression import NONE
 from moldau.protocol.stored.coordinator import CoordinatorTable
 from moldau.replication.partition import Partition
 from moldau.replication.replica_manager import ReplicaManager
-from moldau.server.coordinators.lead_partition import Led
+from moldau.server.coordinators.lead_partition import LeadPartition, Shard
 from moldau.server.coordinators.partition_log import PartitionLog, replay_partition
-from moldau.server.coordinators.shard import Shard
 from moldau.statemachine.coordinator_records import Entry
 from moldau.statemachine.decision import Decision
-from moldau.statemachine.runtime import Patience, Runtime
+from moldau.statemachine.effects import Effect
+from moldau.statemachine.runtime import CommitTimeout, Runtime
 from moldau.statemachine.timers import Timers
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=Shard)
 R = TypeVar("R")
@@ -50,13 +51,13 @@ class Coordinator(Generic[S]):
         pool: Pool,
         timeout_ms: Callable[[], int],
         codec: Callable[[], int] = lambda: NONE,
-        on_effect: Callable[[Any], None] | None = None,
+        on_effect: Callable[[Effect], None] | None = None,
         reloads_with_epoch: bool = False,
     ) -> None:
-        """`make_shard` gets the partition's number, its leader epoch and the shard's timers.
+        """`make_shard` receives the partition index, its leader epoch and the shard's timers.
 
-        `timeout_ms`: how long an answer waits for the commit. `reloads_with_epoch`: a shard is made anew when
-        the partition has a new leader epoch, even if this node has led it before.
+        `timeout_ms` limits how long a response waits for the commit. `reloads_with_epoch` loads a shard again
+        with every new leader epoch, even if this node remains the leader.
         """
         self.topic = topic
         self._table = table
@@ -67,21 +68,23 @@ class Coordinator(Generic[S]):
         self._codec = codec
         self._on_effect = on_effect
         self._reloads_with_epoch = reloads_with_epoch
-        self._patience = Patience(timeout_ms, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        self._timeout = CommitTimeout(timeout_ms, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         self._image = MetadataImage.empty()
-        self._led: dict[int, Led[S]] = {}
+        self._lead_partitions: dict[int, LeadPartition[S]] = {}
 
-    # What handlers ask.
+    # Requests.
 
     def partition_of(self, name: str) -> int:
-        """The partition that a group, or a transactional id, belongs to."""
+        """Return the partition that coordinates a group, transactional id or share partition."""
         topic = self._image.topics.by_name.get(self.topic)
         if topic is None:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic} does not exist yet")
+            raise KafkaError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"The topic {self.topic} does not exist yet."
+            )
         return partition_for_name(name, len(topic.partitions))
 
     def leader_of(self, name: str) -> int | None:
-        """The broker that leads the partition `name` belongs to; None while there is none."""
+        """Return the broker that coordinates `name`, or None if its partition has no leader."""
         topic = self._image.topics.by_name.get(self.topic)
         if topic is None:
             return None
@@ -89,69 +92,71 @@ class Coordinator(Generic[S]):
         return leader if leader >= 0 else None
 
     async def write(self, name: str, decide: Callable[[S], Decision[Entry, R]]) -> R:
-        """Let the shard that `name` belongs to decide; its answer, when that is committed."""
-        return await self.write_at(self._home(name), decide)
+        """Run a decision of the shard that coordinates `name`; return its response once committed."""
+        return await self.write_at(self._index_of(name), decide)
 
     async def write_at(self, index: int, decide: Callable[[S], Decision[Entry, R]]) -> R:
-        """Let the shard of one partition decide."""
+        """Run a decision of the shard of one partition."""
         shard, runtime = self._active(index)
         return await runtime.write(lambda: decide(shard))
 
     async def read(self, name: str, look: Callable[[S], R]) -> R:
-        shard, runtime = self._active(self._home(name))
+        shard, runtime = self._active(self._index_of(name))
         return await runtime.read(lambda: look(shard))
 
     async def read_all(self, look: Callable[[S], R]) -> list[R]:
-        """What every shard that is led here has to say; COORDINATOR_LOAD_IN_PROGRESS while one is loading."""
-        # One that could not be loaded has nothing to say, and the others are not to suffer for it.
-        active = [self._active(index) for index in sorted(self._led) if self._led[index].failure is None]
+        """Read every shard of this node; COORDINATOR_LOAD_IN_PROGRESS while one of them is loading."""
+        # Shards that failed to load are left out.
+        active = [
+            self._active(index) for index, lead in sorted(self._lead_partitions.items()) if not lead.failure
+        ]
         answers = []
         for shard, runtime in active:
             try:
                 answers.append(await runtime.read(lambda shard=shard: look(shard)))  # type: ignore[misc]
             except KafkaError as error:
-                # One that was given up meanwhile has nothing to say either.
+                # So are shards that were closed since.
                 if error.code is not ErrorCode.NOT_COORDINATOR:
                     raise
         return answers
 
     def leads(self, index: int) -> bool:
-        return index in self._led
+        return index in self._lead_partitions
 
     def active_shard(self, index: int) -> S | None:
-        """Led here, and loaded."""
-        led = self._led.get(index)
-        return led.shard if led is not None and led.runtime is not None else None
+        """Return the shard of a partition if this node leads it and has loaded it."""
+        lead = self._lead_partitions.get(index)
+        return lead.shard if lead is not None and lead.runtime is not None else None
 
     def active_shards(self) -> Iterator[tuple[int, S]]:
-        for index, led in self._led.items():
-            if led.shard is not None and led.runtime is not None:
-                yield index, led.shard
+        for index, lead in self._lead_partitions.items():
+            if lead.shard is not None and lead.runtime is not None:
+                yield index, lead.shard
 
-    def _home(self, name: str) -> int:
+    def _index_of(self, name: str) -> int:
         try:
             return self.partition_of(name)
         except KafkaError as error:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, error.message) from error
 
     def _active(self, index: int) -> tuple[S, Runtime[Entry]]:
-        led = self._led.get(index)
-        if led is None:
+        lead = self._lead_partitions.get(index)
+        if lead is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        if led.failure is not None:
-            raise KafkaError(led.failure.code, led.failure.message)
-        if led.runtime is None or led.shard is None:
+        if lead.failure is not None:
+            raise KafkaError(lead.failure.code, lead.failure.message)
+        if lead.runtime is None or lead.shard is None:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return led.shard, led.runtime
+        return lead.shard, lead.runtime
 
-    # Following the metadata.
+    # Metadata.
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._image = image
         topic = image.topics.by_name.get(self.topic)
         changed = delta.topics_changed.get(topic.id, ()) if topic is not None else ()
         existing = topic.partitions if topic is not None else {}
-        for index in [each for each in self._led if each not in existing]:
+        for index in [each for each in self._lead_partitions if each not in existing]:
             self._resign(index)
         if topic is not None:
             for index in sorted(changed):
@@ -166,70 +171,70 @@ class Coordinator(Generic[S]):
             return None
 
     def _follow(self, partition: Partition | None, index: int) -> None:
-        led = self._led.get(index)
+        lead = self._lead_partitions.get(index)
         leads = partition is not None and partition.is_leader
-        if led is not None and (not leads or led.partition is not partition or self._is_outdated(led)):
+        if lead is not None and (not leads or lead.partition is not partition or self._must_reload(lead)):
             self._resign(index)
-            led = None
+            lead = None
         if partition is None or not leads:
             return
-        if led is None:
+        if lead is None:
             self._lead(index, partition)
         else:
-            led.leader_epoch = partition.leader_epoch
+            lead.leader_epoch = partition.leader_epoch
 
-    def _is_outdated(self, led: Led[S]) -> bool:
-        return led.is_lost or (self._reloads_with_epoch and led.has_new_epoch)
+    def _must_reload(self, lead: LeadPartition[S]) -> bool:
+        return lead.should_reload or (self._reloads_with_epoch and lead.has_new_epoch)
 
     def _lead(self, index: int, partition: Partition) -> None:
-        led: Led[S] = Led(partition)
-        self._led[index] = led
+        lead: LeadPartition[S] = LeadPartition(partition)
+        self._lead_partitions[index] = lead
         if partition.log is not None and partition.log.log_end_offset == partition.log.log_start_offset:
-            self._begin(led, self._make_shard(index, led.leader_epoch, led.timers))
+            self._start(lead, self._make_shard(index, lead.leader_epoch, lead.timers))
         else:
-            led.task = asyncio.create_task(self._load(index, led))
+            lead.task = asyncio.create_task(self._load(index, lead))
 
-    async def _load(self, index: int, led: Led[S]) -> None:
+    async def _load(self, index: int, lead: LeadPartition[S]) -> None:
         started = self._clock.monotonic()
         while True:
-            source = led.partition.log
-            failure = await self._try_to_load(index, led)
+            source = lead.partition.log
+            failure = await self._load_once(index, lead)
             if failure is None:
                 break
-            if led.partition.log is source or led.partition.log is None:
-                led.failure = failure
+            if lead.partition.log is source or lead.partition.log is None:
+                lead.failure = failure
                 return
-            log.info("%s-%d has moved to another directory and is loaded again", self.topic, index)
-        log.info("loaded %s-%d in %.3f s", self.topic, index, self._clock.monotonic() - started)
+            logger.info("%s-%d moved to another log directory and is loaded again", self.topic, index)
+        logger.info("loaded %s-%d in %.3f s", self.topic, index, self._clock.monotonic() - started)
 
-    async def _try_to_load(self, index: int, led: Led[S]) -> KafkaError | None:
-        shard = self._make_shard(index, led.leader_epoch, led.timers)
+    async def _load_once(self, index: int, lead: LeadPartition[S]) -> KafkaError | None:
+        shard = self._make_shard(index, lead.leader_epoch, lead.timers)
         try:
-            await replay_partition(led.partition.leader_log(), self._table, self._pool, shard.replay)
-            self._begin(led, shard)
+            await replay_partition(lead.partition.leader_log(), self._table, self._pool, shard.replay)
+            self._start(lead, shard)
         except KafkaError as error:
             self._replicas.storage_failed(error)
-            log.error("%s-%d cannot be loaded: %s", self.topic, index, error)
+            logger.error("%s-%d could not be loaded: %s", self.topic, index, error)
             return KafkaError(ErrorCode.NOT_COORDINATOR, error.message)
         except Exception:
-            log.exception("%s-%d holds what cannot be replayed", self.topic, index)
+            logger.exception("%s-%d has records that cannot be replayed", self.topic, index)
             return KafkaError(ErrorCode.NOT_COORDINATOR)
         return None
 
-    def _begin(self, led: Led[S], shard: S) -> None:
-        partition_log = PartitionLog(led.partition, self._clock, self._codec, self._replicas.storage_failed)
-        committed = led.partition.usable_log().high_watermark - 1
-        led.shard = shard
-        led.runtime = Runtime(partition_log, shard.replay, self._on_effect, committed, self._patience)
-        led.partition.add_waiter(led.progressed)
+    def _start(self, lead: LeadPartition[S], shard: S) -> None:
+        partition_log = PartitionLog(lead.partition, self._clock, self._codec, self._replicas.storage_failed)
+        committed = lead.partition.usable_log().high_watermark - 1
+        lead.shard = shard
+        lead.runtime = Runtime(partition_log, shard.replay, self._on_effect, committed, self._timeout)
+        lead.partition.add_waiter(lead.high_watermark_advanced)
         shard.activate(self._image)
 
     def _resign(self, index: int) -> None:
-        log.info("no longer the coordinator of %s-%d", self.topic, index)
-        self._led.pop(index).close()
+        logger.info("resigned as the coordinator of %s-%d", self.topic, index)
+        self._lead_partitions.pop(index).close()
 
     async def close(self) -> None:
-        tasks = [led.task for led in self._led.values() if led.task is not None]
-        for index in list(self._led):
-            self._led.pop(index).close()
+        tasks = [lead.task for lead in self._lead_partitions.values() if lead.task is not None]
+        for index in list(self._lead_partitions):
+            self._lead_partitions.pop(index).close()
         await asyncio.gather(*tasks, return_exceptions=True)

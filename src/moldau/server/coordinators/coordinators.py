@@ -1,4 +1,4 @@
-"""The coordinators of a node and their topics, kept in step with the metadata."""
+"""The coordinators of a node, their internal topics and their effects, kept up to date with the metadata."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from moldau.protocol.stored.coordinator import CONSUMER_OFFSETS
-from moldau.server.consumer_protocol import RegexResolution
 from moldau.server.coordinators.coordinator import Coordinator
+from moldau.server.coordinators.effects import EffectExecutors
 from moldau.server.coordinators.internal_topics import InternalTopics
-from moldau.server.coordinators.share import ShareStates
-from moldau.server.coordinators.transactions import Transactions
-from moldau.server.share.initialization import StateInitialization
-from moldau.server.share.partition_ends import PartitionEnds
+from moldau.server.coordinators.marker_sender import MarkerSender
+from moldau.server.coordinators.share_coordinator import ShareCoordinator
+from moldau.server.coordinators.transaction_coordinator import TransactionCoordinator
+from moldau.server.share.latest_offsets import LatestOffsets
 from moldau.server.share.persister import Persister
 from moldau.statemachine.timers import Timers
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class Coordinators:
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._regexes = RegexResolution(node)
-        self._share_state = StateInitialization(node)
+        self._markers = MarkerSender(node)
+        self._effects = EffectExecutors(node, self._markers.send)
         self.groups: Coordinator[GroupShard] = Coordinator(
             CONSUMER_OFFSETS_TOPIC,
             CONSUMER_OFFSETS,
@@ -41,12 +41,12 @@ class Coordinators:
             pool=node.pool,
             timeout_ms=lambda: node.config.integer("offsets.commit.timeout.ms"),
             codec=lambda: node.config.integer("offsets.topic.compression.codec"),
-            on_effect=self._take,
+            on_effect=self._effects.execute,
         )
-        self.transactions = Transactions(node)
-        self.share = ShareStates(node)
+        self.transactions = TransactionCoordinator(node, self._effects.execute)
+        self.share = ShareCoordinator(node)
         self.persister = Persister(node)
-        self.partition_ends = PartitionEnds(node)
+        self.latest_offsets = LatestOffsets(node)
         self._all: list[Coordinator[Any]] = [self.groups, self.transactions, self.share]
         self.internal_topics = InternalTopics(lambda: node.config, self._create)
 
@@ -56,26 +56,22 @@ class Coordinators:
             GroupContext(timers, node.clock, node.randomness, lambda: GroupSettings.from_config(node.config))
         )
 
-    def _take(self, effect: Any) -> None:
-        """What a group's decision asks the node to do."""
-        self._regexes.take(effect)
-        self._share_state.take(effect)
-
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """The replicas are in place: take over what this node leads now, drop what it no longer leads."""
+        """Load partitions that this node leads now, close those it no longer leads; after the replicas."""
         for coordinator in self._all:
             coordinator.apply(delta, image)
+        self._markers.apply(image)
         self.persister.apply(image)
-        self.partition_ends.apply(image)
+        self.latest_offsets.apply(image)
 
     async def close(self) -> None:
         await self.internal_topics.close()
-        await self._regexes.close()
-        await self._share_state.close()
+        await self._effects.close()
         for coordinator in self._all:
             await coordinator.close()
+        await self._markers.close()
         await self.persister.close()
-        await self.partition_ends.close()
+        await self.latest_offsets.close()
 
     async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         return await self._node.controller_channel.decide(None, request, create_topics)

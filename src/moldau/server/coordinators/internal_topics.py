@@ -1,7 +1,7 @@
-"""The topics the coordinators write: made when somebody first needs one, with settings of their own.
+"""Creates the internal topics of the coordinators when they are first needed, with their own configs.
 
-A broker configuration that asks for more replicas than there are brokers leaves the coordinator unavailable,
-as in Apache Kafka; the log then says which setting to change.
+If a broker config asks for more replicas than there are brokers, the coordinator stays unavailable, as in
+Apache Kafka; the log names the config to change.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from moldau.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-#: Clients that wait for a topic are answered after this long, whatever the controller does.
+#: Requests that wait for a topic are answered after this time, whether or not it was created.
 CREATION_SECONDS = 5.0
 
 Create = Callable[[CreateTopicsRequest], Awaitable[CreateTopicsResponse]]
 
 
 class _Settings(NamedTuple):
-    """The names of the broker settings that shape a topic, and what is fixed about it."""
+    """The prefix of the broker configs of a topic, and its fixed topic configs."""
 
     prefix: str
     has_min_isr: bool
@@ -61,7 +61,7 @@ _TOPICS: dict[str, _Settings] = {
 
 
 def creatable(config: BrokerConfig, name: str) -> CreatableTopic:
-    """How a topic that does not exist is created: internal ones by their own settings."""
+    """Return how to create a topic: internal topics by their own configs, others by the defaults."""
     settings = _TOPICS.get(name)
     if settings is None:
         return CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
@@ -78,50 +78,52 @@ def creatable(config: BrokerConfig, name: str) -> CreatableTopic:
 
 
 class InternalTopics:
-    """Creates each internal topic once, however many ask at the same time."""
+    """Creates each internal topic once, however many requests need it at the same time."""
 
     def __init__(self, config: Callable[[], BrokerConfig], create: Create) -> None:
         self._config = config
         self._create = create
-        self._under_way: dict[str, asyncio.Task[None]] = {}
-        self._complained: set[str] = set()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._reported: set[str] = set()
 
     async def ensure(self, name: str) -> None:
-        """Try to create it, for some seconds; whether that worked, the metadata tells."""
-        task = self._under_way.get(name)
+        """Try to create a topic and wait for at most `CREATION_SECONDS`; the metadata shows the result."""
+        task = self._tasks.get(name)
         if task is None:
-            task = asyncio.create_task(self._make(name))
-            self._under_way[name] = task
-            task.add_done_callback(lambda _: self._under_way.pop(name, None))
+            task = asyncio.create_task(self._create_topic(name))
+            self._tasks[name] = task
+            task.add_done_callback(lambda _: self._tasks.pop(name, None))
         await asyncio.wait([task], timeout=CREATION_SECONDS)
 
     async def close(self) -> None:
-        tasks = list(self._under_way.values())
+        tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _make(self, name: str) -> None:
+    async def _create_topic(self, name: str) -> None:
         topic = creatable(self._config(), name)
         try:
-            answer = await self._create(CreateTopicsRequest(topics=[topic]))
+            response = await self._create(CreateTopicsRequest(topics=[topic]))
         except KafkaError as error:
-            log.warning("%s cannot be created now: %s", name, error)
+            logger.warning("the topic %s could not be created; the next request retries: %s", name, error)
             return
-        for result in answer.topics:
+        for result in response.topics:
             if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-                self._complain(topic, result.error_code, result.error_message)
+                self._report(topic, result.error_code, result.error_message)
 
-    def _complain(self, topic: CreatableTopic, code: int, message: str | None) -> None:
-        """Once: clients ask again and again."""
-        if topic.name in self._complained:
+    def _report(self, topic: CreatableTopic, code: int, message: str | None) -> None:
+        """Log the reason once: clients retry often."""
+        if topic.name in self._reported:
             return
-        self._complained.add(topic.name)
+        self._reported.add(topic.name)
         advice = ""
         if code == ErrorCode.INVALID_REPLICATION_FACTOR:
             setting = _TOPICS[topic.name].prefix + "replication.factor"
             advice = (
-                f" It asks for {topic.replication_factor} replicas: start more brokers, or lower `{setting}` "
+                f" It requires {topic.replication_factor} replicas: start more brokers, or lower `{setting}` "
                 "to the number of brokers and restart."
             )
-        log.error("%s cannot be created: %s.%s", topic.name, (message or "unknown").rstrip("."), advice)
+        logger.error(
+            "The topic %s could not be created: %s.%s", topic.name, (message or "unknown").rstrip("."), advice
+        )

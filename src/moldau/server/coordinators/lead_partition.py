@@ -1,29 +1,48 @@
-"""One partition of a coordinator's topic that this node leads, from its loading to its end.
+"""A partition of a coordinator's topic that this node leads, from loading to resignation.
 
-Between the moment in which a partition gets another leader and that in which its shard is dropped, the log is
-already that of a follower: what becomes committed there is not what was appended here, so it counts for
-nothing.
+A partition that gets another leader becomes a follower's log before its shard is closed. Offsets committed in
+between belong to the new leader's records, not to those appended here, so they are ignored.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.metadata.delta import MetadataDelta
+from moldau.metadata.image import MetadataImage
 from moldau.replication.partition import Partition
-from moldau.server.coordinators.shard import Shard
 from moldau.server.coordinators.timers import LoopTimers
 from moldau.statemachine.coordinator_records import Entry
 from moldau.statemachine.decision import Decision
 from moldau.statemachine.runtime import Runtime
 
+
+class Shard(Protocol):
+    """The state machine over one partition of an internal topic.
+
+    It decides synchronously and without I/O. Its stored state changes only in `replay`, which handles new
+    decisions and the records of a loading partition alike. Later decisions are scheduled through its timers.
+    """
+
+    def replay(self, entries: Sequence[Entry], base_offset: int) -> None:
+        """Apply stored entries to the state; the first has the offset `base_offset`."""
+        ...
+
+    def activate(self, image: MetadataImage) -> None:
+        """Start the timers that the loaded state requires."""
+        ...
+
+    def image_changed(self, delta: MetadataDelta, image: MetadataImage) -> None: ...
+
+
 S = TypeVar("S", bound=Shard)
 
 
-class Led(Generic[S]):
-    """A partition this node leads: while it loads there is no runtime yet."""
+class LeadPartition(Generic[S]):
+    """`runtime` is None while the partition is loading."""
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
@@ -39,22 +58,21 @@ class Led(Generic[S]):
         return self.leader_epoch != self.partition.leader_epoch
 
     @property
-    def is_lost(self) -> bool:
-        """It could not be loaded, and the partition has had a new leader epoch since: worth another try."""
+    def should_reload(self) -> bool:
+        """Whether loading failed and a new leader epoch justifies another attempt."""
         return self.failure is not None and self.has_new_epoch
 
     def _take(self, decide: Callable[[], Decision[Entry, Any]]) -> None:
         if self.runtime is not None:
             self.runtime.take(decide)
 
-    def progressed(self, _size: int) -> None:
-        """More may be committed than before."""
-        found = self.partition.log
-        if self.runtime is not None and found is not None and self.partition.is_leader:
-            self.runtime.committed(found.high_watermark - 1)
+    def high_watermark_advanced(self, _size: int) -> None:
+        log = self.partition.log
+        if self.runtime is not None and log is not None and self.partition.is_leader:
+            self.runtime.committed(log.high_watermark - 1)
 
     def close(self) -> None:
-        self.partition.remove_waiter(self.progressed)
+        self.partition.remove_waiter(self.high_watermark_advanced)
         self.timers.close()
         if self.task is not None:
             self.task.cancel()

@@ -1,4 +1,4 @@
-"""A partition of an internal topic as the log of a state machine, and reading it when it is taken over."""
+"""A partition of an internal topic as the log of a state machine, and its replay when a shard is loaded."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from moldau.statemachine.coordinator_records import EndTransaction, Entry, decod
 from moldau.storage.log.log import Log, Origin
 
 _READ_BYTES = 1024 * 1024
-#: Replaying this many takes about a millisecond; then others get their turn.
-_REPLAY_AT_ONCE = 200
+#: Replaying this many entries takes about a millisecond; then the loop runs other tasks.
+_REPLAY_SLICE = 200
 
-#: What clients of a coordinator are told when its log refuses.
-_REFUSED = {
+#: Errors of the log as coordinators report them.
+_COORDINATOR_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -37,7 +37,7 @@ class PartitionLog:
         codec: Callable[[], int],
         on_failure: Callable[[KafkaError], None],
     ) -> None:
-        """`on_failure` hears of what the log refused, in the log's own words."""
+        """`on_failure` receives the original error of every refused append."""
         self._partition = partition
         self._clock = clock
         self._codec = codec
@@ -48,7 +48,7 @@ class PartitionLog:
         try:
             return self._partition.usable_log().log_end_offset
         except KafkaError as error:
-            raise _refused(error) from error
+            raise _coordinator_error(error) from error
 
     def append(self, entries: Sequence[Entry]) -> int:
         batch = encode_entries(entries, self._clock.time_ms(), self._codec())
@@ -60,26 +60,28 @@ class PartitionLog:
             return info.last_offset
         except KafkaError as error:
             self._on_failure(error)
-            raise _refused(error) from error
+            raise _coordinator_error(error) from error
 
 
-def _refused(error: KafkaError) -> KafkaError:
-    return KafkaError(_REFUSED.get(error.code, error.code), error.message)
+def _coordinator_error(error: KafkaError) -> KafkaError:
+    return KafkaError(_COORDINATOR_ERRORS.get(error.code, error.code), error.message)
 
 
 async def replay_partition(
     log: Log, table: CoordinatorTable, pool: Pool, replay: Callable[[Sequence[Entry], int], None]
 ) -> None:
-    """Hand everything the log holds to `replay`, in order, without holding up the loop."""
+    """Replay the whole log in order, in slices that do not block the loop."""
     offset = log.log_start_offset
     while offset < log.log_end_offset:
         entries, next_offset = await pool.run(_read, log, table, offset)
-        for start in range(0, len(entries), _REPLAY_AT_ONCE):
-            for entry_offset, entry in entries[start : start + _REPLAY_AT_ONCE]:
+        for start in range(0, len(entries), _REPLAY_SLICE):
+            for entry_offset, entry in entries[start : start + _REPLAY_SLICE]:
                 replay((entry,), entry_offset)
             await asyncio.sleep(0)
         if next_offset <= offset:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{log.topic_partition} cannot be read at {offset}")
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE, f"{log.topic_partition} cannot be read at offset {offset}."
+            )
         offset = next_offset
 
 

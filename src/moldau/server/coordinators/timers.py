@@ -1,7 +1,7 @@
-"""Timers of a shard: each runs a decision when its time has come, unless it was put off or cancelled.
+"""The timers of a shard: each runs a decision at its deadline, unless it is rescheduled or cancelled first.
 
-Heartbeats put a timer off far more often than one runs out, so that costs only a new deadline: the loop's
-timer stays where it is, and when it comes too early it is set again.
+Heartbeats reschedule a timer far more often than one expires, so rescheduling only stores the new deadline:
+the event loop's timer stays, and when it fires early it is set again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from moldau.base.errors import KafkaError
 from moldau.statemachine.coordinator_records import Entry
 from moldau.statemachine.decision import Decision
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Decide = Callable[[], Decision[Entry, Any]]
-#: A decision that could not be written is tried again after this long.
+#: The delay before a refused decision is retried.
 _RETRY_SECONDS = 0.5
 
 
@@ -32,7 +32,7 @@ class _Timer:
 
 
 class LoopTimers:
-    """`take` is given the decision of a timer that has run out."""
+    """Expired timers pass their decision to `take`."""
 
     def __init__(self, take: Callable[[Decide], object]) -> None:
         self._take = take
@@ -40,7 +40,7 @@ class LoopTimers:
         self._timers: dict[str, _Timer] = {}
 
     def schedule(self, key: str, delay_ms: int, decide: Decide) -> None:
-        """Run `decide` after `delay_ms`, instead of what was scheduled under that key before."""
+        """Run `decide` after `delay_ms`, replacing the decision scheduled under `key` before."""
         deadline = self._loop.time() + delay_ms / 1000
         timer = self._timers.get(key)
         if timer is not None and timer.deadline <= deadline:
@@ -48,7 +48,7 @@ class LoopTimers:
             return
         if timer is not None:
             timer.handle.cancel()
-        self._timers[key] = _Timer(deadline, decide, self._loop.call_at(deadline, self._due, key))
+        self._timers[key] = _Timer(deadline, decide, self._loop.call_at(deadline, self._expired, key))
 
     def cancel(self, key: str) -> None:
         timer = self._timers.pop(key, None)
@@ -62,21 +62,21 @@ class LoopTimers:
         for key in list(self._timers):
             self.cancel(key)
 
-    def _due(self, key: str) -> None:
+    def _expired(self, key: str) -> None:
         timer = self._timers[key]
         if self._loop.time() < timer.deadline:
-            timer.handle = self._loop.call_at(timer.deadline, self._due, key)
+            timer.handle = self._loop.call_at(timer.deadline, self._expired, key)
             return
         del self._timers[key]
         try:
             self._take(timer.decide)
         except KafkaError as error:
-            log.info("a coordinator's timer is tried again: %s", error)
-            self._again(key, timer.decide)
+            logger.info("the decision of timer %s was refused and is retried: %s", key, error)
+            self._retry(key, timer.decide)
         except Exception:
-            log.exception("a coordinator's timer failed and is tried again")
-            self._again(key, timer.decide)
+            logger.exception("the decision of timer %s failed and is retried", key)
+            self._retry(key, timer.decide)
 
-    def _again(self, key: str, decide: Decide) -> None:
+    def _retry(self, key: str, decide: Decide) -> None:
         if key not in self._timers:
             self.schedule(key, int(_RETRY_SECONDS * 1000), decide)

@@ -1,9 +1,9 @@
-"""Before the first batch of a transaction is written to a partition, its coordinator hears of it.
+"""Transaction verification (KIP-890): the coordinator knows of a partition before its first batch is written.
 
-A producer of the classic flow has told the coordinator itself (AddPartitionsToTxn), and the leader of the
-partition only asks whether it did. With `transaction.version` 2 the leader adds the partition on the
-producer's behalf. Which flow a client keeps to follows from the version of its request. Later batches of the
-transaction need neither.
+A producer of the classic flow adds partitions itself (AddPartitionsToTxn), and the partition leader only
+verifies that it did. With `transaction.version` 2 the leader adds the partition for the producer. The version
+of the produce or commit request tells which flow a client uses. Later batches of the same transaction need
+neither.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
-from moldau.server.coordinators.addition_channel import PartitionErrors
+from moldau.server.coordinators.add_partitions_channel import PartitionErrors
 from moldau.server.transaction_requests import join_or_verify
 from moldau.statemachine.coordinator_records import Producer
 from moldau.storage.producers.verification import NOT_REQUIRED, Guard
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 _NO_SEQUENCE = -1
-#: What a group's client is told instead of errors it does not know.
-_REFUSED_OFFSETS = {
+#: Verification errors as TxnOffsetCommit reports them.
+_COORDINATOR_ERRORS = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -34,37 +34,44 @@ _REFUSED_OFFSETS = {
 }
 
 
-class Flow(NamedTuple):
+class SupportedOperation(NamedTuple):
     """How a client takes part in transactions."""
 
-    #: Its partitions are added by whoever leads them.
+    #: Partition leaders add the partitions of its transactions.
     adds_partitions: bool
-    #: It knows the error that asks for an abort.
+    #: It understands TRANSACTION_ABORTABLE.
     knows_abortable: bool
 
 
-CLASSIC = Flow(adds_partitions=False, knows_abortable=False)
-CLASSIC_ABORTABLE = Flow(adds_partitions=False, knows_abortable=True)
-IMPLICIT = Flow(adds_partitions=True, knows_abortable=True)
+#: Kafka's names for the three generations of clients.
+DEFAULT_ERROR = SupportedOperation(adds_partitions=False, knows_abortable=False)
+GENERIC_ERROR_SUPPORTED = SupportedOperation(adds_partitions=False, knows_abortable=True)
+ADD_PARTITION = SupportedOperation(adds_partitions=True, knows_abortable=True)
 
 
-def produce_flow(version: int) -> Flow:
-    return IMPLICIT if version >= 12 else CLASSIC_ABORTABLE if version == 11 else CLASSIC
+def produce_operation(version: int) -> SupportedOperation:
+    if version >= 12:
+        return ADD_PARTITION
+    return GENERIC_ERROR_SUPPORTED if version == 11 else DEFAULT_ERROR
 
 
-def offset_commit_flow(version: int) -> Flow:
-    return IMPLICIT if version >= 5 else CLASSIC_ABORTABLE if version == 4 else CLASSIC
+def offset_commit_operation(version: int) -> SupportedOperation:
+    if version >= 5:
+        return ADD_PARTITION
+    return GENERIC_ERROR_SUPPORTED if version == 4 else DEFAULT_ERROR
 
 
 class Verified(NamedTuple):
-    """For each partition the guard its first batch needs, or why it may not be written."""
+    """By partition: the guard of its first batch, or the error that refuses it."""
 
     guards: dict[TopicPartition, Guard]
     errors: PartitionErrors
 
 
-def begin(node: Node, producer: Producer, sequences: Mapping[TopicPartition, int], flow: Flow) -> Verified:
-    """Which partitions must be asked for; those in whose log the transaction is open are left out."""
+def begin(
+    node: Node, producer: Producer, sequences: Mapping[TopicPartition, int], operation: SupportedOperation
+) -> Verified:
+    """Find the partitions to verify: those whose log has no open transaction of the producer."""
     guards: dict[TopicPartition, Guard] = {}
     errors: PartitionErrors = {}
     for each, sequence in sequences.items():
@@ -74,7 +81,7 @@ def begin(node: Node, producer: Producer, sequences: Mapping[TopicPartition, int
                 producer.id,
                 producer.epoch,
                 sequence,
-                epoch_per_transaction=flow.adds_partitions,
+                epoch_per_transaction=operation.adds_partitions,
                 now_ms=node.clock.time_ms(),
             )
         except KafkaError as error:
@@ -86,56 +93,62 @@ def begin(node: Node, producer: Producer, sequences: Mapping[TopicPartition, int
 
 
 async def verify(
-    node: Node, transactional_id: str, producer: Producer, verified: Verified, flow: Flow
+    node: Node, transactional_id: str, producer: Producer, verified: Verified, operation: SupportedOperation
 ) -> Verified:
-    """Ask the coordinator about what `begin` left open."""
-    answers = await join_or_verify(
-        node, transactional_id, producer, verified.guards, verify_only=not flow.adds_partitions
+    """Add or verify the partitions found by `begin` at the coordinator."""
+    codes = await join_or_verify(
+        node, transactional_id, producer, verified.guards, verify_only=not operation.adds_partitions
     )
-    errors = {each: _told(code, flow) for each, code in answers.items() if code is not ErrorCode.NONE}
+    errors = {
+        each: _client_error(code, operation) for each, code in codes.items() if code is not ErrorCode.NONE
+    }
     return Verified(verified.guards, {**verified.errors, **errors})
 
 
-async def verify_patiently(
+async def verify_with_retries(
     node: Node,
     transactional_id: str,
     producer: Producer,
     sequences: Mapping[TopicPartition, int],
-    flow: Flow,
+    operation: SupportedOperation,
 ) -> Verified:
-    """The same; while the transaction before is being completed, ask again for a moment."""
+    """Run `begin` and `verify`; retry for a moment while the previous transaction is being completed."""
     loop = asyncio.get_running_loop()
-    patience_ms = min(
+    retry_ms = min(
         node.config["add.partitions.to.txn.retry.backoff.max.ms"], node.config["request.timeout.ms"]
     )
-    deadline = loop.time() + patience_ms / 1000
+    deadline = loop.time() + retry_ms / 1000
     while True:
-        verified = begin(node, producer, sequences, flow)
+        verified = begin(node, producer, sequences, operation)
         if verified.guards:
-            verified = await verify(node, transactional_id, producer, verified, flow)
-        busy = ErrorCode.CONCURRENT_TRANSACTIONS in verified.errors.values()
-        if not flow.adds_partitions or not busy or loop.time() >= deadline:
+            verified = await verify(node, transactional_id, producer, verified, operation)
+        concurrent = ErrorCode.CONCURRENT_TRANSACTIONS in verified.errors.values()
+        if not operation.adds_partitions or not concurrent or loop.time() >= deadline:
             return verified
         await asyncio.sleep(node.config["add.partitions.to.txn.retry.backoff.ms"] / 1000)
 
 
 async def verify_offsets(
-    node: Node, transactional_id: str, producer: Producer, topic_partition: TopicPartition, flow: Flow
+    node: Node,
+    transactional_id: str,
+    producer: Producer,
+    topic_partition: TopicPartition,
+    operation: SupportedOperation,
 ) -> Guard | None:
-    """The same for the offsets of a group; KafkaError when they may not be written."""
-    if not is_required(node, flow):
+    """Verify the group's partition of `__consumer_offsets`; raise KafkaError if refused."""
+    if not is_required(node, operation):
         return NOT_REQUIRED
-    verified = begin(node, producer, {topic_partition: _NO_SEQUENCE}, flow)
+    verified = begin(node, producer, {topic_partition: _NO_SEQUENCE}, operation)
     if verified.guards:
-        verified = await verify(node, transactional_id, producer, verified, flow)
+        verified = await verify(node, transactional_id, producer, verified, operation)
     code = verified.errors.get(topic_partition)
     if code is not None:
-        raise KafkaError(_REFUSED_OFFSETS.get(code, code))
+        raise KafkaError(_COORDINATOR_ERRORS.get(code, code))
     return verified.guards.get(topic_partition)
 
 
 def check_guard(node: Node, producer: Producer, topic_partition: TopicPartition, guard: Guard | None) -> None:
-    """Right before the offsets are written: no marker has come since the coordinator was asked."""
+    """Check, right before offsets are written, that no marker was written since the verification."""
     if guard is None or guard is NOT_REQUIRED:
         return
     log = node.replicas.by_name(*topic_partition).leader_log()
@@ -144,14 +157,14 @@ def check_guard(node: Node, producer: Producer, topic_partition: TopicPartition,
         raise KafkaError(ErrorCode.INVALID_TXN_STATE)
 
 
-def is_required(node: Node, flow: Flow) -> bool:
-    """Asking whether a partition was added can be switched off; adding it cannot."""
-    return flow.adds_partitions or node.config["transaction.partition.verification.enable"]
+def is_required(node: Node, operation: SupportedOperation) -> bool:
+    """Verification can be disabled by `transaction.partition.verification.enable`; adding cannot."""
+    return operation.adds_partitions or node.config["transaction.partition.verification.enable"]
 
 
-def _told(code: ErrorCode, flow: Flow) -> ErrorCode:
+def _client_error(code: ErrorCode, operation: SupportedOperation) -> ErrorCode:
     if code is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
-    if code is ErrorCode.TRANSACTION_ABORTABLE and not flow.knows_abortable:
+    if code is ErrorCode.TRANSACTION_ABORTABLE and not operation.knows_abortable:
         return ErrorCode.INVALID_TXN_STATE
     return code

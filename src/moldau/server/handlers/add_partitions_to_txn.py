@@ -18,7 +18,7 @@ from moldau.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from moldau.server.coordinators.addition_channel import PartitionErrors
+from moldau.server.coordinators.add_partitions_channel import PartitionErrors
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.transaction_requests import EPOCH_PER_TRANSACTION, add_partitions, for_version
 from moldau.statemachine.coordinator_records import Producer

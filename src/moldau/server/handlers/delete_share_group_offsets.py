@@ -11,7 +11,7 @@ from moldau.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsResponseTopic,
 )
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.share.settings import check_offered
+from moldau.server.share.settings import check_enabled
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -21,7 +21,7 @@ async def handle(
     node: Node, context: RequestContext, request: DeleteShareGroupOffsetsRequest
 ) -> DeleteShareGroupOffsetsResponse:
     try:
-        check_offered(node)
+        check_enabled(node)
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         return DeleteShareGroupOffsetsResponse(responses=await _delete(node, request))

@@ -13,8 +13,8 @@ from moldau.protocol.messages.delete_share_group_state import (
     PartitionResult,
 )
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.share.state_requests import ask_each
-from moldau.share.keys import ShareKey
+from moldau.server.share.state_requests import answer_partitions
+from moldau.share.keys import SharePartitionKey
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 async def handle(
     node: Node, context: RequestContext, request: DeleteShareGroupStateRequest
 ) -> DeleteShareGroupStateResponse:
-    async def delete(key: ShareKey, asked: PartitionData) -> PartitionResult:
+    async def delete(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
         await node.coordinators.share.write(key.name, lambda shard: shard.delete(key))
         return PartitionResult(partition=key.partition)
 
-    results = await ask_each(request.group_id, request.topics, delete, _refused)
+    results = await answer_partitions(request.group_id, request.topics, delete, _refused)
     return DeleteShareGroupStateResponse(
         results=[DeleteStateResult(topic_id=topic_id, partitions=found) for topic_id, found in results]
     )

@@ -16,10 +16,10 @@ from moldau.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseTopic,
 )
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.share.settings import check_offered
-from moldau.share.keys import ShareKey
-from moldau.share.merging import UNKNOWN_START
-from moldau.share.state import UNKNOWN_COUNT
+from moldau.server.share.settings import check_enabled
+from moldau.share.keys import SharePartitionKey
+from moldau.share.persisted_state import UNKNOWN_COUNT
+from moldau.share.state_batches import UNKNOWN_START_OFFSET
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -37,7 +37,7 @@ async def _group(
     node: Node, asked: DescribeShareGroupOffsetsRequestGroup
 ) -> DescribeShareGroupOffsetsResponseGroup:
     try:
-        check_offered(node)
+        check_enabled(node)
         return await _describe(node, asked)
     except KafkaError as error:
         return DescribeShareGroupOffsetsResponseGroup(
@@ -62,7 +62,9 @@ async def _describe(
             wanted[by_name[topic.topic_name].id] = topic.partitions
         else:
             nowhere = [
-                DescribeShareGroupOffsetsResponsePartition(partition_index=each, start_offset=UNKNOWN_START)
+                DescribeShareGroupOffsetsResponsePartition(
+                    partition_index=each, start_offset=UNKNOWN_START_OFFSET
+                )
                 for each in topic.partitions
             ]
             unknown.append(
@@ -73,7 +75,7 @@ async def _describe(
             topic_name=by_id[topic_id].name,
             topic_id=topic_id,
             partitions=await asyncio.gather(
-                *(_partition(node, ShareKey(asked.group_id, topic_id, each)) for each in partitions)
+                *(_partition(node, SharePartitionKey(asked.group_id, topic_id, each)) for each in partitions)
             ),
         )
         for topic_id, partitions in wanted.items()
@@ -81,19 +83,19 @@ async def _describe(
     return DescribeShareGroupOffsetsResponseGroup(group_id=asked.group_id, topics=[*topics, *unknown])
 
 
-async def _partition(node: Node, key: ShareKey) -> DescribeShareGroupOffsetsResponsePartition:
+async def _partition(node: Node, key: SharePartitionKey) -> DescribeShareGroupOffsetsResponsePartition:
     answer = DescribeShareGroupOffsetsResponsePartition(
-        partition_index=key.partition, start_offset=UNKNOWN_START, lag=_UNKNOWN_LAG
+        partition_index=key.partition, start_offset=UNKNOWN_START_OFFSET, lag=_UNKNOWN_LAG
     )
     try:
         state = await node.coordinators.persister.summary(key)
     except KafkaError:
         return answer
     answer.start_offset, answer.leader_epoch = state.start_offset, state.leader_epoch
-    if state.start_offset == UNKNOWN_START or state.complete_count == UNKNOWN_COUNT:
+    if state.start_offset == UNKNOWN_START_OFFSET or state.complete_count == UNKNOWN_COUNT:
         return answer
     try:
-        end = await node.coordinators.partition_ends.of(key)
+        end = await node.coordinators.latest_offsets.of(key)
         answer.lag = end - state.start_offset - state.complete_count
     except KafkaError as error:
         return DescribeShareGroupOffsetsResponsePartition(

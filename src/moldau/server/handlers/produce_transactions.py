@@ -19,8 +19,8 @@ from moldau.server.coordinators.verification import (
     Verified,
     begin,
     is_required,
-    produce_flow,
-    verify_patiently,
+    produce_operation,
+    verify_with_retries,
 )
 from moldau.statemachine.coordinator_records import Producer
 from moldau.storage.producers.verification import NOT_REQUIRED, Guard
@@ -49,7 +49,15 @@ Find = Callable[[TopicProduceData, int], Partition]
 class Membership:
     """Which partitions of one request may be written, as far as transactions go."""
 
-    __slots__ = ("_flow", "_node", "_producer", "_required", "_sequences", "_transactional_id", "_verified")
+    __slots__ = (
+        "_node",
+        "_operation",
+        "_producer",
+        "_required",
+        "_sequences",
+        "_transactional_id",
+        "_verified",
+    )
 
     def __init__(self, node: Node, version: int, request: ProduceRequest, find: Find) -> None:
         """KafkaError when the request as a whole makes no sense."""
@@ -57,7 +65,7 @@ class Membership:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         self._node = node
         self._transactional_id = request.transactional_id
-        self._flow = produce_flow(version)
+        self._operation = produce_operation(version)
         self._sequences: dict[TopicPartition, int] = {}
         producers = set()
         for topic_partition, header in _transactional_batches(request, find):
@@ -66,18 +74,18 @@ class Membership:
         if len(producers) > 1:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         self._producer = producers.pop() if producers else Producer(-1, -1)
-        self._required = is_required(node, self._flow)
+        self._required = is_required(node, self._operation)
         self._verified = Verified({}, {})
 
     def begin(self) -> bool:
         """Whether everything is known already: the transaction is open in every log."""
         if self._required:
-            self._verified = begin(self._node, self._producer, self._sequences, self._flow)
+            self._verified = begin(self._node, self._producer, self._sequences, self._operation)
         return not self._verified.guards
 
     async def ask(self) -> None:
-        self._verified = await verify_patiently(
-            self._node, self._transactional_id, self._producer, self._sequences, self._flow
+        self._verified = await verify_with_retries(
+            self._node, self._transactional_id, self._producer, self._sequences, self._operation
         )
 
     def guard(self, topic_partition: TopicPartition) -> Guard | None:
@@ -90,7 +98,7 @@ class Membership:
         return self._verified.guards.get(topic_partition)
 
     def _refusal(self, code: ErrorCode) -> KafkaError:
-        busy = code is ErrorCode.CONCURRENT_TRANSACTIONS and not self._flow.adds_partitions
+        busy = code is ErrorCode.CONCURRENT_TRANSACTIONS and not self._operation.adds_partitions
         if code in _NOT_READY or busy:
             return NotInTransaction(
                 ErrorCode.NOT_ENOUGH_REPLICAS,

@@ -14,8 +14,8 @@ from moldau.protocol.messages.read_share_group_state import (
     StateBatch,
 )
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.share.state_requests import ask_each
-from moldau.share.keys import ShareKey
+from moldau.server.share.state_requests import answer_partitions
+from moldau.share.keys import SharePartitionKey
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 async def handle(
     node: Node, context: RequestContext, request: ReadShareGroupStateRequest
 ) -> ReadShareGroupStateResponse:
-    async def read(key: ShareKey, asked: PartitionData) -> PartitionResult:
+    async def read(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
         state = await node.coordinators.share.write(
             key.name, lambda shard: shard.read(key, asked.leader_epoch)
         )
@@ -43,7 +43,7 @@ async def handle(
             ],
         )
 
-    results = await ask_each(request.group_id, request.topics, read, _refused)
+    results = await answer_partitions(request.group_id, request.topics, read, _refused)
     return ReadShareGroupStateResponse(
         results=[ReadStateResult(topic_id=topic_id, partitions=found) for topic_id, found in results]
     )

@@ -13,8 +13,8 @@ from moldau.protocol.messages.read_share_group_state_summary import (
     ReadStateSummaryResult,
 )
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.share.state_requests import ask_each
-from moldau.share.keys import ShareKey
+from moldau.server.share.state_requests import answer_partitions
+from moldau.share.keys import SharePartitionKey
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 async def handle(
     node: Node, context: RequestContext, request: ReadShareGroupStateSummaryRequest
 ) -> ReadShareGroupStateSummaryResponse:
-    async def read(key: ShareKey, asked: PartitionData) -> PartitionResult:
+    async def read(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
         state = await node.coordinators.share.read(key.name, lambda shard: shard.summary(key))
         return PartitionResult(
             partition=key.partition,
@@ -33,7 +33,7 @@ async def handle(
             delivery_complete_count=state.complete_count,
         )
 
-    results = await ask_each(request.group_id, request.topics, read, _refused)
+    results = await answer_partitions(request.group_id, request.topics, read, _refused)
     return ReadShareGroupStateSummaryResponse(
         results=[ReadStateSummaryResult(topic_id=topic_id, partitions=found) for topic_id, found in results]
     )

@@ -16,9 +16,9 @@ from moldau.protocol.messages.share_acknowledge import (
 )
 from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.share.acknowledging import Acknowledgements, Outcomes
+from moldau.server.share.acknowledgements import Acknowledgements, Outcomes
 from moldau.server.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey
-from moldau.server.share.settings import check_offered, limits
+from moldau.server.share.settings import check_enabled, limits
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -30,7 +30,7 @@ async def handle(
     node: Node, context: RequestContext, request: ShareAcknowledgeRequest
 ) -> ShareAcknowledgeResponse:
     try:
-        check_offered(node)
+        check_enabled(node)
         key = _go_on(node, request)
     except KafkaError as error:
         return ShareAcknowledgeResponse(error_code=error.code)
@@ -57,7 +57,7 @@ def _go_on(node: Node, request: ShareAcknowledgeRequest) -> SessionKey:
     if request.share_session_epoch == FINAL_EPOCH:
         node.share.sessions.get(key)
     else:
-        node.share.sessions.go_on(key, request.share_session_epoch)
+        node.share.sessions.advance(key, request.share_session_epoch)
     return key
 
 

@@ -21,18 +21,18 @@ from moldau.protocol.messages.share_fetch import (
 )
 from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.share.acknowledging import Acknowledgements, Outcomes
-from moldau.server.share.fetching import FetchWish, ShareFetch
+from moldau.server.share.acknowledgements import Acknowledgements, Outcomes
+from moldau.server.share.fetch import ShareFetch, ShareFetchParams
 from moldau.server.share.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
-    Place,
     SessionKey,
     SessionPartition,
     ShareSession,
+    TopicIdPartition,
     next_epoch,
 )
-from moldau.server.share.settings import check_offered, limits, reads_committed
+from moldau.server.share.settings import check_enabled, limits, reads_committed
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -45,7 +45,7 @@ _TELL_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEA
 
 async def handle(node: Node, context: RequestContext, request: ShareFetchRequest) -> ShareFetchResponse:
     try:
-        check_offered(node)
+        check_enabled(node)
         key = _checked(request, context.api_version)
         session = _session(node, context, request, key)
     except KafkaError as error:
@@ -75,7 +75,7 @@ def _session(
     topics = node.image.topics.by_id
     named = [
         (
-            Place(topic.topic_id, partition.partition_index),
+            TopicIdPartition(topic.topic_id, partition.partition_index),
             topics[topic.topic_id].name if topic.topic_id in topics else None,
         )
         for topic in request.topics
@@ -85,9 +85,11 @@ def _session(
         if _acknowledges(request):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         return sessions.open(key, context.connection, named)
-    session = sessions.go_on(key, epoch)
+    session = sessions.advance(key, epoch)
     forgotten = (
-        Place(topic.topic_id, index) for topic in request.forgotten_topics_data for index in topic.partitions
+        TopicIdPartition(topic.topic_id, index)
+        for topic in request.forgotten_topics_data
+        for index in topic.partitions
     )
     session.update(named, forgotten)
     return session
@@ -134,12 +136,12 @@ class _Request:
             node.share.release_session(key)
         return response
 
-    async def _fetch(self) -> dict[Place, PartitionData]:
+    async def _fetch(self) -> dict[TopicIdPartition, PartitionData]:
         session, request = self._session, self._request
         if session is None:
             return {}
-        answers: dict[Place, PartitionData] = {}
-        places: list[Place] = []
+        answers: dict[TopicIdPartition, PartitionData] = {}
+        places: list[TopicIdPartition] = []
         for place, known in session.partitions.items():
             code = self._unknown(place, known)
             if code is None:
@@ -149,7 +151,7 @@ class _Request:
         epoch = request.share_session_epoch
         turn = epoch % len(places) if places and epoch >= 1 else 0
         max_bytes = min(request.max_bytes, self._node.config.integer("fetch.max.bytes"))
-        wish = FetchWish(
+        wish = ShareFetchParams(
             self._key.group_id,
             self._key.member_id,
             [*places[turn:], *places[:turn]],
@@ -163,7 +165,7 @@ class _Request:
         )
         return {**await ShareFetch(self._node, wish).run(), **answers}
 
-    def _unknown(self, place: Place, known: SessionPartition) -> ErrorCode | None:
+    def _unknown(self, place: TopicIdPartition, known: SessionPartition) -> ErrorCode | None:
         if known.topic is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
         topic = self._node.image.topics.by_name.get(known.topic)
@@ -171,7 +173,9 @@ class _Request:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return None
 
-    def _response(self, fetched: dict[Place, PartitionData], outcomes: Outcomes) -> ShareFetchResponse:
+    def _response(
+        self, fetched: dict[TopicIdPartition, PartitionData], outcomes: Outcomes
+    ) -> ShareFetchResponse:
         told = {place: answer for place, answer in fetched.items() if self._must_tell(place, answer)}
         for place, error in outcomes.items():
             answer = told.get(place)
@@ -195,8 +199,8 @@ class _Request:
             node_endpoints=[NodeEndpoint(**each) for each in leaders.endpoints],
         )
 
-    def _must_tell(self, place: Place, answer: PartitionData) -> bool:
+    def _must_tell(self, place: TopicIdPartition, answer: PartitionData) -> bool:
         session = self._session
         if session is None or self._request.share_session_epoch == INITIAL_EPOCH:
             return True
-        return session.must_tell(place, records=bool(answer.records), error=answer.error_code != 0)
+        return session.must_include(place, records=bool(answer.records), error=answer.error_code != 0)

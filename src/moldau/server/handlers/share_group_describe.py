@@ -12,7 +12,7 @@ from moldau.protocol.messages.share_group_describe import (
 )
 from moldau.server.authorized_operations import GROUP_OPERATIONS
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.share.settings import check_offered
+from moldau.server.share.settings import check_enabled
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -30,7 +30,7 @@ async def handle(
 
 async def _describe(node: Node, group_id: str) -> DescribedGroup:
     try:
-        check_offered(node)
+        check_enabled(node)
         if not group_id:
             return DescribedGroup(group_id="", error_code=ErrorCode.INVALID_GROUP_ID)
         found = await node.coordinators.groups.read(group_id, lambda shard: shard.share.describe([group_id]))

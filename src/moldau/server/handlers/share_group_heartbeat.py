@@ -12,7 +12,7 @@ from moldau.protocol.messages.share_group_heartbeat import (
 )
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.group_requests import requester
-from moldau.server.share.settings import check_offered
+from moldau.server.share.settings import check_enabled
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -22,7 +22,7 @@ async def handle(
     node: Node, context: RequestContext, request: ShareGroupHeartbeatRequest
 ) -> ShareGroupHeartbeatResponse:
     try:
-        check_offered(node)
+        check_enabled(node)
         if not is_member_id(request.member_id):
             return ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST)
         check_request(request)

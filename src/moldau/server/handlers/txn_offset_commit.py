@@ -18,7 +18,7 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from moldau.server.coordinators.verification import check_guard, offset_commit_flow, verify_offsets
+from moldau.server.coordinators.verification import check_guard, offset_commit_operation, verify_offsets
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.group_requests import known_partitions, requester
 from moldau.statemachine.coordinator_records import Producer
@@ -59,8 +59,8 @@ async def _commit(
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         groups, producer = node.coordinators.groups, Producer(request.producer_id, request.producer_epoch)
         home = TopicPartition(groups.topic, groups.partition_of(request.group_id))
-        flow = offset_commit_flow(context.api_version)
-        guard = await verify_offsets(node, request.transactional_id, producer, home, flow)
+        operation = offset_commit_operation(context.api_version)
+        guard = await verify_offsets(node, request.transactional_id, producer, home, operation)
         check_guard(node, producer, home, guard)
         answer = await groups.write(
             request.group_id,

@@ -13,10 +13,10 @@ from moldau.protocol.messages.write_share_group_state import (
     WriteStateResult,
 )
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.share.state_requests import ask_each
-from moldau.share.keys import ShareKey
+from moldau.server.share.state_requests import answer_partitions
+from moldau.share.keys import SharePartitionKey
+from moldau.share.persisted_state import read_batches
 from moldau.share.shard import StateWrite
-from moldau.share.state import read_batches
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 async def handle(
     node: Node, context: RequestContext, request: WriteShareGroupStateRequest
 ) -> WriteShareGroupStateResponse:
-    async def write(key: ShareKey, asked: PartitionData) -> PartitionResult:
+    async def write(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
         wanted = StateWrite(
             asked.state_epoch,
             asked.leader_epoch,
@@ -36,7 +36,7 @@ async def handle(
         await node.coordinators.share.write(key.name, lambda shard: shard.write(key, wanted))
         return PartitionResult(partition=key.partition)
 
-    results = await ask_each(request.group_id, request.topics, write, _refused)
+    results = await answer_partitions(request.group_id, request.topics, write, _refused)
     return WriteShareGroupStateResponse(
         results=[WriteStateResult(topic_id=topic_id, partitions=found) for topic_id, found in results]
     )

@@ -17,7 +17,7 @@ from moldau.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from moldau.server.coordinators.end_markers import Results, write_end
+from moldau.server.coordinators.txn_markers import Results, write_markers
 from moldau.server.dispatch.context import RequestContext
 from moldau.statemachine.coordinator_records import EndTransaction, Producer
 
@@ -55,7 +55,7 @@ async def _write(node: Node, marker: WritableTxnMarker) -> Results:
     partitions = [
         TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes
     ]
-    return await write_end(node, end, partitions)
+    return await write_markers(node, end, partitions)
 
 
 def _result(producer_id: int, errors: Results) -> WritableTxnMarkerResult:

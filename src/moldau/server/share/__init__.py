@@ -1,1 +1,1 @@
-"""Share groups on a node: sessions of members, and the partitions they are handed records from."""
+"""Share groups at partition leaders (KIP-932): share partitions, sessions, fetches and acknowledgements."""

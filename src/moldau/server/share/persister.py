@@ -1,7 +1,7 @@
-"""Asking the share coordinator, wherever it is: what groups and the leaders of partitions want kept.
+"""The share-state persister: requests of group coordinators and partition leaders to the share coordinator.
 
-The coordinator may still have to be made, found or loaded; that is waited for, for some seconds. Every try
-looks it up anew.
+The coordinator may be this node or another broker, and may still have to be created, elected or loaded. Every
+attempt looks it up again; retriable errors are retried with exponential back-off.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import SHARE_STATE_TOPIC, TopicId
-from moldau.groups.share.topics import DeleteState, InitializeState
+from moldau.groups.share.topics import DeleteShareGroupState
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages import (
     delete_share_group_state,
@@ -24,9 +24,10 @@ from moldau.protocol.messages import (
 )
 from moldau.server.brokers.peers import BrokerPeers
 from moldau.server.share.state_channel import StateChannels
-from moldau.share.keys import ShareKey
+from moldau.share.keys import SharePartitionKey
+from moldau.share.persisted_state import ShareGroupOffset, read_batches
 from moldau.share.shard import ShareShard, StateWrite
-from moldau.share.state import ShareState, read_batches
+from moldau.statemachine.effects import InitializeShareGroupState
 
 if TYPE_CHECKING:
     from moldau.server.coordinators.coordinator import Coordinator
@@ -34,15 +35,15 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-#: Errors by topic and partition; what is not in there went well.
+#: Errors by topic and partition; successful partitions are left out.
 Failures = dict[TopicId, dict[int, KafkaError]]
 
-_AGAIN = frozenset(
+_RETRIABLE = frozenset(
     {
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        # Of the connection to it.
+        # Errors of the connection to the coordinator.
         ErrorCode.BROKER_NOT_AVAILABLE,
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.REQUEST_TIMED_OUT,
@@ -56,120 +57,122 @@ class Persister:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._peers = BrokerPeers(node, "share-state")
-        self._others = StateChannels(self._peers)
+        self._channels = StateChannels(self._peers)
 
     @property
-    def _states(self) -> Coordinator[ShareShard]:
+    def _coordinator(self) -> Coordinator[ShareShard]:
         return self._node.coordinators.share
 
     def apply(self, image: MetadataImage) -> None:
         self._peers.apply(image)
 
     async def close(self) -> None:
-        await self._others.close()
+        await self._channels.close()
 
-    async def initialize(self, wanted: InitializeState) -> Failures:
-        epoch = wanted.state_epoch
+    async def initialize(self, request: InitializeShareGroupState) -> Failures:
+        epoch = request.state_epoch
 
-        async def one(key: ShareKey) -> None:
-            offset = wanted.offsets[key.topic_id][key.partition]
-            asked = initialize_share_group_state.PartitionData(
+        async def one(key: SharePartitionKey) -> None:
+            offset = request.offsets[key.topic_id][key.partition]
+            data = initialize_share_group_state.PartitionData(
                 partition=key.partition, state_epoch=epoch, start_offset=offset
             )
-            await self._ask(
+            await self._call(
                 key,
-                lambda: self._states.write(key.name, lambda shard: shard.initialize(key, epoch, offset)),
-                lambda broker: self._others.initialize.ask(broker, key, asked),
+                lambda: self._coordinator.write(key.name, lambda shard: shard.initialize(key, epoch, offset)),
+                lambda broker: self._channels.initialize.send(broker, key, data),
             )
 
-        return await _all(one, _keys(wanted.group_id, wanted.offsets))
+        return await _all(one, _keys(request.group_id, request.offsets))
 
-    async def delete(self, wanted: DeleteState) -> Failures:
-        async def one(key: ShareKey) -> None:
-            asked = delete_share_group_state.PartitionData(partition=key.partition)
-            await self._ask(
+    async def delete(self, request: DeleteShareGroupState) -> Failures:
+        async def one(key: SharePartitionKey) -> None:
+            data = delete_share_group_state.PartitionData(partition=key.partition)
+            await self._call(
                 key,
-                lambda: self._states.write(key.name, lambda shard: shard.delete(key)),
-                lambda broker: self._others.delete.ask(broker, key, asked),
+                lambda: self._coordinator.write(key.name, lambda shard: shard.delete(key)),
+                lambda broker: self._channels.delete.send(broker, key, data),
             )
 
-        return await _all(one, _keys(wanted.group_id, wanted.partitions))
+        return await _all(one, _keys(request.group_id, request.partitions))
 
-    async def read(self, key: ShareKey, leader_epoch: int) -> ShareState:
-        async def remote(broker: int) -> ShareState:
-            asked = read_share_group_state.PartitionData(partition=key.partition, leader_epoch=leader_epoch)
-            result = await self._others.read.ask(broker, key, asked)
-            return ShareState(
+    async def read(self, key: SharePartitionKey, leader_epoch: int) -> ShareGroupOffset:
+        async def remote(broker: int) -> ShareGroupOffset:
+            data = read_share_group_state.PartitionData(partition=key.partition, leader_epoch=leader_epoch)
+            result = await self._channels.read.send(broker, key, data)
+            return ShareGroupOffset(
                 state_epoch=result.state_epoch,
                 leader_epoch=leader_epoch,
                 start_offset=result.start_offset,
                 batches=read_batches(result.state_batches),
             )
 
-        return await self._ask(
-            key, lambda: self._states.write(key.name, lambda shard: shard.read(key, leader_epoch)), remote
+        return await self._call(
+            key,
+            lambda: self._coordinator.write(key.name, lambda shard: shard.read(key, leader_epoch)),
+            remote,
         )
 
-    async def write(self, key: ShareKey, wanted: StateWrite) -> None:
+    async def write(self, key: SharePartitionKey, write: StateWrite) -> None:
         async def remote(broker: int) -> None:
-            await self._others.write.ask(broker, key, _written(key, wanted))
+            await self._channels.write.send(broker, key, _partition_data(key, write))
 
-        await self._ask(
-            key, lambda: self._states.write(key.name, lambda shard: shard.write(key, wanted)), remote
+        await self._call(
+            key, lambda: self._coordinator.write(key.name, lambda shard: shard.write(key, write)), remote
         )
 
-    async def summary(self, key: ShareKey) -> ShareState:
-        async def remote(broker: int) -> ShareState:
-            # Who only looks has no leader's epoch to be fenced by.
-            asked = read_share_group_state_summary.PartitionData(partition=key.partition, leader_epoch=-1)
-            result = await self._others.summary.ask(broker, key, asked)
-            return ShareState(
+    async def summary(self, key: SharePartitionKey) -> ShareGroupOffset:
+        async def remote(broker: int) -> ShareGroupOffset:
+            # A reader without a leader epoch is never fenced.
+            data = read_share_group_state_summary.PartitionData(partition=key.partition, leader_epoch=-1)
+            result = await self._channels.summary.send(broker, key, data)
+            return ShareGroupOffset(
                 state_epoch=result.state_epoch,
                 leader_epoch=result.leader_epoch,
                 start_offset=result.start_offset,
                 complete_count=result.delivery_complete_count,
             )
 
-        return await self._ask(
-            key, lambda: self._states.read(key.name, lambda shard: shard.summary(key)), remote
+        return await self._call(
+            key, lambda: self._coordinator.read(key.name, lambda shard: shard.summary(key)), remote
         )
 
-    async def _ask(
+    async def _call(
         self,
-        key: ShareKey,
-        here: Callable[[], Awaitable[R]],
-        there: Callable[[int], Awaitable[R]],
+        key: SharePartitionKey,
+        local: Callable[[], Awaitable[R]],
+        remote: Callable[[int], Awaitable[R]],
     ) -> R:
         for failures in range(1, _ATTEMPTS + 1):
             try:
-                return await self._ask_once(key, here, there)
+                return await self._call_once(key, local, remote)
             except KafkaError as error:
-                if error.code not in _AGAIN:
+                if error.code not in _RETRIABLE:
                     raise
             if SHARE_STATE_TOPIC not in self._node.image.topics.by_name:
                 await self._node.coordinators.internal_topics.ensure(SHARE_STATE_TOPIC)
             await asyncio.sleep(_BACKOFF.seconds(failures))
-        return await self._ask_once(key, here, there)
+        return await self._call_once(key, local, remote)
 
-    async def _ask_once(
+    async def _call_once(
         self,
-        key: ShareKey,
-        here: Callable[[], Awaitable[R]],
-        there: Callable[[int], Awaitable[R]],
+        key: SharePartitionKey,
+        local: Callable[[], Awaitable[R]],
+        remote: Callable[[int], Awaitable[R]],
     ) -> R:
-        coordinator = self._states.leader_of(key.name)
+        coordinator = self._coordinator.leader_of(key.name)
         if coordinator is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return await (here() if coordinator == self._node.id else there(coordinator))
+        return await (local() if coordinator == self._node.id else remote(coordinator))
 
 
-def _written(key: ShareKey, wanted: StateWrite) -> write_share_group_state.PartitionData:
+def _partition_data(key: SharePartitionKey, write: StateWrite) -> write_share_group_state.PartitionData:
     return write_share_group_state.PartitionData(
         partition=key.partition,
-        state_epoch=wanted.state_epoch,
-        leader_epoch=wanted.leader_epoch,
-        start_offset=wanted.start_offset,
-        delivery_complete_count=wanted.complete_count,
+        state_epoch=write.state_epoch,
+        leader_epoch=write.leader_epoch,
+        start_offset=write.start_offset,
+        delivery_complete_count=write.complete_count,
         state_batches=[
             write_share_group_state.StateBatch(
                 first_offset=each.first_offset,
@@ -177,20 +180,26 @@ def _written(key: ShareKey, wanted: StateWrite) -> write_share_group_state.Parti
                 delivery_state=each.state,
                 delivery_count=each.delivery_count,
             )
-            for each in wanted.batches
+            for each in write.batches
         ],
     )
 
 
-def _keys(group_id: str, partitions: Mapping[TopicId, Iterable[int]]) -> list[ShareKey]:
-    return [ShareKey(group_id, topic_id, index) for topic_id, found in partitions.items() for index in found]
+def _keys(group_id: str, partitions: Mapping[TopicId, Iterable[int]]) -> list[SharePartitionKey]:
+    return [
+        SharePartitionKey(group_id, topic_id, index)
+        for topic_id, found in partitions.items()
+        for index in found
+    ]
 
 
-async def _all(one: Callable[[ShareKey], Awaitable[None]], keys: list[ShareKey]) -> Failures:
-    """Ask for each; what went wrong with which."""
-    done = await asyncio.gather(*(one(key) for key in keys), return_exceptions=True)
+async def _all(
+    one: Callable[[SharePartitionKey], Awaitable[None]], keys: list[SharePartitionKey]
+) -> Failures:
+    """Run `one` for every key and collect the errors."""
+    results = await asyncio.gather(*(one(key) for key in keys), return_exceptions=True)
     failures: Failures = {}
-    for key, result in zip(keys, done, strict=True):
+    for key, result in zip(keys, results, strict=True):
         if isinstance(result, KafkaError):
             failures.setdefault(key.topic_id, {})[key.partition] = result
         elif isinstance(result, BaseException):

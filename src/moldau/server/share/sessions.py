@@ -1,8 +1,8 @@
-"""Share sessions: a member names its partitions once, then only what changes.
+"""Share sessions (KIP-932): a member names its partitions once, then only changes.
 
-A session belongs to a member of a group and to the connection it was opened on. When that connection goes, so
-does the session, and everything the member holds is free again. There are at most
-`group.share.max.share.sessions`.
+A session belongs to a member of a group and to the connection that opened it. When the connection closes, the
+session ends, and the records the member has acquired become available again. `group.share.max.share.sessions`
+limits the number of sessions.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ INITIAL_EPOCH = 0
 _LAST_EPOCH = 2**31 - 1
 
 
-class Place(NamedTuple):
+class TopicIdPartition(NamedTuple):
     topic_id: TopicId
     partition: int
 
 
 @dataclass(slots=True)
 class SessionPartition:
-    #: The topic's name when it was named; None when there was no such topic.
+    #: The topic's name when it was added; None if the topic did not exist.
     topic: str | None
-    #: Whether the next answer has to name it, records or not.
-    told_next: bool = False
+    #: Whether the next response includes the partition even without records.
+    include_next: bool = False
 
 
 class SessionKey(NamedTuple):
@@ -42,26 +42,28 @@ class SessionKey(NamedTuple):
 class ShareSession:
     key: SessionKey
     connection: Connection
-    partitions: dict[Place, SessionPartition]
+    partitions: dict[TopicIdPartition, SessionPartition]
     epoch: int = 1
 
-    def update(self, named: Iterable[tuple[Place, str | None]], forgotten: Iterable[Place]) -> None:
-        for place, topic in named:
-            self.partitions.setdefault(place, SessionPartition(topic, told_next=True))
-        for place in forgotten:
-            self.partitions.pop(place, None)
+    def update(
+        self, added: Iterable[tuple[TopicIdPartition, str | None]], forgotten: Iterable[TopicIdPartition]
+    ) -> None:
+        for partition, topic in added:
+            self.partitions.setdefault(partition, SessionPartition(topic, include_next=True))
+        for partition in forgotten:
+            self.partitions.pop(partition, None)
 
-    def must_tell(self, place: Place, *, records: bool, error: bool) -> bool:
-        """Whether an answer names this partition; those with records go to the end of the line."""
-        known = self.partitions.get(place)
+    def must_include(self, partition: TopicIdPartition, *, records: bool, error: bool) -> bool:
+        """Return whether a response includes a partition; partitions with records move to the end."""
+        known = self.partitions.get(partition)
         if known is None:
             return True
-        told = records or error or known.told_next
-        known.told_next = error
+        include = records or error or known.include_next
+        known.include_next = error
         if records:
-            del self.partitions[place]
-            self.partitions[place] = known
-        return told
+            del self.partitions[partition]
+            self.partitions[partition] = known
+        return include
 
 
 def next_epoch(epoch: int) -> int:
@@ -74,7 +76,7 @@ def next_epoch(epoch: int) -> int:
 class ShareSessions:
     max_sessions: int
     _sessions: dict[SessionKey, ShareSession] = field(default_factory=dict)
-    #: The session that was opened last on each connection.
+    #: The latest session opened on each connection.
     _opened_on: dict[Connection, SessionKey] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -90,19 +92,19 @@ class ShareSessions:
         return self._sessions.get(key)
 
     def open(
-        self, key: SessionKey, connection: Connection, named: Iterable[tuple[Place, str | None]]
+        self, key: SessionKey, connection: Connection, added: Iterable[tuple[TopicIdPartition, str | None]]
     ) -> ShareSession:
-        """A new session, instead of the one the member may have had."""
+        """Open a new session, replacing an earlier one of the member."""
         self._sessions.pop(key, None)
         if len(self._sessions) >= self.max_sessions:
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
-        partitions = {place: SessionPartition(topic) for place, topic in named}
+        partitions = {partition: SessionPartition(topic) for partition, topic in added}
         session = self._sessions[key] = ShareSession(key, connection, partitions)
         self._opened_on[connection] = key
         return session
 
-    def go_on(self, key: SessionKey, epoch: int) -> ShareSession:
-        """The session, if this is the request it waits for."""
+    def advance(self, key: SessionKey, epoch: int) -> ShareSession:
+        """Return the session and advance its epoch; INVALID_SHARE_SESSION_EPOCH if `epoch` is not current."""
         session = self.get(key)
         if session.epoch != epoch:
             raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
@@ -113,7 +115,7 @@ class ShareSessions:
         return self._sessions.pop(key, None)
 
     def disconnected(self, connection: Connection) -> tuple[SessionKey | None, ShareSession | None]:
-        """Whose connection it was, and the session that ends with it."""
+        """Return the key of the last session on a connection, and the session if it ends with it."""
         key = self._opened_on.pop(connection, None)
         session = None if key is None else self._sessions.get(key)
         if session is not None and session.connection is not connection:

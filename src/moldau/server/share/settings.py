@@ -1,4 +1,4 @@
-"""The settings of share groups: whether there are any, and what a group says about its records."""
+"""The configs of share groups: whether they are enabled, and the limits of single groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moldau.config.group import GROUP_CONFIGS
 from moldau.groups.settings import GroupSettings
 from moldau.metadata.features import SHARE_VERSION
 from moldau.metadata.image import ConfigResource, ResourceType
-from moldau.share.partition import ShareLimits
+from moldau.share.partition_state import ShareLimits
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -20,8 +20,8 @@ _DURATION = re.compile(r"\+?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,]
 _UNITS_MS = (86_400_000, 3_600_000, 60_000, 1_000)
 
 
-def check_offered(node: Node) -> None:
-    """UNSUPPORTED_VERSION unless the cluster's feature level allows share groups."""
+def check_enabled(node: Node) -> None:
+    """Raise UNSUPPORTED_VERSION unless the feature `share.version` enables share groups."""
     if node.image.features.level(SHARE_VERSION) < 1:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
@@ -32,26 +32,26 @@ def limits(node: Node, group_id: str) -> ShareLimits:
         delivery_count=settings.of_group(image, group_id, "share.delivery.count.limit"),
         record_locks=settings.of_group(image, group_id, "share.partition.max.record.locks"),
         lock_ms=settings.of_group(image, group_id, "share.record.lock.duration.ms"),
-        renewal=_own(node, group_id, "share.renew.acknowledge.enable").lower() == "true",
+        renewal=_group_config(node, group_id, "share.renew.acknowledge.enable").lower() == "true",
     )
 
 
 def reads_committed(node: Node, group_id: str) -> bool:
-    return _own(node, group_id, "share.isolation.level").lower() == "read_committed"
+    return _group_config(node, group_id, "share.isolation.level").lower() == "read_committed"
 
 
 def offset_reset(node: Node, group_id: str) -> str:
-    """`earliest`, `latest`, or `by_duration:` and how far back."""
-    return _own(node, group_id, "share.auto.offset.reset")
+    """Return `share.auto.offset.reset`: `earliest`, `latest` or `by_duration:<ISO 8601 duration>`."""
+    return _group_config(node, group_id, "share.auto.offset.reset")
 
 
-def _own(node: Node, group_id: str, name: str) -> str:
-    own: Mapping[str, str] = node.image.configs.get(ConfigResource(ResourceType.GROUP, group_id), {})
-    return own[name] if name in own else str(GROUP_CONFIGS[name].default)
+def _group_config(node: Node, group_id: str, name: str) -> str:
+    configs: Mapping[str, str] = node.image.configs.get(ConfigResource(ResourceType.GROUP, group_id), {})
+    return configs[name] if name in configs else str(GROUP_CONFIGS[name].default)
 
 
 def duration_ms(text: str) -> int:
-    """An ISO 8601 length of time, which has been checked when it was set."""
+    """Parse an ISO 8601 duration; config validation has checked its form."""
     found = _DURATION.fullmatch(text)
     numbers = found.groups() if found is not None else ()
     return int(

@@ -1,7 +1,7 @@
-"""Questions to share coordinators on other brokers, each about one partition as one group reads it.
+"""Requests to share coordinators on other brokers, each for one share partition.
 
-The five APIs have one shape: topics with partitions of one group, asked and answered. Questions of one group
-to one broker share a request; two about the same partition go one after the other.
+The five share-state APIs of KIP-932 have the same shape: the topics and partitions of one group. Requests of
+one group to one broker travel together; two for the same share partition travel one after the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from moldau.protocol.messages import (
 from moldau.protocol.schema import Message
 from moldau.server.brokers.batched_calls import BatchedCalls, missing
 from moldau.server.brokers.peers import BrokerPeers
-from moldau.share.keys import ShareKey
+from moldau.share.keys import SharePartitionKey
 
 
 class _Result(Protocol):
@@ -33,54 +33,54 @@ P = TypeVar("P")
 R = TypeVar("R", bound=_Result)
 
 
-class Question(NamedTuple):
-    key: ShareKey
-    #: What the request says about the partition.
+class StateRequest(NamedTuple):
+    key: SharePartitionKey
+    #: The PartitionData of the request.
     partition: Any
 
 
 class StateChannel(Generic[P, R]):
-    """One of the APIs: `P` is what is said about a partition, `R` what is answered."""
+    """One of the APIs; `P` is the partition data of its request, `R` that of its response."""
 
     def __init__(self, peers: BrokerPeers, request: type[Message], topic: type[Any]) -> None:
         self._request: type[Any] = request
         self._topic = topic
-        self.calls: BatchedCalls[Question, R] = BatchedCalls(
-            peers, pack=self._pack, unpack=_unpack, identity=lambda asked: asked.key
+        self.calls: BatchedCalls[StateRequest, R] = BatchedCalls(
+            peers, pack=self._pack, unpack=_unpack, identity=lambda request: request.key
         )
 
-    async def ask(self, broker_id: int, key: ShareKey, partition: P) -> R:
-        """What the coordinator answers; KafkaError when it refuses or cannot be reached."""
-        result = await self.calls.ask(broker_id, Question(key, partition), lane=key.group_id)
+    async def send(self, broker_id: int, key: SharePartitionKey, partition: P) -> R:
+        """Return the coordinator's result; raise KafkaError if it refuses or cannot be reached."""
+        result = await self.calls.ask(broker_id, StateRequest(key, partition), lane=key.group_id)
         if result.error_code != ErrorCode.NONE:
             raise KafkaError(ErrorCode.of(result.error_code), result.error_message)
         return result
 
-    def _pack(self, questions: Sequence[Question]) -> Message:
+    def _pack(self, requests: Sequence[StateRequest]) -> Message:
         topics: dict[TopicId, list[Any]] = {}
-        for key, partition in questions:
+        for key, partition in requests:
             topics.setdefault(key.topic_id, []).append(partition)
         packed: Message = self._request(
-            group_id=questions[0].key.group_id,
+            group_id=requests[0].key.group_id,
             topics=[self._topic(topic_id=topic_id, partitions=each) for topic_id, each in topics.items()],
         )
         return packed
 
 
-def _unpack(questions: Sequence[Question], response: Any) -> list[Any]:
+def _unpack(requests: Sequence[StateRequest], response: Any) -> list[Any]:
     found = {
         (topic.topic_id, result.partition): result
         for topic in response.results
         for result in topic.partitions
     }
     try:
-        return [found[each.key.topic_id, each.key.partition] for each in questions]
+        return [found[each.key.topic_id, each.key.partition] for each in requests]
     except KeyError as error:
         raise missing(error) from error
 
 
 class StateChannels:
-    """All five, over one connection to each broker."""
+    """The channels of all five APIs, over one connection to each broker."""
 
     def __init__(self, peers: BrokerPeers) -> None:
         initialize, read = initialize_share_group_state, read_share_group_state

@@ -1,6 +1,6 @@
-"""What the handlers of the share coordinator's APIs have in common: one question for each partition.
+"""Serves the share-state APIs at the share coordinator: one decision or read for each partition.
 
-A request without a group, without topics, or with a topic without partitions is answered with nothing.
+A request without a group id, or with a topic without partitions, gets an empty response.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicId
-from moldau.share.keys import ShareKey
+from moldau.share.keys import SharePartitionKey
 
 
 class _Partition(Protocol):
@@ -31,27 +31,30 @@ class _Topic(Protocol[P_co]):
     def partitions(self) -> Sequence[P_co]: ...
 
 
-async def ask_each(
+async def answer_partitions(
     group_id: str,
     topics: Sequence[_Topic[P]],
-    ask: Callable[[ShareKey, P], Awaitable[R]],
-    refused: Callable[[int, KafkaError], R],
+    serve: Callable[[SharePartitionKey, P], Awaitable[R]],
+    failed: Callable[[int, KafkaError], R],
     *,
     allow_empty: bool = False,
 ) -> Iterable[tuple[TopicId, list[R]]]:
-    """The answers by topic; `refused` makes one out of an error."""
+    """Return the results by topic; `failed` makes a result from an error."""
     if not group_id or not (allow_empty or all(topic.partitions for topic in topics)):
         return []
 
-    async def one(key: ShareKey, partition: P) -> R:
+    async def one(key: SharePartitionKey, partition: P) -> R:
         try:
-            return await ask(key, partition)
+            return await serve(key, partition)
         except KafkaError as error:
-            return refused(key.partition, error)
+            return failed(key.partition, error)
 
-    found: dict[TopicId, list[R]] = {}
+    results: dict[TopicId, list[R]] = {}
     for topic in topics:
-        asked = [one(ShareKey(group_id, topic.topic_id, each.partition), each) for each in topic.partitions]
-        if asked:
-            found.setdefault(topic.topic_id, []).extend(await asyncio.gather(*asked))
-    return found.items()
+        pending = [
+            one(SharePartitionKey(group_id, topic.topic_id, each.partition), each)
+            for each in topic.partitions
+        ]
+        if pending:
+            results.setdefault(topic.topic_id, []).extend(await asyncio.gather(*pending))
+    return results.items()

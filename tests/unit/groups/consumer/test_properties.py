@@ -18,6 +18,7 @@ from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicId
 from moldau.groups.consumer.group import ConsumerGroup
 from moldau.groups.modern.group import RefreshDeadline
+from moldau.groups.modern.regex import resolve_regexes
 from tests.harness.clients.consumer import ConsumerClient
 from tests.harness.worlds.coordination import Coordination
 
@@ -119,7 +120,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         effects = list(self.coordination.effects)
         self.coordination.effects.clear()
         for each in effects:
-            found = each.resolve()
+            found = resolve_regexes(each)
             self.coordination.answer(
                 lambda shard, each=each, found=found: shard.regexes_resolved(each.group_id, found)
             )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.context import Requester
-from moldau.groups.modern.regex import ResolveRegexes
+from moldau.groups.modern.regex import resolve_regexes
 from moldau.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from moldau.statemachine.effects import ResolveRegexes
 from tests.harness.worlds.coordination import Coordination
 
 RAW = Requester(1, "raw", "/127.0.0.1")
@@ -36,7 +37,7 @@ def test_what_could_not_be_stored_is_asked_for_again() -> None:
     (effect,) = coordination.effects
     assert isinstance(effect, ResolveRegexes)
     coordination.effects.clear()
-    coordination.answer(lambda shard: shard.regexes_resolved("g", effect.resolve()))
+    coordination.answer(lambda shard: shard.regexes_resolved("g", resolve_regexes(effect)))
     coordination.pass_ms(11_000)
     coordination.create_topic("orders-too")
     coordination.create_topic("orders", 3)
@@ -46,7 +47,7 @@ def test_what_could_not_be_stored_is_asked_for_again() -> None:
     coordination.create_topic("orders", 4)
 
     coordination.log.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    refused = coordination.ask(lambda shard: shard.regexes_resolved("g", effect.resolve()))
+    refused = coordination.ask(lambda shard: shard.regexes_resolved("g", resolve_regexes(effect)))
     assert refused.error is not None
     given_up = coordination.ask(lambda shard: shard.regexes_resolved("g", {}))
     assert given_up.error is None

@@ -22,11 +22,11 @@ from moldau.protocol.messages.list_groups import ListGroupsRequest, ListGroupsRe
 from moldau.protocol.stored.metadata import FenceBrokerRecord
 from moldau.server.brokers.batched_calls import BatchedCalls
 from moldau.server.brokers.peers import BrokerPeers, endpoint_of
-from moldau.server.coordinators.addition_channel import Addition, addition_channel
-from moldau.server.coordinators.marker_channel import Marker, marker_channel
+from moldau.server.coordinators.add_partitions_channel import AddPartitions, add_partitions_channel
+from moldau.server.coordinators.marker_sender import Marker, marker_channel
 from moldau.server.node import Node
 from moldau.server.share.state_channel import StateChannels
-from moldau.share.keys import ShareKey
+from moldau.share.keys import SharePartitionKey
 from moldau.statemachine.coordinator_records import EndTransaction, Producer
 from moldau.transactions.init_producer_id import InitProducerId
 from tests.harness.nodes.node import connected, running_node
@@ -127,13 +127,13 @@ def test_partitions_join_transactions_and_markers_end_them_over_the_wire(tmp_pat
         async with running_node(tmp_path, ONE_REPLICA) as node, connected(node) as connection:
             await create(connection, "t")
             a, b = await new_producer(node, "a"), await new_producer(node, "b")
-            additions = addition_channel(BrokerPeers(node, "test"))
+            additions = add_partitions_channel(BrokerPeers(node, "test"))
             here, nowhere = TopicPartition("t", 0), TopicPartition("t", 9)
             answers = await asyncio.gather(
-                additions.ask(node.id, Addition("a", a, [here], verify_only=False)),
-                additions.ask(node.id, Addition("b", b, [here], verify_only=True)),
-                additions.ask(node.id, Addition("a", a, [here], verify_only=True)),
-                additions.ask(node.id, Addition("b", b, [here, nowhere], verify_only=False)),
+                additions.ask(node.id, AddPartitions("a", a, [here], verify_only=False)),
+                additions.ask(node.id, AddPartitions("b", b, [here], verify_only=True)),
+                additions.ask(node.id, AddPartitions("a", a, [here], verify_only=True)),
+                additions.ask(node.id, AddPartitions("b", b, [here, nowhere], verify_only=False)),
             )
             assert answers == [
                 {here: ErrorCode.NONE},
@@ -166,9 +166,9 @@ def test_the_state_of_share_groups_is_kept_over_the_wire(tmp_path: Path) -> None
             await node.coordinators.internal_topics.ensure(SHARE_STATE_TOPIC)
             await until(lambda: len(list(node.coordinators.share.active_shards())) == 3)
             channels = StateChannels(BrokerPeers(node, "test"))
-            key = ShareKey("g", node.image.topics.by_name["t"].id, 0)
+            key = SharePartitionKey("g", node.image.topics.by_name["t"].id, 0)
             initial = initialize_share_group_state.PartitionData(partition=0, state_epoch=1, start_offset=3)
-            await channels.initialize.ask(node.id, key, initial)
+            await channels.initialize.send(node.id, key, initial)
             written = write_share_group_state.PartitionData(
                 partition=0,
                 state_epoch=1,
@@ -181,17 +181,17 @@ def test_the_state_of_share_groups_is_kept_over_the_wire(tmp_path: Path) -> None
                     )
                 ],
             )
-            await channels.write.ask(node.id, key, written)
+            await channels.write.send(node.id, key, written)
             summary = read_share_group_state_summary.PartitionData(partition=0, leader_epoch=-1)
-            told = await channels.summary.ask(node.id, key, summary)
+            told = await channels.summary.send(node.id, key, summary)
             assert (told.start_offset, told.delivery_complete_count) == (4, 2)
-            read = await channels.read.ask(
+            read = await channels.read.send(
                 node.id, key, read_share_group_state.PartitionData(partition=0, leader_epoch=0)
             )
             assert (read.state_epoch, read.start_offset, len(read.state_batches)) == (1, 4, 1)
-            await channels.delete.ask(node.id, key, delete_share_group_state.PartitionData(partition=0))
+            await channels.delete.send(node.id, key, delete_share_group_state.PartitionData(partition=0))
             with pytest.raises(KafkaError):
-                await channels.write.ask(node.id, key, written)
+                await channels.write.send(node.id, key, written)
             await channels.close()
 
     asyncio.run(main())

@@ -209,7 +209,7 @@ def test_a_partition_that_is_given_up_does_not_spoil_a_listing(tmp_path: Path) -
             groups = node.coordinators.groups
             for number in range(20):
                 await commit(node, f"g{number}", number)
-            runtime = groups._led[0].runtime
+            runtime = groups._lead_partitions[0].runtime
             assert runtime is not None
             runtime.committed(-1)
             listing = asyncio.ensure_future(groups.read_all(lambda shard: shard.list_groups([], [])))

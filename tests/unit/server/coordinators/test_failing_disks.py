@@ -63,7 +63,7 @@ def test_a_partition_that_holds_nonsense_is_not_loading_for_ever(tmp_path: Path)
             partition.usable_log().append_as_leader(nonsense, 0, origin=Origin.COORDINATOR)
         async with running_node(tmp_path, ONE_REPLICA) as node:
             await until(lambda: len(list(node.coordinators.groups.active_shards())) == 3)
-            await asyncio.wait([node.coordinators.groups._led[1].task], timeout=10)
+            await asyncio.wait([node.coordinators.groups._lead_partitions[1].task], timeout=10)
             assert await refusal(node, lost) == ErrorCode.NOT_COORDINATOR
             listed = await node.coordinators.groups.read_all(lambda shard: shard.list_groups([], []))
             assert [group.group_id for groups in listed for group in groups] == [kept]

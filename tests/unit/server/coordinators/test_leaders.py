@@ -22,7 +22,7 @@ from moldau.server.coordinators import coordinator
 from moldau.server.node import Node
 from tests.harness.nodes.node import connected, running_node
 from tests.unit.server.coordinators.test_coordinators import commit, committed, make_topic, until
-from tests.unit.server.coordinators.test_end_markers import committed_transaction, status
+from tests.unit.server.coordinators.test_txn_markers import committed_transaction, status
 
 OFFSETS = {
     "offsets.topic.replication.factor": "1",
@@ -66,7 +66,7 @@ def test_what_a_former_leader_finds_committed_is_not_what_it_appended(tmp_path: 
             partition.take_role(lost)
             log = partition.usable_log()
             log.high_watermark = log.log_end_offset
-            node.coordinators.groups._led[0].progressed(0)
+            node.coordinators.groups._lead_partitions[0].high_watermark_advanced(0)
             await asyncio.sleep(0.01)
             assert not waiting.done()
             node.coordinators.groups._follow(partition, 0)

@@ -1,4 +1,4 @@
-"""The share coordinator of a node: its shards, and what time brings to their logs."""
+"""The share coordinator of a node (KIP-932): its shards, periodic snapshots and the pruning of their logs."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from moldau.base.errors import KafkaError
 from moldau.base.ids import SHARE_STATE_TOPIC
 from moldau.protocol.stored.coordinator import SHARE_GROUP_STATE
 from moldau.server.coordinators.coordinator import Coordinator
-from moldau.share.shard import ShareShard, StateSettings
+from moldau.share.shard import ShareCoordinatorSettings, ShareShard
 from moldau.statemachine.timers import Timers
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
-class ShareStates(Coordinator[ShareShard]):
+class ShareCoordinator(Coordinator[ShareShard]):
     def __init__(self, node: Node) -> None:
         self._node = node
         super().__init__(
@@ -36,20 +36,21 @@ class ShareStates(Coordinator[ShareShard]):
     def _shard(self, index: int, leader_epoch: int, timers: Timers) -> ShareShard:
         return ShareShard(timers, self._node.clock, self._settings)
 
-    def _settings(self) -> StateSettings:
+    def _settings(self) -> ShareCoordinatorSettings:
         integer = self._node.config.integer
-        return StateSettings(
+        return ShareCoordinatorSettings(
             updates_per_snapshot=integer("share.coordinator.snapshot.update.records.per.snapshot"),
             cold_snapshot_interval_ms=integer("share.coordinator.cold.partition.snapshot.interval.ms"),
         )
 
     async def snapshot_cold(self) -> None:
+        """Write new snapshots of share partitions that were not updated for long."""
         for index, _ in list(self.active_shards()):
             with contextlib.suppress(KafkaError):
                 await self.write_at(index, lambda shard: shard.snapshot_cold())
 
     async def prune(self) -> None:
-        """Delete what is redundant in the logs."""
+        """Delete the records before the oldest snapshot in use."""
         for index, shard in list(self.active_shards()):
             offset = shard.redundant_before()
             if offset is None:
@@ -58,4 +59,4 @@ class ShareStates(Coordinator[ShareShard]):
                 found = self._node.replicas.by_name(self.topic, index).leader_log()
                 if found.log_start_offset < offset <= found.high_watermark:
                     found.delete_records_before(offset)
-                    log.info("%s-%d is pruned up to offset %d", self.topic, index, offset)
+                    logger.info("pruned %s-%d up to offset %d", self.topic, index, offset)

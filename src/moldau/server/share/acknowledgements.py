@@ -1,4 +1,4 @@
-"""Acknowledgements as requests bring them, beside a fetch or alone: checked, taken and stored."""
+"""The acknowledgements of one ShareFetch or ShareAcknowledge request: validated, applied and persisted."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from typing import TYPE_CHECKING, Protocol
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId
-from moldau.server.share.sessions import Place
+from moldau.server.share.sessions import TopicIdPartition
 from moldau.share.acknowledgement import Acknowledgement, AckType
-from moldau.share.keys import ShareKey
+from moldau.share.keys import SharePartitionKey
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
-#: The version that first knew renewing a lock.
+#: The version that added RENEW (KIP-1222).
 _RENEWAL_SINCE = 2
 
-#: By partition: what went wrong, None if nothing did.
-Outcomes = dict[Place, KafkaError | None]
+#: The error of each partition, or None.
+Outcomes = dict[TopicIdPartition, KafkaError | None]
 
 
-class AskedBatch(Protocol):
+class AcknowledgementBatch(Protocol):
     first_offset: int
     last_offset: int
     acknowledge_types: list[int]
 
 
-class AskedPartition(Protocol):
+class AcknowledgePartition(Protocol):
     partition_index: int
 
     @property
-    def acknowledgement_batches(self) -> Sequence[AskedBatch]: ...
+    def acknowledgement_batches(self) -> Sequence[AcknowledgementBatch]: ...
 
 
-class AskedTopic(Protocol):
+class AcknowledgeTopic(Protocol):
     topic_id: TopicId
 
     @property
-    def partitions(self) -> Sequence[AskedPartition]: ...
+    def partitions(self) -> Sequence[AcknowledgePartition]: ...
 
 
 class Acknowledgements:
-    """Taken at once when it is made; `outcomes` waits until everything is stored."""
+    """Construction applies the acknowledgements; `outcomes` waits until they are persisted."""
 
     def __init__(
         self,
         node: Node,
         group_id: str,
         member_id: str,
-        topics: Iterable[AskedTopic],
+        topics: Iterable[AcknowledgeTopic],
         *,
         version: int,
         renews: bool,
@@ -59,31 +59,31 @@ class Acknowledgements:
         self._highest = AckType.RENEW if version == _RENEWAL_SINCE else AckType.REJECT
         self._renews = renews
         self._outcomes: Outcomes = {}
-        self._pending: dict[Place, asyncio.Future[None]] = {}
+        self._pending: dict[TopicIdPartition, asyncio.Future[None]] = {}
         empty: Outcomes = {}
-        # Of what is said twice of a partition the last counts.
-        asked = {
-            Place(topic.topic_id, partition.partition_index): partition.acknowledgement_batches
+        # If a partition is named twice, the last entry counts.
+        requested = {
+            TopicIdPartition(topic.topic_id, partition.partition_index): partition.acknowledgement_batches
             for topic in topics
             for partition in topic.partitions
         }
-        for place, batches in asked.items():
+        for place, batches in requested.items():
             try:
                 self._check(place, batches)
                 if not batches:
                     empty[place] = None
                     continue
-                wanted = [
+                acknowledgements = [
                     Acknowledgement(b.first_offset, b.last_offset, b.acknowledge_types) for b in batches
                 ]
-                key = ShareKey(group_id, *place)
-                self._pending[place] = node.share.acknowledge(key, member_id, wanted)
+                key = SharePartitionKey(group_id, *place)
+                self._pending[place] = node.share.acknowledge(key, member_id, acknowledgements)
             except KafkaError as error:
                 self._outcomes[place] = error
         if self._pending or self._outcomes:
             self._outcomes.update(empty)
 
-    def _check(self, place: Place, batches: Sequence[AskedBatch]) -> None:
+    def _check(self, place: TopicIdPartition, batches: Sequence[AcknowledgementBatch]) -> None:
         topic = self._node.image.topics.by_id.get(place.topic_id)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
@@ -95,7 +95,7 @@ class Acknowledgements:
         if place.partition not in topic.partitions:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
-    def _is_valid(self, batch: AskedBatch) -> bool:
+    def _is_valid(self, batch: AcknowledgementBatch) -> bool:
         types, records = batch.acknowledge_types, batch.last_offset - batch.first_offset + 1
         return (
             records > 0

@@ -10,10 +10,10 @@ import pytest
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.share.aborted import FetchedBatch
 from moldau.share.acknowledgement import Acknowledgement, acknowledge, release
-from moldau.share.acquisition import Acquired, Fetched, Wish, acquire
+from moldau.share.acquisition import Acquired, AcquireRequest, FetchedRecords, acquire
 from moldau.share.deliveries import StateBatch
-from moldau.share.merging import merged
-from moldau.share.partition import ShareLimits, SharePartition
+from moldau.share.partition_state import ShareLimits, SharePartitionState
+from moldau.share.state_batches import merged
 
 
 class World:
@@ -22,13 +22,15 @@ class World:
     def __init__(self, batches: int = 4, limits: ShareLimits | None = None) -> None:
         self.now = 0
         self.log = [FetchedBatch(10 * n, 10 * n + 9, 100) for n in range(batches)]
-        self.share = SharePartition(lambda: limits or ShareLimits(), lambda: self.now)
+        self.share = SharePartitionState(lambda: limits or ShareLimits(), lambda: self.now)
         self.share.load(0, 1, [])
 
     def fetch(self, member: str, most: int = 500, batch_size: int = 500, **options: bool) -> list[Acquired]:
         offset = self.share.next_fetch_offset()
         found = [batch for batch in self.log if batch.last >= offset]
-        return acquire(self.share, Wish(member, most, batch_size, **options), Fetched(offset, found))
+        return acquire(
+            self.share, AcquireRequest(member, most, batch_size, **options), FetchedRecords(offset, found)
+        )
 
     def say(self, member: str, first: int, last: int, *kinds: int) -> None:
         transition = acknowledge(self.share, member, [Acknowledgement(first, last, kinds)])
@@ -157,8 +159,8 @@ def test_records_of_aborted_transactions_are_left_out() -> None:
         FetchedBatch(10, 10, 100, producer_id=7, transactional=True, aborts=True),
         FetchedBatch(11, 14, 100, producer_id=7, transactional=True),
     ]
-    fetched = Fetched(0, world.log, aborted=[(7, 0)])
-    given = acquire(world.share, Wish("a", 500, 500), fetched)
+    fetched = FetchedRecords(0, world.log, aborted=[(7, 0)])
+    given = acquire(world.share, AcquireRequest("a", 500, 500), fetched)
     assert given == [Acquired(5, 14, 1)]
     world.say("a", 5, 14, 1)
     assert world.share.start_offset == 15

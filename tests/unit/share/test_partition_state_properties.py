@@ -13,10 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from moldau.base.errors import KafkaError
 from moldau.share.aborted import FetchedBatch
 from moldau.share.acknowledgement import Acknowledgement, acknowledge, release
-from moldau.share.acquisition import Fetched, Wish, acquire
+from moldau.share.acquisition import AcquireRequest, FetchedRecords, acquire
 from moldau.share.deliveries import RecordState, StateBatch
-from moldau.share.merging import merged
-from moldau.share.partition import ShareLimits, SharePartition, Transition
+from moldau.share.partition_state import ShareLimits, SharePartitionState, StateTransition
+from moldau.share.state_batches import merged
 
 LIMIT = 3
 LOCK_MS = 1_000
@@ -53,11 +53,11 @@ class SharePartitionMachine(RuleBasedStateMachine):
         self.gaps: set[int] = set()
         self.stored = Stored()
         self.model = Model()
-        self.open: list[tuple[str, Transition, dict[int, int]]] = []
+        self.open: list[tuple[str, StateTransition, dict[int, int]]] = []
         self._load()
 
     def _load(self) -> None:
-        self.share = SharePartition(lambda: self.limits, lambda: self.now)
+        self.share = SharePartitionState(lambda: self.limits, lambda: self.now)
         self.share.load(self.stored.start, 1, self.stored.batches)
 
     def _store(self, batches: list[StateBatch]) -> None:
@@ -86,7 +86,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
             return
         offset = self.share.next_fetch_offset()
         found = [batch for batch in self.log if batch.last >= offset][:batches]
-        given = acquire(self.share, Wish(member, most, size, strict), Fetched(offset, found))
+        given = acquire(self.share, AcquireRequest(member, most, size, strict), FetchedRecords(offset, found))
         total = 0
         for first, last, count in given:
             for each in range(first, last + 1):

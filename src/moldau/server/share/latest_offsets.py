@@ -1,4 +1,7 @@
-"""Where partitions end, asked of their leaders wherever they are; the lag of share groups follows from it."""
+"""The high watermarks of partitions, requested from their leaders with ListOffsets.
+
+DescribeShareGroupOffsets computes the lag of share groups from them.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +21,26 @@ from moldau.protocol.messages.list_offsets import (
 )
 from moldau.server.brokers.batched_calls import BatchedCalls, missing
 from moldau.server.brokers.peers import BrokerPeers
-from moldau.share.keys import ShareKey
+from moldau.share.keys import SharePartitionKey
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
-_CONSUMER = -1
+_CONSUMER_REPLICA_ID = -1
 
 
-class PartitionEnds:
+class LatestOffsets:
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._others: BatchedCalls[TopicPartition, ListOffsetsPartitionResponse] = BatchedCalls(
-            BrokerPeers(node, "partition-ends"), pack=_pack, unpack=_unpack, identity=lambda asked: asked
+        self._channel: BatchedCalls[TopicPartition, ListOffsetsPartitionResponse] = BatchedCalls(
+            BrokerPeers(node, "latest-offsets"),
+            pack=_pack,
+            unpack=_unpack,
+            identity=lambda partition: partition,
         )
 
-    async def of(self, key: ShareKey) -> int:
-        """The high watermark; KafkaError when the leader cannot tell it."""
+    async def of(self, key: SharePartitionKey) -> int:
+        """Return the high watermark of a partition; raise the KafkaError of its leader."""
         topic = self._node.image.topics.by_id.get(key.topic_id)
         registration = topic.partitions.get(key.partition) if topic is not None else None
         if topic is None or registration is None:
@@ -43,34 +49,33 @@ class PartitionEnds:
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
         if registration.leader == self._node.id:
             return self._node.replicas.by_id(key.topic_id, key.partition).leader_log().high_watermark
-        found = await self._others.ask(registration.leader, TopicPartition(topic.name, key.partition))
+        found = await self._channel.ask(registration.leader, TopicPartition(topic.name, key.partition))
         if found.error_code != ErrorCode.NONE:
             raise KafkaError(ErrorCode.of(found.error_code))
         return found.offset
 
     def apply(self, image: MetadataImage) -> None:
-        self._others.apply(image)
+        self._channel.apply(image)
 
     async def close(self) -> None:
-        await self._others.close()
+        await self._channel.close()
 
 
 def _pack(partitions: Sequence[TopicPartition]) -> ListOffsetsRequest:
     topics: dict[str, list[ListOffsetsPartition]] = {}
     for topic, index in partitions:
-        asked = ListOffsetsPartition(partition_index=index, timestamp=LATEST)
-        topics.setdefault(topic, []).append(asked)
+        topics.setdefault(topic, []).append(ListOffsetsPartition(partition_index=index, timestamp=LATEST))
     return ListOffsetsRequest(
-        replica_id=_CONSUMER,
-        topics=[ListOffsetsTopic(name=name, partitions=asked) for name, asked in topics.items()],
+        replica_id=_CONSUMER_REPLICA_ID,
+        topics=[ListOffsetsTopic(name=name, partitions=found) for name, found in topics.items()],
     )
 
 
 def _unpack(
     partitions: Sequence[TopicPartition], response: ListOffsetsResponse
 ) -> list[ListOffsetsPartitionResponse]:
-    answers = ((topic.name, each) for topic in response.topics for each in topic.partitions)
-    found = {TopicPartition(name, each.partition_index): each for name, each in answers}
+    partition_responses = ((topic.name, each) for topic in response.topics for each in topic.partitions)
+    found = {TopicPartition(name, each.partition_index): each for name, each in partition_responses}
     try:
         return [found[each] for each in partitions]
     except KeyError as error:

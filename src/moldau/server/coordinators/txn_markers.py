@@ -1,6 +1,7 @@
-"""Ends a transaction on partitions that this node leads: a marker in the log of each, and committed there.
+"""Writes the end marker of a transaction to partitions that this node leads.
 
-On `__consumer_offsets` the marker goes through the group coordinator, whose pending offsets count then.
+A marker for a partition of `__consumer_offsets` goes through the group coordinator, which commits or drops
+the pending offsets with it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from moldau.storage.log.log import Origin
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
-#: The transaction coordinator knows only the errors of partitions.
-_NOT_READY = frozenset(
+#: Errors of the group coordinator that WriteTxnMarkers reports as NOT_LEADER_OR_FOLLOWER.
+_NOT_COORDINATOR = frozenset(
     {
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -31,15 +32,15 @@ _NOT_READY = frozenset(
 Results = dict[TopicPartition, ErrorCode]
 
 
-async def write_end(node: Node, end: EndTransaction, partitions: Iterable[TopicPartition]) -> Results:
-    """How it went on each partition."""
+async def write_markers(node: Node, end: EndTransaction, partitions: Iterable[TopicPartition]) -> Results:
+    """Append the marker to each partition, wait until it is committed, and return an error code for each."""
     results: Results = {}
     waits: list[tuple[TopicPartition, Awaitable[None]]] = []
-    work = LoopSlice(node.clock)
+    loop_slice = LoopSlice(node.clock)
     for each in partitions:
-        await work.pause()
+        await loop_slice.pause()
         try:
-            wait = _begin(node, end, each)
+            wait = _append(node, end, each)
         except KafkaError as error:
             node.replicas.storage_failed(error)
             results[each] = error.code
@@ -51,11 +52,11 @@ async def write_end(node: Node, end: EndTransaction, partitions: Iterable[TopicP
     return results | {each: code for (each, _), code in zip(waits, codes, strict=True)}
 
 
-def _begin(node: Node, end: EndTransaction, topic_partition: TopicPartition) -> Awaitable[None] | None:
-    """The marker is appended; what is left to wait for, if anything."""
+def _append(node: Node, end: EndTransaction, topic_partition: TopicPartition) -> Awaitable[None] | None:
+    """Append the marker and return what remains to be awaited, if anything."""
     if topic_partition.topic == CONSUMER_OFFSETS_TOPIC:
         node.replicas.by_name(*topic_partition)
-        return _end_offsets(node, end, topic_partition)
+        return _end_offset_commits(node, end, topic_partition)
     partition = node.replicas.by_name(*topic_partition)
     partition.leader_log()
     partition.check_in_sync()
@@ -75,12 +76,12 @@ async def _code(node: Node, wait: Awaitable[None]) -> ErrorCode:
     return ErrorCode.NONE
 
 
-async def _end_offsets(node: Node, end: EndTransaction, topic_partition: TopicPartition) -> None:
+async def _end_offset_commits(node: Node, end: EndTransaction, topic_partition: TopicPartition) -> None:
     try:
         await node.coordinators.groups.write_at(
             topic_partition.partition, lambda shard: shard.end_transaction(end)
         )
     except KafkaError as error:
-        if error.code in _NOT_READY:
+        if error.code in _NOT_COORDINATOR:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, error.message) from error
         raise

@@ -16,18 +16,18 @@ from moldau.protocol.stored.share_state import (
 )
 from moldau.protocol.stored.share_state import StateBatch as StoredBatch
 from moldau.share.deliveries import StateBatch
-from moldau.share.keys import ShareKey
-from moldau.share.merging import UNKNOWN_START, merged
+from moldau.share.keys import SharePartitionKey
+from moldau.share.state_batches import UNKNOWN_START_OFFSET, merged
 from moldau.statemachine.coordinator_records import CoordinatorRecord
 
 UNKNOWN_COUNT = -1
 
 
-class ShareState(NamedTuple):
+class ShareGroupOffset(NamedTuple):
     snapshot_epoch: int = 0
     state_epoch: int = 0
     leader_epoch: int = 0
-    start_offset: int = UNKNOWN_START
+    start_offset: int = UNKNOWN_START_OFFSET
     #: How many records from the start on are done with; -1 when nobody knows.
     complete_count: int = UNKNOWN_COUNT
     batches: tuple[StateBatch, ...] = ()
@@ -35,7 +35,7 @@ class ShareState(NamedTuple):
     written_ms: int = 0
 
     @classmethod
-    def from_snapshot(cls, value: ShareSnapshotValue) -> ShareState:
+    def from_snapshot(cls, value: ShareSnapshotValue) -> ShareGroupOffset:
         return cls(
             value.snapshot_epoch,
             value.state_epoch,
@@ -47,8 +47,8 @@ class ShareState(NamedTuple):
             value.write_timestamp,
         )
 
-    def updated(self, value: ShareUpdateValue) -> ShareState:
-        start = self.start_offset if value.start_offset == UNKNOWN_START else value.start_offset
+    def updated(self, value: ShareUpdateValue) -> ShareGroupOffset:
+        start = self.start_offset if value.start_offset == UNKNOWN_START_OFFSET else value.start_offset
         return self._replace(
             start_offset=start,
             complete_count=value.delivery_complete_count,
@@ -57,7 +57,7 @@ class ShareState(NamedTuple):
         )
 
 
-def snapshot_record(key: ShareKey, state: ShareState) -> CoordinatorRecord:
+def snapshot_record(key: SharePartitionKey, state: ShareGroupOffset) -> CoordinatorRecord:
     value = ShareSnapshotValue(
         snapshot_epoch=state.snapshot_epoch,
         state_epoch=state.state_epoch,
@@ -71,7 +71,7 @@ def snapshot_record(key: ShareKey, state: ShareState) -> CoordinatorRecord:
     return CoordinatorRecord(ShareSnapshotKey(**key._asdict()), value)
 
 
-def update_record(key: ShareKey, state: ShareState) -> CoordinatorRecord:
+def update_record(key: SharePartitionKey, state: ShareGroupOffset) -> CoordinatorRecord:
     value = ShareUpdateValue(
         snapshot_epoch=state.snapshot_epoch,
         leader_epoch=state.leader_epoch,
@@ -82,7 +82,7 @@ def update_record(key: ShareKey, state: ShareState) -> CoordinatorRecord:
     return CoordinatorRecord(ShareUpdateKey(**key._asdict()), value)
 
 
-def tombstone(key: ShareKey) -> CoordinatorRecord:
+def tombstone(key: SharePartitionKey) -> CoordinatorRecord:
     return CoordinatorRecord(ShareSnapshotKey(**key._asdict()), None)
 
 

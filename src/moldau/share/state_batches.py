@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from moldau.share.deliveries import StateBatch
 
-UNKNOWN_START = -1
+UNKNOWN_START_OFFSET = -1
 
 
 def merged(
@@ -43,7 +43,7 @@ def merged(
 
 
 def _cut(batch: StateBatch, start_offset: int) -> StateBatch | None:
-    if start_offset == UNKNOWN_START or batch.first_offset >= start_offset:
+    if start_offset == UNKNOWN_START_OFFSET or batch.first_offset >= start_offset:
         return batch
     return batch._replace(first_offset=start_offset) if batch.last_offset >= start_offset else None
 

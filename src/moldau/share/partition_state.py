@@ -4,7 +4,7 @@ Everything before `start_offset` is done with; records from there to `end_offset
 has never been handed out. The start moves over records that are acknowledged or archived, and over nothing
 else, so no record is lost. Handing out is the work of `acquisition`, what members say of records that of
 `acknowledgement`; here is what both build on. Nothing here waits: what has to be stored is given back as a
-`Transition`.
+`StateTransition`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Gap:
         self.end = end
 
 
-class Transition:
+class StateTransition:
     """Changes that are in force, and become final once they are stored."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Transition:
         return [batch for _, batch in self.changes]
 
 
-class SharePartition:
+class SharePartitionState:
     def __init__(self, limits: Callable[[], ShareLimits], now_ms: Callable[[], int]) -> None:
         self.limits = limits
         self.now_ms = now_ms
@@ -143,7 +143,7 @@ class SharePartition:
 
     # The end of a transition.
 
-    def complete(self, transition: Transition, stored: bool) -> bool:
+    def complete(self, transition: StateTransition, stored: bool) -> bool:
         """What a transition changed is final, or is taken back; whether the start has moved."""
         for delivery, batch in transition.changes:
             delivery.complete(stored)

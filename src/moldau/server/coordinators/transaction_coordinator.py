@@ -1,4 +1,4 @@
-"""The transaction coordinator of a node: its shards, the markers they ask for, and what time brings."""
+"""The transaction coordinator of a node: its shards, transaction timeouts and expiry of transactional ids."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from moldau.metadata.features import TRANSACTION_VERSION
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.stored.coordinator import TRANSACTION_STATE
 from moldau.server.brokers.peers import BrokerPeers
-from moldau.server.coordinators.addition_channel import addition_channel
+from moldau.server.coordinators.add_partitions_channel import add_partitions_channel
 from moldau.server.coordinators.coordinator import Coordinator
-from moldau.server.coordinators.marker_sender import MarkerSender
 from moldau.statemachine.coordinator_records import Entry
 from moldau.statemachine.decision import Decision
+from moldau.statemachine.effects import Effect
 from moldau.statemachine.timers import Timers
 from moldau.transactions.context import TransactionContext
 from moldau.transactions.settings import TransactionSettings
@@ -27,17 +27,16 @@ from moldau.transactions.shard import TransactionShard
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
 
-class Transactions(Coordinator[TransactionShard]):
-    def __init__(self, node: Node) -> None:
+class TransactionCoordinator(Coordinator[TransactionShard]):
+    def __init__(self, node: Node, on_effect: Callable[[Effect], None]) -> None:
         self._node = node
-        self._markers = MarkerSender(node)
-        #: Towards the coordinators of transactions that write to partitions of this node.
-        self.additions = addition_channel(BrokerPeers(node, "add-partitions-to-txn"))
+        #: To the coordinators of transactions that write to partitions of this node.
+        self.add_partitions_channel = add_partitions_channel(BrokerPeers(node, "add-partitions-to-txn"))
         self._context = TransactionContext(
             node.clock,
             lambda: TransactionSettings.from_config(node.config),
@@ -52,8 +51,8 @@ class Transactions(Coordinator[TransactionShard]):
             clock=node.clock,
             pool=node.pool,
             timeout_ms=lambda: node.config.integer("request.timeout.ms"),
-            on_effect=self._markers.send,
-            # Markers of an epoch between may have been elsewhere: only a newer epoch counts after them.
+            on_effect=on_effect,
+            # Another broker may have written markers in an epoch in between; markers need a newer one.
             reloads_with_epoch=True,
         )
 
@@ -62,11 +61,10 @@ class Transactions(Coordinator[TransactionShard]):
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         super().apply(delta, image)
-        self._markers.apply(image)
-        self.additions.apply(image)
+        self.add_partitions_channel.apply(image)
 
     def epoch_of(self, transactional_id: str) -> int | None:
-        """In which epoch this node coordinates it; None when it does not, or not yet."""
+        """Return the epoch in which this node coordinates an id; None if it does not, or is still loading."""
         try:
             shard = self.active_shard(self.partition_of(transactional_id))
         except KafkaError:
@@ -76,24 +74,24 @@ class Transactions(Coordinator[TransactionShard]):
     async def decide(
         self, transactional_id: str, decide: Callable[[TransactionShard], Decision[Entry, R]]
     ) -> R:
-        """A decision that may need a new producer id: one is at hand when it is taken."""
-        await self._producer_id_at_hand()
+        """Run a decision that may need a new producer id, after requesting a block of ids if none is left."""
+        await self._ensure_producer_id()
         return await self.write(transactional_id, decide)
 
     async def abort_timed_out(self) -> None:
-        """End the transactions that took longer than their producers allowed."""
-        late = [name for _, shard in self.active_shards() for name in shard.timed_out()]
-        for transactional_id in late:
+        """Abort the transactions that exceed their `transaction.timeout.ms`."""
+        timed_out = [name for _, shard in self.active_shards() for name in shard.timed_out()]
+        for transactional_id in timed_out:
             await self._abort(transactional_id)
 
     async def _abort(self, transactional_id: str) -> None:
         try:
             await self.decide(transactional_id, lambda shard: shard.abort_timed_out(transactional_id))
         except KafkaError as error:
-            log.info("%s is aborted later: %s", transactional_id, error)
+            logger.info("aborting %s is retried: %s", transactional_id, error)
 
     async def expire(self) -> None:
-        """Forget the transactional ids that nobody uses any more."""
+        """Remove ids that were not used for `transactional.id.expiration.ms`."""
         for index, _ in list(self.active_shards()):
             with contextlib.suppress(KafkaError):
                 while await self.write_at(index, lambda shard: shard.expire()):
@@ -101,10 +99,9 @@ class Transactions(Coordinator[TransactionShard]):
 
     async def close(self) -> None:
         await super().close()
-        await self._markers.close()
-        await self.additions.close()
+        await self.add_partitions_channel.close()
 
-    async def _producer_id_at_hand(self) -> None:
-        """Without one, a decision that needs it is refused, and those that do not go on."""
+    async def _ensure_producer_id(self) -> None:
+        """Ignore failures: only decisions that need a new id are refused then."""
         with contextlib.suppress(KafkaError):
             await self._node.producer_ids.ready()

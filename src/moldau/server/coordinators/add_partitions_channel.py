@@ -1,7 +1,7 @@
-"""Partitions that join transactions coordinated by another broker: AddPartitionsToTxn, many in one request.
+"""AddPartitionsToTxn requests to transaction coordinators on other brokers, several transactions in each.
 
-The leader of a partition asks on behalf of the producer that writes there, to add the partition or only to
-see that it was added.
+The leader of a partition sends them for the producer that writes to it (KIP-890): to add the partition, or to
+verify that the producer has added it.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ from moldau.statemachine.coordinator_records import Producer
 PartitionErrors = dict[TopicPartition, ErrorCode]
 
 
-class Addition(NamedTuple):
+class AddPartitions(NamedTuple):
     transactional_id: str
     producer: Producer
     partitions: Sequence[TopicPartition]
     verify_only: bool
 
 
-def addition_channel(peers: BrokerPeers) -> BatchedCalls[Addition, PartitionErrors]:
-    """Answers come by transactional id, so a request has each id once."""
-    return BatchedCalls(peers, pack=_pack, unpack=_unpack, identity=lambda asked: asked.transactional_id)
+def add_partitions_channel(peers: BrokerPeers) -> BatchedCalls[AddPartitions, PartitionErrors]:
+    """Batch AddPartitionsToTxn requests. Responses name transactional ids, so a request has each id once."""
+    return BatchedCalls(peers, pack=_pack, unpack=_unpack, identity=lambda request: request.transactional_id)
 
 
-def _pack(additions: Sequence[Addition]) -> AddPartitionsToTxnRequest:
-    return AddPartitionsToTxnRequest(transactions=[_transaction(each) for each in additions])
+def _pack(requests: Sequence[AddPartitions]) -> AddPartitionsToTxnRequest:
+    return AddPartitionsToTxnRequest(transactions=[_transaction(each) for each in requests])
 
 
-def _transaction(asked: Addition) -> AddPartitionsToTxnTransaction:
+def _transaction(request: AddPartitions) -> AddPartitionsToTxnTransaction:
     topics: dict[str, list[int]] = {}
-    for topic, index in asked.partitions:
+    for topic, index in request.partitions:
         topics.setdefault(topic, []).append(index)
     return AddPartitionsToTxnTransaction(
-        transactional_id=asked.transactional_id,
-        producer_id=asked.producer.id,
-        producer_epoch=asked.producer.epoch,
-        verify_only=asked.verify_only,
+        transactional_id=request.transactional_id,
+        producer_id=request.producer.id,
+        producer_epoch=request.producer.epoch,
+        verify_only=request.verify_only,
         topics=[AddPartitionsToTxnTopic(name=name, partitions=found) for name, found in topics.items()],
     )
 
 
-def _unpack(additions: Sequence[Addition], response: AddPartitionsToTxnResponse) -> list[PartitionErrors]:
+def _unpack(requests: Sequence[AddPartitions], response: AddPartitionsToTxnResponse) -> list[PartitionErrors]:
     if response.error_code != ErrorCode.NONE:
-        # Producers have no use for what brokers may not do among themselves.
+        # Authorization between brokers is no business of the producer.
         code = ErrorCode.of(response.error_code)
         denied = code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         raise KafkaError(ErrorCode.INVALID_TXN_STATE if denied else code)
@@ -68,6 +68,6 @@ def _unpack(additions: Sequence[Addition], response: AddPartitionsToTxnResponse)
         for result in response.results_by_transaction
     }
     try:
-        return [found[each.transactional_id] for each in additions]
+        return [found[each.transactional_id] for each in requests]
     except KeyError as error:
         raise missing(error) from error

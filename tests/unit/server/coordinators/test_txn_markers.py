@@ -7,7 +7,7 @@ import errno
 from pathlib import Path
 
 from moldau.base.ids import TRANSACTION_STATE_TOPIC, TopicPartition
-from moldau.server.coordinators.end_markers import write_end
+from moldau.server.coordinators.txn_markers import write_markers
 from moldau.server.node import Node
 from moldau.statemachine.coordinator_records import EndTransaction, Producer
 from moldau.transactions.end_txn import EndTxn
@@ -76,7 +76,7 @@ def test_others_get_their_turn_while_very_many_markers_are_written(tmp_path: Pat
 
             task = asyncio.create_task(other())
             end = EndTransaction(Producer(7, 1), True, 0)
-            await write_end(node, end, [TopicPartition("t", 0)] * 2000)
+            await write_markers(node, end, [TopicPartition("t", 0)] * 2000)
             task.cancel()
             assert turns > 3
 

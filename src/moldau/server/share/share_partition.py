@@ -1,8 +1,7 @@
-"""A share partition that this node hands records out of: loaded from the share coordinator, kept there.
+"""A share partition at its leader: loaded from the share coordinator, changed by members, persisted there.
 
-What members say changes the state at once and is stored in the background, whether or not whoever said it is
-still there to hear the answer. Locks are watched by one timer. Whoever waits for records is woken
-by every change.
+Acknowledgements change the state immediately and are persisted in the background, even if the member
+disconnects. One timer watches the acquisition locks. Every change wakes the fetches that wait for records.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from moldau.replication.partition import Partition
 from moldau.server.share.settings import duration_ms, limits, offset_reset
 from moldau.share.acknowledgement import Acknowledgement, acknowledge, release
 from moldau.share.deliveries import StateBatch
-from moldau.share.keys import ShareKey
-from moldau.share.merging import UNKNOWN_START
-from moldau.share.partition import SharePartition, Transition
+from moldau.share.keys import SharePartitionKey
+from moldau.share.partition_state import SharePartitionState, StateTransition
 from moldau.share.shard import StateWrite
+from moldau.share.state_batches import UNKNOWN_START_OFFSET
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-#: What members are told when the share coordinator refuses.
-_TOLD = {
+#: Errors of the share coordinator as members receive them.
+_MEMBER_ERRORS = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -47,122 +46,124 @@ _BY_DURATION = "by_duration:"
 Waiter = Callable[[], None]
 
 
-class LivePartition:
+class SharePartition:
     def __init__(
         self,
         node: Node,
-        key: ShareKey,
+        key: SharePartitionKey,
         replica: Partition,
-        on_refused: Callable[[LivePartition, KafkaError], None],
+        on_refused: Callable[[SharePartition, KafkaError], None],
     ) -> None:
-        """`on_refused` hears of every refusal of the share coordinator."""
+        """`on_refused` receives every error of the share coordinator."""
         self.key = key
         self.replica = replica
         self.leader_epoch = replica.leader_epoch
         self.failure: KafkaError | None = None
-        #: Whether somebody is reading the log for it right now.
+        #: Whether a fetch is reading the log for this partition.
         self.busy = False
         self._node = node
         self._persister = node.coordinators.persister
         self._on_refused = on_refused
         self._loop = asyncio.get_running_loop()
-        self._share = SharePartition(lambda: limits(node, key.group_id), self._now_ms)
+        self._state = SharePartitionState(lambda: limits(node, key.group_id), self._now_ms)
         self._loaded = False
         self._fenced = False
         self._waiters: dict[Waiter, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._loading = self._keep(self._load())
+        self._loading = self._run(self._load())
 
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1000)
 
     @property
-    def active(self) -> SharePartition | None:
-        """The state, while records may be handed out."""
-        return self._share if self._loaded and not self._fenced else None
+    def active(self) -> SharePartitionState | None:
+        """The state, if records may be acquired: it is loaded and not fenced."""
+        return self._state if self._loaded and not self._fenced else None
 
     # Loading.
 
     async def _load(self) -> None:
         try:
-            state = await _asked(self._persister.read(self.key, self.leader_epoch))
-            start = state.start_offset
-            if start == UNKNOWN_START:
+            persisted = await _persisted(self._persister.read(self.key, self.leader_epoch))
+            start = persisted.start_offset
+            if start == UNKNOWN_START_OFFSET:
                 start = await self._reset()
-            self._share.load(start, state.state_epoch, state.batches)
+            self._state.load(start, persisted.state_epoch, persisted.batches)
             self._loaded = True
         except KafkaError as error:
             self.failure = error
-            log.info("%s cannot be loaded: %s", self.key.name, error)
+            logger.info("%s could not be loaded: %s", self.key.name, error)
             self._on_refused(self, error)
         self.wake()
 
     async def _reset(self) -> int:
-        """Where a group begins that has never read this partition."""
-        rule, log_ = offset_reset(self._node, self.key.group_id), self.replica.leader_log()
-        if rule == "earliest":
+        """Return the start offset by `share.auto.offset.reset`."""
+        strategy, log_ = offset_reset(self._node, self.key.group_id), self.replica.leader_log()
+        if strategy == "earliest":
             return log_.log_start_offset
-        if not rule.startswith(_BY_DURATION):
+        if not strategy.startswith(_BY_DURATION):
             return log_.high_watermark
-        since = self._node.clock.time_ms() - duration_ms(rule.removeprefix(_BY_DURATION))
+        since = self._node.clock.time_ms() - duration_ms(strategy.removeprefix(_BY_DURATION))
         found = await self._node.pool.run(log_.offset_for_timestamp, since)
         if found is None or found.offset >= log_.high_watermark:
-            raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, "there is no record of that time or later yet")
+            raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, "No record has this timestamp or a later one.")
         return found.offset
 
-    # What members say.
+    # Acknowledgements.
 
     def acknowledge(
         self, member_id: str, acknowledgements: Sequence[Acknowledgement]
     ) -> asyncio.Future[None]:
-        """In force at once; done when it is stored."""
+        """Apply acknowledgements; the result is done when they are persisted."""
         self._check_active()
-        return self._store(acknowledge(self._share, member_id, acknowledgements))
+        return self._persist(acknowledge(self._state, member_id, acknowledgements))
 
     def release(self, member_id: str) -> asyncio.Future[None]:
-        """Everything a member holds is free again."""
+        """Make all records that a member has acquired available again."""
         self._check_active()
-        return self._store(release(self._share, member_id))
+        return self._persist(release(self._state, member_id))
 
     def _check_active(self) -> None:
         if self.active is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "nothing has been handed out from there")
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "No records of this share partition are in flight."
+            )
 
-    def _store(self, transition: Transition) -> asyncio.Future[None]:
+    def _persist(self, transition: StateTransition) -> asyncio.Future[None]:
         self.watch_locks()
         self.wake()
         if not transition.changes:
             done: asyncio.Future[None] = self._loop.create_future()
             done.set_result(None)
             return done
-        return self._keep(self._write(transition))
+        return self._run(self._write(transition))
 
-    async def _write(self, transition: Transition) -> None:
+    async def _write(self, transition: StateTransition) -> None:
         try:
-            await _asked(self._persister.write(self.key, self._state_write(transition.batches)))
+            await _persisted(self._persister.write(self.key, self._state_write(transition.batches)))
         except KafkaError as error:
-            self._share.complete(transition, stored=False)
-            log.info("acknowledgements for %s are taken back: %s", self.key.name, error)
+            self._state.complete(transition, stored=False)
+            logger.info("acknowledgements of %s are rolled back: %s", self.key.name, error)
             self._on_refused(self, error)
             raise
         else:
-            self._share.complete(transition, stored=True)
+            self._state.complete(transition, stored=True)
         finally:
             self.watch_locks()
             self.wake()
 
     def _state_write(self, batches: Sequence[StateBatch]) -> StateWrite:
-        share = self._share
+        state = self._state
         return StateWrite(
-            share.state_epoch, self.leader_epoch, share.start_offset, share.complete_count, batches
+            state.state_epoch, self.leader_epoch, state.start_offset, state.complete_count, batches
         )
 
-    # Locks.
+    # Acquisition locks.
 
     def watch_locks(self) -> None:
-        """See to it that the next lock to run out is noticed."""
-        deadline_ms = None if self._fenced else self._share.locks.next_deadline()
+        """Schedule a timer for the next acquisition lock that expires."""
+        deadline_ms = None if self._fenced else self._state.locks.next_deadline()
         if deadline_ms is None:
             self._cancel_timer()
             return
@@ -170,32 +171,32 @@ class LivePartition:
         if self._timer is not None and self._timer.when() <= deadline:
             return
         self._cancel_timer()
-        # A little later: the loop's clock is finer than milliseconds.
-        self._timer = self._loop.call_at(deadline + 0.001, self._locks_due)
+        # One millisecond later: the clock of the loop is finer than milliseconds.
+        self._timer = self._loop.call_at(deadline + 0.001, self._expire_locks)
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _locks_due(self) -> None:
+    def _expire_locks(self) -> None:
         self._timer = None
-        batches = self._share.expire()
+        batches = self._state.expire()
         if batches:
-            self._keep(self._write_expired(batches))
+            self._run(self._write_expired(batches))
             self.wake()
         self.watch_locks()
 
     async def _write_expired(self, batches: Sequence[StateBatch]) -> None:
         try:
-            await _asked(self._persister.write(self.key, self._state_write(batches)))
+            await _persisted(self._persister.write(self.key, self._state_write(batches)))
         except KafkaError as error:
-            log.info("locks of %s that ran out are not stored: %s", self.key.name, error)
+            logger.info("expired acquisition locks of %s could not be persisted: %s", self.key.name, error)
             self._on_refused(self, error)
-        self._share.advance()
+        self._state.advance()
         self.wake()
 
-    # Waiting and ending.
+    # Waiters and shutdown.
 
     def add_waiter(self, waiter: Waiter) -> None:
         self._waiters[waiter] = None
@@ -208,7 +209,7 @@ class LivePartition:
             waiter()
 
     def fence(self) -> None:
-        """Nothing is handed out any more; what is being stored goes on."""
+        """Stop serving records; pending writes continue."""
         self._fenced = True
         self._cancel_timer()
         self.wake()
@@ -219,8 +220,8 @@ class LivePartition:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A task of its own, which goes on when whoever waits for it is gone."""
+    def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run work in a task that survives the request that started it."""
         task = self._loop.create_task(work)
         self._tasks[task] = None
         task.add_done_callback(self._ended)
@@ -230,13 +231,13 @@ class LivePartition:
         self._tasks.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, KafkaError):
-            log.error("work on %s failed", self.key.name, exc_info=error)
+            logger.error("a background task of %s failed", self.key.name, exc_info=error)
 
 
-async def _asked(answer: Awaitable[R]) -> R:
-    """What the share coordinator says; a refusal as members are told of it."""
+async def _persisted(response: Awaitable[R]) -> R:
+    """Await the persister and translate its errors for members."""
     try:
-        return await answer
+        return await response
     except KafkaError as error:
-        code = _TOLD.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR)
+        code = _MEMBER_ERRORS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR)
         raise KafkaError(code, error.message) from error

@@ -1,0 +1,103 @@
+"""The executors of effects: work that coordinator decisions request from the node.
+
+`EffectExecutors` is the one table from effect type to executor. An executor returns immediately and works in
+the background; it reports its result to the shard that requested the effect as a new decision.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from moldau.base.errors import KafkaError
+from moldau.groups.modern.regex import ResolvedRegex, resolve_regexes
+from moldau.server.background import Background
+from moldau.statemachine.effects import (
+    Effect,
+    InitializeShareGroupState,
+    ResolveRegexes,
+    WriteTxnMarkers,
+)
+
+if TYPE_CHECKING:
+    from moldau.server.node import Node
+
+logger = logging.getLogger(__name__)
+
+
+class EffectExecutors:
+    def __init__(self, node: Node, write_markers: Callable[[WriteTxnMarkers], None]) -> None:
+        self._regexes = RegexResolution(node)
+        self._share_state = ShareStateInitialization(node)
+        self._table: Mapping[type[Effect], Callable[[Any], None]] = {
+            ResolveRegexes: self._regexes.start,
+            InitializeShareGroupState: self._share_state.start,
+            WriteTxnMarkers: write_markers,
+        }
+
+    def execute(self, effect: Effect) -> None:
+        self._table[type(effect)](effect)
+
+    async def close(self) -> None:
+        await self._regexes.close()
+        await self._share_state.close()
+
+
+class RegexResolution:
+    """Matches regular expressions in the thread pool and stores the topics with the group."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._tasks = Background()
+
+    def start(self, effect: ResolveRegexes) -> None:
+        self._tasks.begin(self._resolve(effect))
+
+    async def _resolve(self, effect: ResolveRegexes) -> None:
+        resolved = await self._node.pool.run(resolve_regexes, effect)
+        try:
+            await self._store(effect.group_id, resolved)
+        except KafkaError as error:
+            logger.info("the resolved regexes of group %s could not be stored: %s", effect.group_id, error)
+            # An empty result lets the next heartbeat request the resolution again.
+            with suppress(KafkaError):
+                await self._store(effect.group_id, {})
+
+    async def _store(self, group_id: str, resolved: Mapping[str, ResolvedRegex]) -> None:
+        groups = self._node.coordinators.groups
+        await groups.write(group_id, lambda shard: shard.regexes_resolved(group_id, resolved))
+
+    async def close(self) -> None:
+        await self._tasks.close()
+
+
+class ShareStateInitialization:
+    """Initializes share partitions through the persister and stores the outcome with the group."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._tasks = Background()
+
+    def start(self, effect: InitializeShareGroupState) -> None:
+        self._tasks.begin(self._initialize(effect))
+
+    async def _initialize(self, effect: InitializeShareGroupState) -> None:
+        groups, group_id = self._node.coordinators.groups, effect.group_id
+        topics = {topic_id: list(offsets) for topic_id, offsets in effect.offsets.items()}
+        try:
+            failures = await self._node.coordinators.persister.initialize(effect)
+            if failures:
+                logger.error("the state of share group %s could not be initialized: %s", group_id, failures)
+                await groups.write(
+                    group_id, lambda shard: shard.share.offsets.not_initialized(group_id, topics)
+                )
+            else:
+                await groups.write(group_id, lambda shard: shard.share.offsets.initialized(group_id, topics))
+        except KafkaError as error:
+            # A heartbeat after `group.share.initialize.retry.interval.ms` requests it again.
+            logger.info("the initialization of share group %s will be retried: %s", group_id, error)
+
+    async def close(self) -> None:
+        await self._tasks.close()

@@ -28,7 +28,7 @@ from moldau.client import (
     ProducerRecord,
     RecordMetadata,
 )
-from moldau.client.producer.partitioners import partition_for_key
+from moldau.client.partitioners import partition_for_key
 from moldau.client.serdes import JsonSerializer, StringSerializer
 
 TOPIC = "stock-prices"

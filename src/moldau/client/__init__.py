@@ -1,6 +1,6 @@
-"""The Python APIs towards any Kafka-protocol cluster: producer, consumer and admin client.
+"""Python APIs for any Kafka-protocol cluster: producer, consumer and admin client.
 
-Names are looked up when first used: the admin client alone does not load librdkafka.
+Names are imported when first used, so the admin client alone does not load librdkafka.
 """
 
 from __future__ import annotations
@@ -11,13 +11,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from moldau.base.errors import ErrorCode, KafkaError
     from moldau.base.ids import TopicPartition
-    from moldau.client.admin.client import AdminClient, AsyncAdminClient
+    from moldau.client.admin.client import AdminClient, AsyncAdminClient, checked
     from moldau.client.admin.topic_types import NewTopic
     from moldau.client.aio import AsyncConsumer, AsyncProducer
     from moldau.client.consumer.consumer import Consumer, RecordDeserializationError, WakeupError
     from moldau.client.consumer.rebalance import RebalanceListener
     from moldau.client.interceptors import ConsumerInterceptor, ProducerInterceptor
     from moldau.client.librdkafka import ClientError
+    from moldau.client.partitioners import (
+        DefaultPartitioner,
+        Partitioner,
+        RoundRobinPartitioner,
+        StickyPartitioner,
+        partition_for_key,
+    )
     from moldau.client.producer.producer import Producer
     from moldau.client.records import (
         ConsumerRecord,
@@ -37,20 +44,26 @@ _HOMES = {
     "Consumer": "client.consumer.consumer",
     "ConsumerInterceptor": "client.interceptors",
     "ConsumerRecord": "client.records",
+    "DefaultPartitioner": "client.partitioners",
     "ErrorCode": "base.errors",
     "KafkaError": "base.errors",
     "NewTopic": "client.admin.topic_types",
     "OffsetAndMetadata": "client.records",
     "OffsetAndTimestamp": "client.records",
     "PartitionInfo": "client.records",
+    "Partitioner": "client.partitioners",
     "Producer": "client.producer.producer",
     "ProducerInterceptor": "client.interceptors",
     "ProducerRecord": "client.records",
     "RebalanceListener": "client.consumer.rebalance",
     "RecordDeserializationError": "client.consumer.consumer",
     "RecordMetadata": "client.records",
+    "RoundRobinPartitioner": "client.partitioners",
+    "StickyPartitioner": "client.partitioners",
     "TopicPartition": "base.ids",
     "WakeupError": "client.consumer.consumer",
+    "checked": "client.admin.client",
+    "partition_for_key": "client.partitioners",
 }
 
 __all__ = [
@@ -62,20 +75,26 @@ __all__ = [
     "Consumer",
     "ConsumerInterceptor",
     "ConsumerRecord",
+    "DefaultPartitioner",
     "ErrorCode",
     "KafkaError",
     "NewTopic",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "PartitionInfo",
+    "Partitioner",
     "Producer",
     "ProducerInterceptor",
     "ProducerRecord",
     "RebalanceListener",
     "RecordDeserializationError",
     "RecordMetadata",
+    "RoundRobinPartitioner",
+    "StickyPartitioner",
     "TopicPartition",
     "WakeupError",
+    "checked",
+    "partition_for_key",
 ]
 
 

@@ -17,7 +17,7 @@ from moldau.client import AdminClient, NewTopic
 from moldau.client.admin.client import checked
 from moldau.client.admin.features import FeatureUpdate, UpgradeType
 from moldau.client.batches.writer import BatchWriter
-from moldau.client.producer.partitioners import partition_for_key
+from moldau.client.partitioners import partition_for_key
 from moldau.client.wire.errors import ProducerFenced
 from moldau.client.wire.settings import ClientSettings, parse_addresses
 from moldau.pipelines.arrow.writing import ArrowProducer

@@ -24,7 +24,7 @@ from moldau.client import (
     RecordMetadata,
     TopicPartition,
 )
-from moldau.client.producer.partitioners import RoundRobinPartitioner, partition_for_key
+from moldau.client.partitioners import RoundRobinPartitioner, partition_for_key
 from tests.integration.conftest import StartNode
 
 

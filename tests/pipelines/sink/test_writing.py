@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from moldau.client.producer.partitioners import partition_for_key
+from moldau.client.partitioners import partition_for_key
 from moldau.testing import Cluster
 from tests.pipelines.sink.records import committed, numbers, wait_for_more
 from tests.pipelines.source.topics import Topics, options, stream

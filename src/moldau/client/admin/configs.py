@@ -80,72 +80,66 @@ class ConfigEntry:
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 
-class ConfigAdmin:
-    """The part of the admin client that looks after configurations."""
+async def describe_configs(
+    cluster: Cluster,
+    resources: Sequence[ConfigResource],
+    *,
+    include_synonyms: bool = False,
+    include_documentation: bool = False,
+) -> dict[ConfigResource, list[ConfigEntry] | KafkaError]:
+    """The entries in the broker's order. A broker is asked for itself, everything else of any node."""
+    results: dict[ConfigResource, list[ConfigEntry] | KafkaError] = {}
+    for node, group in _by_node(resources).items():
+        request = DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsResource(resource_type=r.type, resource_name=r.name, configuration_keys=None)
+                for r in group
+            ],
+            include_synonyms=include_synonyms,
+            include_documentation=include_documentation,
+        )
+        answer: DescribeConfigsResponse = await _ask(cluster, node, request)
+        for result in answer.results:
+            resource = ConfigResource(ResourceType(result.resource_type), result.resource_name)
+            if result.error_code:
+                results[resource] = error_of(result.error_code, result.error_message)
+            else:
+                results[resource] = [_entry(config) for config in result.configs]
+    return results
 
-    cluster: Cluster
 
-    async def describe_configs(
-        self,
-        resources: Sequence[ConfigResource],
-        *,
-        include_synonyms: bool = False,
-        include_documentation: bool = False,
-    ) -> dict[ConfigResource, list[ConfigEntry] | KafkaError]:
-        """The entries in the broker's order. A broker is asked for itself, everything else of any node."""
-        results: dict[ConfigResource, list[ConfigEntry] | KafkaError] = {}
-        for node, group in _by_node(resources).items():
-            request = DescribeConfigsRequest(
-                resources=[
-                    DescribeConfigsResource(
-                        resource_type=r.type, resource_name=r.name, configuration_keys=None
-                    )
-                    for r in group
-                ],
-                include_synonyms=include_synonyms,
-                include_documentation=include_documentation,
-            )
-            answer: DescribeConfigsResponse = await self._ask(node, request)
-            for result in answer.results:
-                resource = ConfigResource(ResourceType(result.resource_type), result.resource_name)
-                if result.error_code:
-                    results[resource] = error_of(result.error_code, result.error_message)
-                else:
-                    results[resource] = [_entry(config) for config in result.configs]
-        return results
+async def incremental_alter_configs(
+    cluster: Cluster, changes: Mapping[ConfigResource, Iterable[AlterConfig]], *, validate_only: bool = False
+) -> dict[ConfigResource, KafkaError | None]:
+    results: dict[ConfigResource, KafkaError | None] = {}
+    for node, group in _by_node(list(changes)).items():
+        request = IncrementalAlterConfigsRequest(
+            resources=[_alteration(resource, changes[resource]) for resource in group],
+            validate_only=validate_only,
+        )
+        answer: IncrementalAlterConfigsResponse = await _ask(cluster, node, request)
+        for result in answer.responses:
+            resource = ConfigResource(ResourceType(result.resource_type), result.resource_name)
+            failed = result.error_code != ErrorCode.NONE
+            results[resource] = error_of(result.error_code, result.error_message) if failed else None
+    return results
 
-    async def incremental_alter_configs(
-        self, changes: Mapping[ConfigResource, Iterable[AlterConfig]], *, validate_only: bool = False
-    ) -> dict[ConfigResource, KafkaError | None]:
-        results: dict[ConfigResource, KafkaError | None] = {}
-        for node, group in _by_node(list(changes)).items():
-            request = IncrementalAlterConfigsRequest(
-                resources=[_alteration(resource, changes[resource]) for resource in group],
-                validate_only=validate_only,
-            )
-            answer: IncrementalAlterConfigsResponse = await self._ask(node, request)
-            for result in answer.responses:
-                resource = ConfigResource(ResourceType(result.resource_type), result.resource_name)
-                failed = result.error_code != ErrorCode.NONE
-                results[resource] = error_of(result.error_code, result.error_message) if failed else None
-        return results
 
-    async def list_config_resources(self, types: Sequence[ResourceType] = ()) -> list[ConfigResource]:
-        """Resources that have a configuration of their own; all kinds unless `types` says which."""
-        request = ListConfigResourcesRequest(resource_types=list(types))
-        answer: ListConfigResourcesResponse = await self.cluster.retry(lambda: self.cluster.ask_any(request))
-        check(answer.error_code)
-        return [
-            ConfigResource(ResourceType(r.resource_type), r.resource_name) for r in answer.config_resources
-        ]
+async def list_config_resources(cluster: Cluster, types: Sequence[ResourceType] = ()) -> list[ConfigResource]:
+    """Resources that have a configuration of their own; all kinds unless `types` says which."""
+    request = ListConfigResourcesRequest(resource_types=list(types))
+    answer: ListConfigResourcesResponse = await cluster.retry(lambda: cluster.ask_any(request))
+    check(answer.error_code)
+    return [ConfigResource(ResourceType(r.resource_type), r.resource_name) for r in answer.config_resources]
 
-    async def _ask(self, node: int | None, request: Message) -> Any:
-        cluster = self.cluster
-        if cluster.settings.controllers:
-            return await cluster.retry(lambda: cluster.ask_controller(request))
-        if node is None:
-            return await cluster.retry(lambda: cluster.ask_any(request))
-        return await cluster.retry(lambda: cluster.ask_node(node, request))
+
+async def _ask(cluster: Cluster, node: int | None, request: Message) -> Any:
+    cluster = cluster
+    if cluster.settings.controllers:
+        return await cluster.retry(lambda: cluster.ask_controller(request))
+    if node is None:
+        return await cluster.retry(lambda: cluster.ask_any(request))
+    return await cluster.retry(lambda: cluster.ask_node(node, request))
 
 
 def _by_node(resources: Sequence[ConfigResource]) -> dict[int | None, list[ConfigResource]]:

@@ -44,55 +44,49 @@ class FeatureDescription:
     epoch: int
 
 
-class FeatureAdmin:
-    """The part of the admin client that looks after features."""
+async def describe_features(cluster: Cluster, node: int | None = None) -> FeatureDescription:
+    """As any node tells them, or the one that is named."""
+    request = ApiVersionsRequest(client_software_name="moldau", client_software_version=moldau.__version__)
 
-    cluster: Cluster
-
-    async def describe_features(self, node: int | None = None) -> FeatureDescription:
-        """As any node tells them, or the one that is named."""
-        request = ApiVersionsRequest(
-            client_software_name="moldau", client_software_version=moldau.__version__
+    async def attempt() -> ApiVersionsResponse:
+        answer: ApiVersionsResponse = await (
+            cluster.ask_any(request) if node is None else cluster.ask_node(node, request)
         )
+        check(answer.error_code)
+        return answer
 
-        async def attempt() -> ApiVersionsResponse:
-            answer: ApiVersionsResponse = await (
-                self.cluster.ask_any(request) if node is None else self.cluster.ask_node(node, request)
-            )
-            check(answer.error_code)
-            return answer
+    answer = await cluster.retry(attempt)
+    return FeatureDescription(
+        {each.name: LevelRange(each.min_version, each.max_version) for each in answer.supported_features},
+        {each.name: each.max_version_level for each in answer.finalized_features},
+        answer.finalized_features_epoch,
+    )
 
-        answer = await self.cluster.retry(attempt)
-        return FeatureDescription(
-            {each.name: LevelRange(each.min_version, each.max_version) for each in answer.supported_features},
-            {each.name: each.max_version_level for each in answer.finalized_features},
-            answer.finalized_features_epoch,
-        )
 
-    async def update_features(
-        self, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False
-    ) -> dict[str, KafkaError | None]:
-        request = UpdateFeaturesRequest(
-            timeout_ms=self.cluster.settings.request_timeout_ms,
-            feature_updates=[
-                FeatureUpdateKey(feature=name, max_version_level=update.level, upgrade_type=update.type)
-                for name, update in updates.items()
-            ],
-            validate_only=validate_only,
-        )
+async def update_features(
+    cluster: Cluster, updates: Mapping[str, FeatureUpdate], *, validate_only: bool = False
+) -> dict[str, KafkaError | None]:
+    request = UpdateFeaturesRequest(
+        timeout_ms=cluster.settings.request_timeout_ms,
+        feature_updates=[
+            FeatureUpdateKey(feature=name, max_version_level=update.level, upgrade_type=update.type)
+            for name, update in updates.items()
+        ],
+        validate_only=validate_only,
+    )
 
-        async def attempt() -> UpdateFeaturesResponse:
-            answer: UpdateFeaturesResponse = await self.cluster.ask_controller(request)
-            if answer.error_code == ErrorCode.NOT_CONTROLLER:
-                raise error_of(answer.error_code, answer.error_message)
-            return answer
+    async def attempt() -> UpdateFeaturesResponse:
+        answer: UpdateFeaturesResponse = await cluster.ask_controller(request)
+        if answer.error_code == ErrorCode.NOT_CONTROLLER:
+            raise error_of(answer.error_code, answer.error_message)
+        return answer
 
-        answer = await self.cluster.retry(attempt)
-        if answer.error_code:
-            return dict.fromkeys(updates, error_of(answer.error_code, answer.error_message))
-        named = {
-            result.feature: error_of(result.error_code, result.error_message)
-            for result in answer.results
-            if result.error_code
-        }
-        return {name: named.get(name) for name in updates}
+    answer = await cluster.retry(attempt)
+    if answer.error_code:
+        return dict.fromkeys(updates, error_of(answer.error_code, answer.error_message))
+    named = {
+        result.feature: error_of(result.error_code, result.error_message)
+        for result in answer.results
+        if result.error_code
+    }
+    return {name: named.get(name) for name in updates}

@@ -45,169 +45,178 @@ _NOT_THAT_KIND = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_
 Offsets = dict[TopicPartition, OffsetAndMetadata | KafkaError]
 
 
-class GroupAdmin:
-    """The part of the admin client that looks after groups."""
+async def list_groups(
+    cluster: Cluster, *, types: Iterable[str] = (), states: Iterable[str] = ()
+) -> list[GroupListing]:
+    """All groups of the cluster, or those of some types and states."""
+    await cluster.retry(cluster.refresh)
+    request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+    found: dict[str, GroupListing] = {}
+    for node in sorted(cluster.nodes):
 
-    cluster: Cluster
+        async def attempt(node: int = node) -> ListGroupsResponse:
+            answer: ListGroupsResponse = await cluster.ask_node(node, request)
+            check(answer.error_code)
+            return answer
 
-    async def list_groups(
-        self, *, types: Iterable[str] = (), states: Iterable[str] = ()
-    ) -> list[GroupListing]:
-        """All groups of the cluster, or those of some types and states."""
-        await self.cluster.retry(self.cluster.refresh)
-        request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
-        found: dict[str, GroupListing] = {}
-        for node in sorted(self.cluster.nodes):
-
-            async def attempt(node: int = node) -> ListGroupsResponse:
-                answer: ListGroupsResponse = await self.cluster.ask_node(node, request)
-                check(answer.error_code)
-                return answer
-
-            for each in (await self.cluster.retry(attempt)).groups:
-                found[each.group_id] = GroupListing(
-                    each.group_id, each.protocol_type, each.group_state, each.group_type.capitalize()
-                )
-        return [found[group_id] for group_id in sorted(found)]
-
-    async def describe_groups(self, groups: Iterable[str]) -> dict[str, GroupDescription | KafkaError]:
-        """Each group with its members. One that does not exist is Dead in classic groups' terms."""
-        return await each_of(list(groups), self._describe)
-
-    async def _describe(self, group: str) -> GroupDescription:
-        try:
-            return await self._describe_consumer(group)
-        except KafkaError as error:
-            if error.code not in _NOT_THAT_KIND:
-                raise
-        return await self._describe_classic(group)
-
-    async def _describe_consumer(self, group: str) -> GroupDescription:
-        def read(answer: ConsumerGroupDescribeResponse) -> GroupDescription:
-            found = answer.groups[0]
-            check(found.error_code, found.error_message)
-            return from_consumer(found, -1)
-
-        request = ConsumerGroupDescribeRequest(group_ids=[group])
-        return await self._located(await ask_coordinator(self.cluster, GROUP, group, request, read))
-
-    async def _describe_classic(self, group: str) -> GroupDescription:
-        def read(answer: DescribeGroupsResponse) -> GroupDescription:
-            found = answer.groups[0]
-            check(found.error_code, found.error_message)
-            return from_classic(found, -1)
-
-        request = DescribeGroupsRequest(groups=[group])
-        return await self._located(await ask_coordinator(self.cluster, GROUP, group, request, read))
-
-    async def _located(self, group: GroupDescription) -> GroupDescription:
-        return replace(group, coordinator=await coordinator_id(self.cluster, GROUP, group.group_id))
-
-    async def list_group_offsets(
-        self, group: str, partitions: Iterable[TopicPartition] | None = None, *, require_stable: bool = False
-    ) -> Offsets:
-        """What a group has committed, for some partitions or for all it has committed."""
-        topics = None
-        if partitions is not None:
-            topics = [
-                offset_fetch.OffsetFetchRequestTopics(name=name, partition_indexes=indexes)
-                for name, indexes in by_topic(list(partitions)).items()
-            ]
-        asked = offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=topics)
-        request = offset_fetch.OffsetFetchRequest(groups=[asked], require_stable=require_stable)
-
-        def read(answer: offset_fetch.OffsetFetchResponse) -> Offsets:
-            found = answer.groups[0]
-            check(found.error_code)
-            return {
-                TopicPartition(topic.name, each.partition_index): _committed(each)
-                for topic in found.topics
-                for each in topic.partitions
-                if each.committed_offset >= 0 or each.error_code
-            }
-
-        return await ask_coordinator(self.cluster, GROUP, group, request, read, newest=_FETCH_BY_NAME)
-
-    async def alter_group_offsets(
-        self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
-    ) -> dict[TopicPartition, KafkaError | None]:
-        """Set what a group without members has committed."""
-        topics: dict[str, offset_commit.OffsetCommitRequestTopic] = {}
-        for (name, index), wanted in offsets.items():
-            at = wanted if isinstance(wanted, OffsetAndMetadata) else OffsetAndMetadata(wanted)
-            topic = topics.setdefault(name, offset_commit.OffsetCommitRequestTopic(name=name))
-            topic.partitions.append(
-                offset_commit.OffsetCommitRequestPartition(
-                    partition_index=index,
-                    committed_offset=at.offset,
-                    committed_leader_epoch=-1 if at.leader_epoch is None else at.leader_epoch,
-                    committed_metadata=at.metadata,
-                )
+        for each in (await cluster.retry(attempt)).groups:
+            found[each.group_id] = GroupListing(
+                each.group_id, each.protocol_type, each.group_state, each.group_type.capitalize()
             )
-        request = offset_commit.OffsetCommitRequest(group_id=group, topics=list(topics.values()))
+    return [found[group_id] for group_id in sorted(found)]
 
-        def read(answer: offset_commit.OffsetCommitResponse) -> dict[TopicPartition, KafkaError | None]:
-            results = _results((topic.name, topic.partitions) for topic in answer.topics)
-            for error in results.values():
-                # The answer has no error of its own: what is wrong with the coordinator, all partitions say.
-                if error is not None and error.code in _NOT_NOW:
-                    raise error
-            return results
 
-        return await ask_coordinator(self.cluster, GROUP, group, request, read, newest=_COMMIT_BY_NAME)
+async def describe_groups(
+    cluster: Cluster, groups: Iterable[str]
+) -> dict[str, GroupDescription | KafkaError]:
+    """Each group with its members. One that does not exist is Dead in classic groups' terms."""
+    return await each_of(list(groups), lambda group: _describe(cluster, group))
 
-    async def delete_group_offsets(
-        self, group: str, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, KafkaError | None]:
-        """Forget what a group has committed for partitions that none of its members reads."""
+
+async def _describe(cluster: Cluster, group: str) -> GroupDescription:
+    try:
+        return await _describe_consumer(cluster, group)
+    except KafkaError as error:
+        if error.code not in _NOT_THAT_KIND:
+            raise
+    return await _describe_classic(cluster, group)
+
+
+async def _describe_consumer(cluster: Cluster, group: str) -> GroupDescription:
+    def read(answer: ConsumerGroupDescribeResponse) -> GroupDescription:
+        found = answer.groups[0]
+        check(found.error_code, found.error_message)
+        return from_consumer(found, -1)
+
+    request = ConsumerGroupDescribeRequest(group_ids=[group])
+    return await _located(cluster, await ask_coordinator(cluster, GROUP, group, request, read))
+
+
+async def _describe_classic(cluster: Cluster, group: str) -> GroupDescription:
+    def read(answer: DescribeGroupsResponse) -> GroupDescription:
+        found = answer.groups[0]
+        check(found.error_code, found.error_message)
+        return from_classic(found, -1)
+
+    request = DescribeGroupsRequest(groups=[group])
+    return await _located(cluster, await ask_coordinator(cluster, GROUP, group, request, read))
+
+
+async def _located(cluster: Cluster, group: GroupDescription) -> GroupDescription:
+    return replace(group, coordinator=await coordinator_id(cluster, GROUP, group.group_id))
+
+
+async def list_group_offsets(
+    cluster: Cluster,
+    group: str,
+    partitions: Iterable[TopicPartition] | None = None,
+    *,
+    require_stable: bool = False,
+) -> Offsets:
+    """What a group has committed, for some partitions or for all it has committed."""
+    topics = None
+    if partitions is not None:
         topics = [
-            offset_delete.OffsetDeleteRequestTopic(
-                name=name,
-                partitions=[offset_delete.OffsetDeleteRequestPartition(partition_index=i) for i in indexes],
-            )
+            offset_fetch.OffsetFetchRequestTopics(name=name, partition_indexes=indexes)
             for name, indexes in by_topic(list(partitions)).items()
         ]
-        request = offset_delete.OffsetDeleteRequest(group_id=group, topics=topics)
+    asked = offset_fetch.OffsetFetchRequestGroup(group_id=group, topics=topics)
+    request = offset_fetch.OffsetFetchRequest(groups=[asked], require_stable=require_stable)
 
-        def read(answer: offset_delete.OffsetDeleteResponse) -> dict[TopicPartition, KafkaError | None]:
-            check(answer.error_code)
-            return _results((topic.name, topic.partitions) for topic in answer.topics)
+    def read(answer: offset_fetch.OffsetFetchResponse) -> Offsets:
+        found = answer.groups[0]
+        check(found.error_code)
+        return {
+            TopicPartition(topic.name, each.partition_index): _committed(each)
+            for topic in found.topics
+            for each in topic.partitions
+            if each.committed_offset >= 0 or each.error_code
+        }
 
-        return await ask_coordinator(self.cluster, GROUP, group, request, read)
+    return await ask_coordinator(cluster, GROUP, group, request, read, newest=_FETCH_BY_NAME)
 
-    async def delete_groups(self, groups: Iterable[str]) -> dict[str, KafkaError | None]:
-        """Delete groups that have no members, with their offsets."""
 
-        async def delete(group: str) -> None:
-            def read(answer: DeleteGroupsResponse) -> None:
-                check(answer.results[0].error_code)
+async def alter_group_offsets(
+    cluster: Cluster, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
+) -> dict[TopicPartition, KafkaError | None]:
+    """Set what a group without members has committed."""
+    topics: dict[str, offset_commit.OffsetCommitRequestTopic] = {}
+    for (name, index), wanted in offsets.items():
+        at = wanted if isinstance(wanted, OffsetAndMetadata) else OffsetAndMetadata(wanted)
+        topic = topics.setdefault(name, offset_commit.OffsetCommitRequestTopic(name=name))
+        topic.partitions.append(
+            offset_commit.OffsetCommitRequestPartition(
+                partition_index=index,
+                committed_offset=at.offset,
+                committed_leader_epoch=-1 if at.leader_epoch is None else at.leader_epoch,
+                committed_metadata=at.metadata,
+            )
+        )
+    request = offset_commit.OffsetCommitRequest(group_id=group, topics=list(topics.values()))
 
-            request = DeleteGroupsRequest(groups_names=[group])
-            return await ask_coordinator(self.cluster, GROUP, group, request, read)
+    def read(answer: offset_commit.OffsetCommitResponse) -> dict[TopicPartition, KafkaError | None]:
+        results = _results((topic.name, topic.partitions) for topic in answer.topics)
+        for error in results.values():
+            # The answer has no error of its own: what is wrong with the coordinator, all partitions say.
+            if error is not None and error.code in _NOT_NOW:
+                raise error
+        return results
 
-        return await each_of(list(groups), delete)
+    return await ask_coordinator(cluster, GROUP, group, request, read, newest=_COMMIT_BY_NAME)
 
-    async def remove_members_from_group(
-        self, group: str, instance_ids: Iterable[str] | None = None, *, reason: str | None = None
-    ) -> dict[str, KafkaError | None]:
-        """Put static members out of a classic group, or every member (None)."""
-        if instance_ids is None:
-            described = await self._describe_classic(group)
-            members = [
-                MemberIdentity(member_id=each.member_id, group_instance_id=each.instance_id, reason=reason)
-                for each in described.members
-            ]
-        else:
-            members = [MemberIdentity(group_instance_id=each, reason=reason) for each in instance_ids]
-        request = LeaveGroupRequest(group_id=group, members=members)
 
-        def read(answer: LeaveGroupResponse) -> dict[str, KafkaError | None]:
-            check(answer.error_code)
-            return {
-                each.group_instance_id or each.member_id: _error(each.error_code) for each in answer.members
-            }
+async def delete_group_offsets(
+    cluster: Cluster, group: str, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, KafkaError | None]:
+    """Forget what a group has committed for partitions that none of its members reads."""
+    topics = [
+        offset_delete.OffsetDeleteRequestTopic(
+            name=name,
+            partitions=[offset_delete.OffsetDeleteRequestPartition(partition_index=i) for i in indexes],
+        )
+        for name, indexes in by_topic(list(partitions)).items()
+    ]
+    request = offset_delete.OffsetDeleteRequest(group_id=group, topics=topics)
 
-        return await ask_coordinator(self.cluster, GROUP, group, request, read)
+    def read(answer: offset_delete.OffsetDeleteResponse) -> dict[TopicPartition, KafkaError | None]:
+        check(answer.error_code)
+        return _results((topic.name, topic.partitions) for topic in answer.topics)
+
+    return await ask_coordinator(cluster, GROUP, group, request, read)
+
+
+async def delete_groups(cluster: Cluster, groups: Iterable[str]) -> dict[str, KafkaError | None]:
+    """Delete groups that have no members, with their offsets."""
+
+    async def delete(group: str) -> None:
+        def read(answer: DeleteGroupsResponse) -> None:
+            check(answer.results[0].error_code)
+
+        request = DeleteGroupsRequest(groups_names=[group])
+        return await ask_coordinator(cluster, GROUP, group, request, read)
+
+    return await each_of(list(groups), delete)
+
+
+async def remove_members_from_group(
+    cluster: Cluster, group: str, instance_ids: Iterable[str] | None = None, *, reason: str | None = None
+) -> dict[str, KafkaError | None]:
+    """Put static members out of a classic group, or every member (None)."""
+    if instance_ids is None:
+        described = await _describe_classic(cluster, group)
+        members = [
+            MemberIdentity(member_id=each.member_id, group_instance_id=each.instance_id, reason=reason)
+            for each in described.members
+        ]
+    else:
+        members = [MemberIdentity(group_instance_id=each, reason=reason) for each in instance_ids]
+    request = LeaveGroupRequest(group_id=group, members=members)
+
+    def read(answer: LeaveGroupResponse) -> dict[str, KafkaError | None]:
+        check(answer.error_code)
+        return {each.group_instance_id or each.member_id: _error(each.error_code) for each in answer.members}
+
+    return await ask_coordinator(cluster, GROUP, group, request, read)
 
 
 def _committed(

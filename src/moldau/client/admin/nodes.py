@@ -52,72 +52,73 @@ class LogDirDescription:
     usable_bytes: int
 
 
-class NodeAdmin:
-    """The part of the admin client that looks after nodes."""
+async def describe_cluster(cluster: Cluster, *, include_fenced: bool = False) -> ClusterDescription:
+    """Brokers, or controllers when the client was bootstrapped with those."""
+    endpoint_type = CONTROLLERS if cluster.settings.controllers else BROKERS
+    request = DescribeClusterRequest(endpoint_type=endpoint_type, include_fenced_brokers=include_fenced)
 
-    cluster: Cluster
+    async def attempt() -> DescribeClusterResponse:
+        answer: DescribeClusterResponse = await cluster.ask_any(request)
+        check(answer.error_code, answer.error_message)
+        return answer
 
-    async def describe_cluster(self, *, include_fenced: bool = False) -> ClusterDescription:
-        """Brokers, or controllers when the client was bootstrapped with those."""
-        endpoint_type = CONTROLLERS if self.cluster.settings.controllers else BROKERS
-        request = DescribeClusterRequest(endpoint_type=endpoint_type, include_fenced_brokers=include_fenced)
+    answer = await cluster.retry(attempt)
+    nodes = [
+        NodeDescription(b.broker_id, b.host, b.port, b.rack, b.is_fenced)
+        for b in sorted(answer.brokers, key=lambda broker: broker.broker_id)
+    ]
+    return ClusterDescription(answer.cluster_id, answer.controller_id, answer.endpoint_type, nodes)
 
-        async def attempt() -> DescribeClusterResponse:
-            answer: DescribeClusterResponse = await self.cluster.ask_any(request)
-            check(answer.error_code, answer.error_message)
-            return answer
 
-        answer = await self.cluster.retry(attempt)
-        nodes = [
-            NodeDescription(b.broker_id, b.host, b.port, b.rack, b.is_fenced)
-            for b in sorted(answer.brokers, key=lambda broker: broker.broker_id)
-        ]
-        return ClusterDescription(answer.cluster_id, answer.controller_id, answer.endpoint_type, nodes)
+async def describe_log_dirs(
+    cluster: Cluster, brokers: Iterable[int]
+) -> dict[int, dict[str, LogDirDescription]]:
+    """By broker and directory, everything that lies there."""
+    ids = list(brokers)
+    found = await asyncio.gather(*(_log_dirs_of(cluster, broker) for broker in ids))
+    return dict(zip(ids, found, strict=True))
 
-    async def describe_log_dirs(self, brokers: Iterable[int]) -> dict[int, dict[str, LogDirDescription]]:
-        """By broker and directory, everything that lies there."""
-        ids = list(brokers)
-        found = await asyncio.gather(*(self._log_dirs_of(broker) for broker in ids))
-        return dict(zip(ids, found, strict=True))
 
-    async def node_versions(self) -> dict[NodeDescription, dict[int, VersionRange] | KafkaError]:
-        """The versions of every API that each node announces."""
-        described = await self.describe_cluster()
-        await self.cluster.retry(self.cluster.refresh)
-        results: dict[NodeDescription, dict[int, VersionRange] | KafkaError] = {}
-        for node in described.nodes:
-            try:
-                results[node] = (await self.cluster.node_connection(node.id)).api_versions
-            except KafkaError as error:
-                results[node] = error
-        return results
+async def node_versions(cluster: Cluster) -> dict[NodeDescription, dict[int, VersionRange] | KafkaError]:
+    """The versions of every API that each node announces."""
+    described = await describe_cluster(cluster)
+    await cluster.retry(cluster.refresh)
+    results: dict[NodeDescription, dict[int, VersionRange] | KafkaError] = {}
+    for node in described.nodes:
+        try:
+            results[node] = (await cluster.node_connection(node.id)).api_versions
+        except KafkaError as error:
+            results[node] = error
+    return results
 
-    async def unregister_broker(self, broker: int) -> None:
-        async def attempt() -> None:
-            answer: UnregisterBrokerResponse = await self.cluster.ask_controller(
-                UnregisterBrokerRequest(broker_id=broker)
-            )
-            check(answer.error_code, answer.error_message)
 
-        await self.cluster.retry(attempt)
-
-    async def _log_dirs_of(self, broker: int) -> dict[str, LogDirDescription]:
-        answer: DescribeLogDirsResponse = await self.cluster.retry(
-            lambda: self.cluster.ask_node(broker, DescribeLogDirsRequest(topics=None))
+async def unregister_broker(cluster: Cluster, broker: int) -> None:
+    async def attempt() -> None:
+        answer: UnregisterBrokerResponse = await cluster.ask_controller(
+            UnregisterBrokerRequest(broker_id=broker)
         )
-        check(answer.error_code)
-        return {
-            result.log_dir: LogDirDescription(
-                error_of(result.error_code) if result.error_code else None,
-                {
-                    TopicPartition(topic.name, p.partition_index): ReplicaDescription(
-                        p.partition_size, p.offset_lag, p.is_future_key
-                    )
-                    for topic in result.topics
-                    for p in topic.partitions
-                },
-                result.total_bytes,
-                result.usable_bytes,
-            )
-            for result in answer.results
-        }
+        check(answer.error_code, answer.error_message)
+
+    await cluster.retry(attempt)
+
+
+async def _log_dirs_of(cluster: Cluster, broker: int) -> dict[str, LogDirDescription]:
+    answer: DescribeLogDirsResponse = await cluster.retry(
+        lambda: cluster.ask_node(broker, DescribeLogDirsRequest(topics=None))
+    )
+    check(answer.error_code)
+    return {
+        result.log_dir: LogDirDescription(
+            error_of(result.error_code) if result.error_code else None,
+            {
+                TopicPartition(topic.name, p.partition_index): ReplicaDescription(
+                    p.partition_size, p.offset_lag, p.is_future_key
+                )
+                for topic in result.topics
+                for p in topic.partitions
+            },
+            result.total_bytes,
+            result.usable_bytes,
+        )
+        for result in answer.results
+    }

@@ -44,60 +44,56 @@ class ListedOffset(NamedTuple):
     leader_epoch: int
 
 
-class OffsetAdmin:
-    """The part of the admin client that looks after offsets and records."""
+async def list_offsets(
+    cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
+) -> dict[TopicPartition, ListedOffset | KafkaError]:
+    """For each partition the offset of an `OffsetSpec` or of the first record at or after a timestamp."""
 
-    cluster: Cluster
-
-    async def list_offsets(
-        self, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
+    async def ask(
+        node: int, group: dict[TopicPartition, int]
     ) -> dict[TopicPartition, ListedOffset | KafkaError]:
-        """For each partition the offset of an `OffsetSpec` or of the first record at or after a timestamp."""
+        topics: dict[str, ListOffsetsTopic] = {}
+        for (name, partition), timestamp in group.items():
+            topic = topics.setdefault(name, ListOffsetsTopic(name=name))
+            topic.partitions.append(ListOffsetsPartition(partition_index=partition, timestamp=timestamp))
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=int(read_committed),
+            topics=list(topics.values()),
+            timeout_ms=cluster.settings.request_timeout_ms,
+        )
+        answer: ListOffsetsResponse = await cluster.ask_node(node, request)
+        return {
+            TopicPartition(topic_answer.name, p.partition_index): error_of(p.error_code)
+            if p.error_code != ErrorCode.NONE
+            else ListedOffset(p.offset, p.timestamp, p.leader_epoch)
+            for topic_answer in answer.topics
+            for p in topic_answer.partitions
+        }
 
-        async def ask(
-            node: int, group: dict[TopicPartition, int]
-        ) -> dict[TopicPartition, ListedOffset | KafkaError]:
-            topics: dict[str, ListOffsetsTopic] = {}
-            for (name, partition), timestamp in group.items():
-                topic = topics.setdefault(name, ListOffsetsTopic(name=name))
-                topic.partitions.append(ListOffsetsPartition(partition_index=partition, timestamp=timestamp))
-            request = ListOffsetsRequest(
-                replica_id=-1,
-                isolation_level=int(read_committed),
-                topics=list(topics.values()),
-                timeout_ms=self.cluster.settings.request_timeout_ms,
-            )
-            answer: ListOffsetsResponse = await self.cluster.ask_node(node, request)
-            return {
-                TopicPartition(topic_answer.name, p.partition_index): error_of(p.error_code)
-                if p.error_code != ErrorCode.NONE
-                else ListedOffset(p.offset, p.timestamp, p.leader_epoch)
-                for topic_answer in answer.topics
-                for p in topic_answer.partitions
-            }
+    return await cluster.ask_leaders(wanted, ask)
 
-        return await self.cluster.ask_leaders(wanted, ask)
 
-    async def delete_records(
-        self, before: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, int | KafkaError]:
-        """Delete what lies before these offsets (-1: everything); the new low watermark of each partition."""
+async def delete_records(
+    cluster: Cluster, before: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int | KafkaError]:
+    """Delete what lies before these offsets (-1: everything); the new low watermark of each partition."""
 
-        async def ask(node: int, group: dict[TopicPartition, int]) -> dict[TopicPartition, int | KafkaError]:
-            topics: dict[str, DeleteRecordsTopic] = {}
-            for (name, partition), offset in group.items():
-                topic = topics.setdefault(name, DeleteRecordsTopic(name=name))
-                topic.partitions.append(DeleteRecordsPartition(partition_index=partition, offset=offset))
-            request = DeleteRecordsRequest(
-                topics=list(topics.values()), timeout_ms=self.cluster.settings.request_timeout_ms
-            )
-            answer: DeleteRecordsResponse = await self.cluster.ask_node(node, request)
-            return {
-                TopicPartition(topic_answer.name, p.partition_index): error_of(p.error_code)
-                if p.error_code != ErrorCode.NONE
-                else p.low_watermark
-                for topic_answer in answer.topics
-                for p in topic_answer.partitions
-            }
+    async def ask(node: int, group: dict[TopicPartition, int]) -> dict[TopicPartition, int | KafkaError]:
+        topics: dict[str, DeleteRecordsTopic] = {}
+        for (name, partition), offset in group.items():
+            topic = topics.setdefault(name, DeleteRecordsTopic(name=name))
+            topic.partitions.append(DeleteRecordsPartition(partition_index=partition, offset=offset))
+        request = DeleteRecordsRequest(
+            topics=list(topics.values()), timeout_ms=cluster.settings.request_timeout_ms
+        )
+        answer: DeleteRecordsResponse = await cluster.ask_node(node, request)
+        return {
+            TopicPartition(topic_answer.name, p.partition_index): error_of(p.error_code)
+            if p.error_code != ErrorCode.NONE
+            else p.low_watermark
+            for topic_answer in answer.topics
+            for p in topic_answer.partitions
+        }
 
-        return await self.cluster.ask_leaders(before, ask)
+    return await cluster.ask_leaders(before, ask)

@@ -55,66 +55,63 @@ class QuorumDescription:
     observers: list[QuorumReplica]
 
 
-class QuorumAdmin:
-    """The part of the admin client that looks after the metadata quorum."""
+async def describe_metadata_quorum(cluster: Cluster) -> QuorumDescription:
+    partitions = [RequestPartitionData(partition_index=0)]
+    request = DescribeQuorumRequest(
+        topics=[RequestTopicData(topic_name=METADATA_TOPIC, partitions=partitions)]
+    )
 
-    cluster: Cluster
-
-    async def describe_metadata_quorum(self) -> QuorumDescription:
-        partitions = [RequestPartitionData(partition_index=0)]
-        request = DescribeQuorumRequest(
-            topics=[RequestTopicData(topic_name=METADATA_TOPIC, partitions=partitions)]
-        )
-
-        async def attempt() -> tuple[DescribeQuorumResponse, ResponsePartitionData]:
-            answer: DescribeQuorumResponse = await self.cluster.ask_controller(request)
-            check(answer.error_code, answer.error_message)
-            partition = answer.topics[0].partitions[0]
-            check(partition.error_code, partition.error_message)
-            return answer, partition
-
-        answer, found = await self.cluster.retry(attempt)
-        listeners = {
-            node.node_id: tuple(VoterListener(each.name, each.host, each.port) for each in node.listeners)
-            for node in answer.nodes
-        }
-        return QuorumDescription(
-            found.leader_id,
-            found.leader_epoch,
-            found.high_watermark,
-            [_replica(state, listeners.get(state.replica_id, ())) for state in found.current_voters],
-            [_replica(state, listeners.get(state.replica_id, ())) for state in found.observers],
-        )
-
-    async def add_raft_voter(
-        self, voter: int, directory_id: Uuid, listeners: Iterable[VoterListener]
-    ) -> None:
-        request = AddRaftVoterRequest(
-            cluster_id=None,
-            timeout_ms=self.cluster.settings.request_timeout_ms,
-            voter_id=voter,
-            voter_directory_id=directory_id,
-            listeners=[Listener(name=each.name, host=each.host, port=each.port) for each in listeners],
-        )
-
-        async def attempt() -> AddRaftVoterResponse:
-            answer: AddRaftVoterResponse = await self.cluster.ask_controller(request)
-            _check_controller(answer.error_code, answer.error_message)
-            return answer
-
-        answer = await self.cluster.retry(attempt)
+    async def attempt() -> tuple[DescribeQuorumResponse, ResponsePartitionData]:
+        answer: DescribeQuorumResponse = await cluster.ask_controller(request)
         check(answer.error_code, answer.error_message)
+        partition = answer.topics[0].partitions[0]
+        check(partition.error_code, partition.error_message)
+        return answer, partition
 
-    async def remove_raft_voter(self, voter: int, directory_id: Uuid) -> None:
-        request = RemoveRaftVoterRequest(cluster_id=None, voter_id=voter, voter_directory_id=directory_id)
+    answer, found = await cluster.retry(attempt)
+    listeners = {
+        node.node_id: tuple(VoterListener(each.name, each.host, each.port) for each in node.listeners)
+        for node in answer.nodes
+    }
+    return QuorumDescription(
+        found.leader_id,
+        found.leader_epoch,
+        found.high_watermark,
+        [_replica(state, listeners.get(state.replica_id, ())) for state in found.current_voters],
+        [_replica(state, listeners.get(state.replica_id, ())) for state in found.observers],
+    )
 
-        async def attempt() -> RemoveRaftVoterResponse:
-            answer: RemoveRaftVoterResponse = await self.cluster.ask_controller(request)
-            _check_controller(answer.error_code, answer.error_message)
-            return answer
 
-        answer = await self.cluster.retry(attempt)
-        check(answer.error_code, answer.error_message)
+async def add_raft_voter(
+    cluster: Cluster, voter: int, directory_id: Uuid, listeners: Iterable[VoterListener]
+) -> None:
+    request = AddRaftVoterRequest(
+        cluster_id=None,
+        timeout_ms=cluster.settings.request_timeout_ms,
+        voter_id=voter,
+        voter_directory_id=directory_id,
+        listeners=[Listener(name=each.name, host=each.host, port=each.port) for each in listeners],
+    )
+
+    async def attempt() -> AddRaftVoterResponse:
+        answer: AddRaftVoterResponse = await cluster.ask_controller(request)
+        _check_controller(answer.error_code, answer.error_message)
+        return answer
+
+    answer = await cluster.retry(attempt)
+    check(answer.error_code, answer.error_message)
+
+
+async def remove_raft_voter(cluster: Cluster, voter: int, directory_id: Uuid) -> None:
+    request = RemoveRaftVoterRequest(cluster_id=None, voter_id=voter, voter_directory_id=directory_id)
+
+    async def attempt() -> RemoveRaftVoterResponse:
+        answer: RemoveRaftVoterResponse = await cluster.ask_controller(request)
+        _check_controller(answer.error_code, answer.error_message)
+        return answer
+
+    answer = await cluster.retry(attempt)
+    check(answer.error_code, answer.error_message)
 
 
 def _check_controller(error_code: int, message: str | None) -> None:

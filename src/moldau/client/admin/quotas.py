@@ -77,85 +77,79 @@ class ScramCredential:
     password: str
 
 
-class QuotaAdmin:
-    """The part of the admin client that looks after quotas and credentials."""
-
-    cluster: Cluster
-
-    async def describe_client_quotas(
-        self, components: Sequence[QuotaFilter], *, strict: bool = True
-    ) -> dict[QuotaEntity, dict[str, float]]:
-        """Quotas of the entities that match; `strict` leaves out those with further parts."""
-        request = DescribeClientQuotasRequest(
-            components=[
-                ComponentData(entity_type=c.entity_type, match_type=c.match_type, match=c.match)
-                for c in components
-            ],
-            strict=strict,
-        )
-        answer: DescribeClientQuotasResponse = await self.cluster.retry(lambda: self.cluster.ask_any(request))
-        check(answer.error_code, answer.error_message)
-        return {
-            tuple((part.entity_type, part.entity_name) for part in entry.entity): {
-                value.key: value.value for value in entry.values
-            }
-            for entry in answer.entries or []
+async def describe_client_quotas(
+    cluster: Cluster, components: Sequence[QuotaFilter], *, strict: bool = True
+) -> dict[QuotaEntity, dict[str, float]]:
+    """Quotas of the entities that match; `strict` leaves out those with further parts."""
+    request = DescribeClientQuotasRequest(
+        components=[
+            ComponentData(entity_type=c.entity_type, match_type=c.match_type, match=c.match)
+            for c in components
+        ],
+        strict=strict,
+    )
+    answer: DescribeClientQuotasResponse = await cluster.retry(lambda: cluster.ask_any(request))
+    check(answer.error_code, answer.error_message)
+    return {
+        tuple((part.entity_type, part.entity_name) for part in entry.entity): {
+            value.key: value.value for value in entry.values
         }
+        for entry in answer.entries or []
+    }
 
-    async def alter_client_quotas(self, entity: QuotaEntity, values: Mapping[str, float | None]) -> None:
-        """Set these quotas of an entity; None takes one away."""
-        request = AlterClientQuotasRequest(
-            entries=[
-                RequestEntryData(
-                    entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
-                    ops=[
-                        OpData(key=key, value=value or 0.0, remove=value is None)
-                        for key, value in values.items()
-                    ],
-                )
-            ]
-        )
-        answer: AlterClientQuotasResponse = await self.cluster.retry(
-            lambda: self.cluster.ask_controller(request)
-        )
-        for entry in answer.entries:
-            check(entry.error_code, entry.error_message)
 
-    async def describe_user_scram_credentials(
-        self, users: Iterable[str]
-    ) -> dict[str, list[tuple[ScramMechanism, int]] | KafkaError]:
-        """Mechanisms and iterations of these users, of all when none is named; unknown users are left out."""
-        names = [UserName(name=user) for user in users]
-        request = DescribeUserScramCredentialsRequest(users=names or None)
-        answer: DescribeUserScramCredentialsResponse = await self.cluster.retry(
-            lambda: self.cluster.ask_any(request)
-        )
-        check(answer.error_code, answer.error_message)
-        results: dict[str, list[tuple[ScramMechanism, int]] | KafkaError] = {}
-        for result in answer.results:
-            if result.error_code == ErrorCode.RESOURCE_NOT_FOUND:
-                continue
-            if result.error_code:
-                results[result.user] = error_of(result.error_code, result.error_message)
-            else:
-                infos = [
-                    (ScramMechanism(info.mechanism), info.iterations) for info in result.credential_infos
-                ]
-                results[result.user] = infos
-        return results
+async def alter_client_quotas(
+    cluster: Cluster, entity: QuotaEntity, values: Mapping[str, float | None]
+) -> None:
+    """Set these quotas of an entity; None takes one away."""
+    request = AlterClientQuotasRequest(
+        entries=[
+            RequestEntryData(
+                entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+                ops=[
+                    OpData(key=key, value=value or 0.0, remove=value is None) for key, value in values.items()
+                ],
+            )
+        ]
+    )
+    answer: AlterClientQuotasResponse = await cluster.retry(lambda: cluster.ask_controller(request))
+    for entry in answer.entries:
+        check(entry.error_code, entry.error_message)
 
-    async def alter_user_scram_credentials(
-        self, user: str, upserts: Iterable[ScramCredential] = (), deletions: Iterable[ScramMechanism] = ()
-    ) -> None:
-        request = AlterUserScramCredentialsRequest(
-            deletions=[ScramCredentialDeletion(name=user, mechanism=mechanism) for mechanism in deletions],
-            upsertions=[_upsertion(user, credential) for credential in upserts],
-        )
-        answer: AlterUserScramCredentialsResponse = await self.cluster.retry(
-            lambda: self.cluster.ask_controller(request)
-        )
-        for result in answer.results:
-            check(result.error_code, result.error_message)
+
+async def describe_user_scram_credentials(
+    cluster: Cluster, users: Iterable[str]
+) -> dict[str, list[tuple[ScramMechanism, int]] | KafkaError]:
+    """Mechanisms and iterations of these users, of all when none is named; unknown users are left out."""
+    names = [UserName(name=user) for user in users]
+    request = DescribeUserScramCredentialsRequest(users=names or None)
+    answer: DescribeUserScramCredentialsResponse = await cluster.retry(lambda: cluster.ask_any(request))
+    check(answer.error_code, answer.error_message)
+    results: dict[str, list[tuple[ScramMechanism, int]] | KafkaError] = {}
+    for result in answer.results:
+        if result.error_code == ErrorCode.RESOURCE_NOT_FOUND:
+            continue
+        if result.error_code:
+            results[result.user] = error_of(result.error_code, result.error_message)
+        else:
+            infos = [(ScramMechanism(info.mechanism), info.iterations) for info in result.credential_infos]
+            results[result.user] = infos
+    return results
+
+
+async def alter_user_scram_credentials(
+    cluster: Cluster,
+    user: str,
+    upserts: Iterable[ScramCredential] = (),
+    deletions: Iterable[ScramMechanism] = (),
+) -> None:
+    request = AlterUserScramCredentialsRequest(
+        deletions=[ScramCredentialDeletion(name=user, mechanism=mechanism) for mechanism in deletions],
+        upsertions=[_upsertion(user, credential) for credential in upserts],
+    )
+    answer: AlterUserScramCredentialsResponse = await cluster.retry(lambda: cluster.ask_controller(request))
+    for result in answer.results:
+        check(result.error_code, result.error_message)
 
 
 def _upsertion(user: str, credential: ScramCredential) -> ScramCredentialUpsertion:

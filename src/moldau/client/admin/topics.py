@@ -8,7 +8,6 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Uuid
 from moldau.client.admin.topic_types import (
     NewTopic,
-    PartitionDescription,
     TopicDescription,
     TopicListing,
     add_page,
@@ -43,155 +42,153 @@ from moldau.protocol.messages.describe_topic_partitions import (
 )
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
-__all__ = [
-    "NewTopic",
-    "PartitionDescription",
-    "TopicAdmin",
-    "TopicDescription",
-    "TopicListing",
-]
+
+async def list_topics(cluster: Cluster) -> dict[str, TopicListing]:
+    """All topics by name, the internal ones too."""
+    metadata = await cluster.retry(lambda: cluster.metadata(None))
+    return {
+        name: TopicListing(name, topic.topic_id, topic.is_internal)
+        for topic in sorted(metadata.topics, key=lambda topic: topic.name or "")
+        if (name := topic.name) is not None
+    }
 
 
-class TopicAdmin:
-    """The part of the admin client that looks after topics."""
+async def describe_topics(
+    cluster: Cluster, names: Iterable[str], *, partitions_per_response: int = 2000
+) -> dict[str, TopicDescription | KafkaError]:
+    wanted = sorted(set(names))
+    if not wanted:
+        return {}
+    connection = await cluster.retry(cluster.any_connection)
+    if connection.supports(ApiKey.DESCRIBE_TOPIC_PARTITIONS):
+        return await _describe_in_pages(cluster, wanted, partitions_per_response)
+    return described(await cluster.retry(lambda: cluster.metadata(wanted)))
 
-    cluster: Cluster
 
-    async def list_topics(self) -> dict[str, TopicListing]:
-        """All topics by name, the internal ones too."""
-        metadata = await self.cluster.retry(lambda: self.cluster.metadata(None))
-        return {
-            name: TopicListing(name, topic.topic_id, topic.is_internal)
-            for topic in sorted(metadata.topics, key=lambda topic: topic.name or "")
-            if (name := topic.name) is not None
-        }
+async def describe_topic_ids(
+    cluster: Cluster, ids: Iterable[Uuid]
+) -> dict[Uuid, TopicDescription | KafkaError]:
+    topics = [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]
+    request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+    answer: MetadataResponse = await cluster.retry(lambda: cluster.ask_any(request))
+    results: dict[Uuid, TopicDescription | KafkaError] = {}
+    for topic in answer.topics:
+        description = described(MetadataResponse(topics=[topic]))
+        results[topic.topic_id] = next(iter(description.values()))
+    return results
 
-    async def describe_topics(
-        self, names: Iterable[str], *, partitions_per_response: int = 2000
-    ) -> dict[str, TopicDescription | KafkaError]:
-        wanted = sorted(set(names))
-        if not wanted:
-            return {}
-        connection = await self.cluster.retry(self.cluster.any_connection)
-        if connection.supports(ApiKey.DESCRIBE_TOPIC_PARTITIONS):
-            return await self._describe_in_pages(wanted, partitions_per_response)
-        return described(await self.cluster.retry(lambda: self.cluster.metadata(wanted)))
 
-    async def describe_topic_ids(self, ids: Iterable[Uuid]) -> dict[Uuid, TopicDescription | KafkaError]:
-        topics = [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]
-        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-        answer: MetadataResponse = await self.cluster.retry(lambda: self.cluster.ask_any(request))
-        results: dict[Uuid, TopicDescription | KafkaError] = {}
-        for topic in answer.topics:
-            description = described(MetadataResponse(topics=[topic]))
-            results[topic.topic_id] = next(iter(description.values()))
-        return results
+async def ensure_topic(cluster: Cluster, name: str) -> bool:
+    """Have a missing topic created as brokers do for clients that use it; whether it is there then."""
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
 
-    async def ensure_topic(self, name: str) -> bool:
-        """Have a missing topic created as brokers do for clients that use it; whether it is there then."""
-        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
+    async def attempt() -> bool:
+        answer: MetadataResponse = await cluster.ask_any(request)
+        code = answer.topics[0].error_code
+        if code in (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            raise error_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        check(code)
+        return True
 
-        async def attempt() -> bool:
-            answer: MetadataResponse = await self.cluster.ask_any(request)
-            code = answer.topics[0].error_code
-            if code in (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-                raise error_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            check(code)
-            return True
+    try:
+        return await cluster.retry(attempt)
+    except KafkaError as error:
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return False
+        raise
 
-        try:
-            return await self.cluster.retry(attempt)
-        except KafkaError as error:
-            if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                return False
-            raise
 
-    async def create_topics(
-        self, topics: Sequence[NewTopic], *, validate_only: bool = False
-    ) -> dict[str, KafkaError | None]:
-        """None for each topic that was created, the error for the others."""
-        request = CreateTopicsRequest(
-            topics=[_creatable(topic) for topic in topics],
-            timeout_ms=self.cluster.settings.request_timeout_ms,
-            validate_only=validate_only,
-        )
+async def create_topics(
+    cluster: Cluster, topics: Sequence[NewTopic], *, validate_only: bool = False
+) -> dict[str, KafkaError | None]:
+    """None for each topic that was created, the error for the others."""
+    request = CreateTopicsRequest(
+        topics=[_creatable(topic) for topic in topics],
+        timeout_ms=cluster.settings.request_timeout_ms,
+        validate_only=validate_only,
+    )
 
-        async def attempt() -> CreateTopicsResponse:
-            answer: CreateTopicsResponse = await self.cluster.ask_controller(request)
-            _check_controller(topic.error_code for topic in answer.topics)
-            return answer
+    async def attempt() -> CreateTopicsResponse:
+        answer: CreateTopicsResponse = await cluster.ask_controller(request)
+        _check_controller(topic.error_code for topic in answer.topics)
+        return answer
 
-        answer = await self.cluster.retry(attempt)
-        return {
-            topic.name: error_of(topic.error_code, topic.error_message) if topic.error_code else None
-            for topic in answer.topics
-        }
+    answer = await cluster.retry(attempt)
+    return {
+        topic.name: error_of(topic.error_code, topic.error_message) if topic.error_code else None
+        for topic in answer.topics
+    }
 
-    async def delete_topics(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
-        wanted = list(names)
-        request = DeleteTopicsRequest(
-            topics=[DeleteTopicState(name=name) for name in wanted],
-            timeout_ms=self.cluster.settings.request_timeout_ms,
-        )
 
-        async def attempt() -> DeleteTopicsResponse:
-            answer: DeleteTopicsResponse = await self.cluster.ask_controller(request)
-            _check_controller(topic.error_code for topic in answer.responses)
-            return answer
+async def delete_topics(cluster: Cluster, names: Iterable[str]) -> dict[str, KafkaError | None]:
+    wanted = list(names)
+    request = DeleteTopicsRequest(
+        topics=[DeleteTopicState(name=name) for name in wanted],
+        timeout_ms=cluster.settings.request_timeout_ms,
+    )
 
-        answer = await self.cluster.retry(attempt) if wanted else DeleteTopicsResponse()
-        return {
-            topic.name or "": error_of(topic.error_code, topic.error_message) if topic.error_code else None
-            for topic in answer.responses
-        }
+    async def attempt() -> DeleteTopicsResponse:
+        answer: DeleteTopicsResponse = await cluster.ask_controller(request)
+        _check_controller(topic.error_code for topic in answer.responses)
+        return answer
 
-    async def create_partitions(
-        self, counts: Mapping[str, int], assignments: Mapping[str, Sequence[Sequence[int]]] | None = None
-    ) -> dict[str, KafkaError | None]:
-        """Raise topics to these partition counts; `assignments` names the replicas of each new partition."""
-        request = CreatePartitionsRequest(
-            topics=[
-                CreatePartitionsTopic(
-                    name=name, count=count, assignments=_new_assignments((assignments or {}).get(name))
-                )
-                for name, count in counts.items()
-            ],
-            timeout_ms=self.cluster.settings.request_timeout_ms,
-        )
+    answer = await cluster.retry(attempt) if wanted else DeleteTopicsResponse()
+    return {
+        topic.name or "": error_of(topic.error_code, topic.error_message) if topic.error_code else None
+        for topic in answer.responses
+    }
 
-        async def attempt() -> CreatePartitionsResponse:
-            answer: CreatePartitionsResponse = await self.cluster.ask_controller(request)
-            _check_controller(result.error_code for result in answer.results)
-            return answer
 
-        answer = await self.cluster.retry(attempt)
-        return {
-            result.name: error_of(result.error_code, result.error_message) if result.error_code else None
-            for result in answer.results
-        }
-
-    async def _describe_in_pages(
-        self, names: Sequence[str], partitions_per_response: int
-    ) -> dict[str, TopicDescription | KafkaError]:
-        results: dict[str, TopicDescription | KafkaError] = {}
-        cursor: Cursor | None = None
-        remaining = list(names)
-        while True:
-            request = DescribeTopicPartitionsRequest(
-                topics=[TopicRequest(name=name) for name in remaining],
-                response_partition_limit=partitions_per_response,
-                cursor=cursor,
+async def create_partitions(
+    cluster: Cluster,
+    counts: Mapping[str, int],
+    assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
+) -> dict[str, KafkaError | None]:
+    """Raise topics to these partition counts; `assignments` names the replicas of each new partition."""
+    request = CreatePartitionsRequest(
+        topics=[
+            CreatePartitionsTopic(
+                name=name, count=count, assignments=_new_assignments((assignments or {}).get(name))
             )
-            page: DescribeTopicPartitionsResponse = await self.cluster.retry(
-                lambda request=request: self.cluster.ask_any(request)  # type: ignore[misc]
-            )
-            add_page(results, page)
-            if page.next_cursor is None:
-                return results
-            cursor = Cursor(
-                topic_name=page.next_cursor.topic_name, partition_index=page.next_cursor.partition_index
-            )
-            remaining = [name for name in remaining if name >= cursor.topic_name]
+            for name, count in counts.items()
+        ],
+        timeout_ms=cluster.settings.request_timeout_ms,
+    )
+
+    async def attempt() -> CreatePartitionsResponse:
+        answer: CreatePartitionsResponse = await cluster.ask_controller(request)
+        _check_controller(result.error_code for result in answer.results)
+        return answer
+
+    answer = await cluster.retry(attempt)
+    return {
+        result.name: error_of(result.error_code, result.error_message) if result.error_code else None
+        for result in answer.results
+    }
+
+
+async def _describe_in_pages(
+    cluster: Cluster, names: Sequence[str], partitions_per_response: int
+) -> dict[str, TopicDescription | KafkaError]:
+    results: dict[str, TopicDescription | KafkaError] = {}
+    cursor: Cursor | None = None
+    remaining = list(names)
+    while True:
+        request = DescribeTopicPartitionsRequest(
+            topics=[TopicRequest(name=name) for name in remaining],
+            response_partition_limit=partitions_per_response,
+            cursor=cursor,
+        )
+        page: DescribeTopicPartitionsResponse = await cluster.retry(
+            lambda request=request: cluster.ask_any(request)  # type: ignore[misc]
+        )
+        add_page(results, page)
+        if page.next_cursor is None:
+            return results
+        cursor = Cursor(
+            topic_name=page.next_cursor.topic_name, partition_index=page.next_cursor.partition_index
+        )
+        remaining = [name for name in remaining if name >= cursor.topic_name]
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:

@@ -63,141 +63,135 @@ class ProducerDescription:
     transaction_start_offset: int
 
 
-class TransactionAdmin:
-    """The part of the admin client that looks after transactions."""
+async def list_transactions(
+    cluster: Cluster,
+    *,
+    states: Iterable[str] = (),
+    producer_ids: Iterable[int] = (),
+    longer_than_ms: int = -1,
+    pattern: str | None = None,
+) -> list[TransactionListing]:
+    """Every transactional id the cluster knows, or those that fit."""
+    await cluster.retry(cluster.refresh)
+    request = ListTransactionsRequest(
+        state_filters=list(states),
+        producer_id_filters=list(producer_ids),
+        duration_filter=longer_than_ms,
+        transactional_id_pattern=pattern,
+    )
+    found = []
+    for node in sorted(cluster.nodes):
 
-    cluster: Cluster
+        async def attempt(node: int = node) -> ListTransactionsResponse:
+            answer: ListTransactionsResponse = await cluster.ask_node(node, request)
+            check(answer.error_code)
+            return answer
 
-    async def list_transactions(
-        self,
-        *,
-        states: Iterable[str] = (),
-        producer_ids: Iterable[int] = (),
-        longer_than_ms: int = -1,
-        pattern: str | None = None,
-    ) -> list[TransactionListing]:
-        """Every transactional id the cluster knows, or those that fit."""
-        await self.cluster.retry(self.cluster.refresh)
-        request = ListTransactionsRequest(
-            state_filters=list(states),
-            producer_id_filters=list(producer_ids),
-            duration_filter=longer_than_ms,
-            transactional_id_pattern=pattern,
+        found += [
+            TransactionListing(node, each.transactional_id, each.producer_id, each.transaction_state)
+            for each in (await cluster.retry(attempt)).transaction_states
+        ]
+    return found
+
+
+async def describe_transactions(
+    cluster: Cluster, transactional_ids: Iterable[str]
+) -> dict[str, TransactionDescription | KafkaError]:
+    return await each_of(list(transactional_ids), lambda each: _describe_transaction(cluster, each))
+
+
+async def _describe_transaction(cluster: Cluster, transactional_id: str) -> TransactionDescription:
+    coordinator = await cluster.retry(lambda: coordinator_id(cluster, TRANSACTION, transactional_id))
+
+    def read(answer: DescribeTransactionsResponse) -> TransactionDescription:
+        found = answer.transaction_states[0]
+        check(found.error_code)
+        return TransactionDescription(
+            coordinator,
+            found.transaction_state,
+            found.producer_id,
+            found.producer_epoch,
+            found.transaction_timeout_ms,
+            found.transaction_start_time_ms,
+            [TopicPartition(topic.topic, index) for topic in found.topics for index in topic.partitions],
         )
-        found = []
-        for node in sorted(self.cluster.nodes):
 
-            async def attempt(node: int = node) -> ListTransactionsResponse:
-                answer: ListTransactionsResponse = await self.cluster.ask_node(node, request)
-                check(answer.error_code)
-                return answer
+    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+    return await ask_coordinator(cluster, TRANSACTION, transactional_id, request, read)
 
-            found += [
-                TransactionListing(node, each.transactional_id, each.producer_id, each.transaction_state)
-                for each in (await self.cluster.retry(attempt)).transaction_states
-            ]
-        return found
 
-    async def describe_transactions(
-        self, transactional_ids: Iterable[str]
-    ) -> dict[str, TransactionDescription | KafkaError]:
-        return await each_of(list(transactional_ids), self._describe_transaction)
+async def describe_producers(
+    cluster: Cluster, partitions: Iterable[TopicPartition], *, broker: int | None = None
+) -> dict[TopicPartition, list[ProducerDescription] | KafkaError]:
+    """The producers each partition remembers, from its leader or from a replica on `broker`."""
+    wanted = dict.fromkeys(partitions)
 
-    async def _describe_transaction(self, transactional_id: str) -> TransactionDescription:
-        coordinator = await self.cluster.retry(
-            lambda: coordinator_id(self.cluster, TRANSACTION, transactional_id)
-        )
-
-        def read(answer: DescribeTransactionsResponse) -> TransactionDescription:
-            found = answer.transaction_states[0]
-            check(found.error_code)
-            return TransactionDescription(
-                coordinator,
-                found.transaction_state,
-                found.producer_id,
-                found.producer_epoch,
-                found.transaction_timeout_ms,
-                found.transaction_start_time_ms,
-                [TopicPartition(topic.topic, index) for topic in found.topics for index in topic.partitions],
-            )
-
-        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-        return await ask_coordinator(self.cluster, TRANSACTION, transactional_id, request, read)
-
-    async def describe_producers(
-        self, partitions: Iterable[TopicPartition], *, broker: int | None = None
+    async def ask(
+        node: int, group: dict[TopicPartition, None]
     ) -> dict[TopicPartition, list[ProducerDescription] | KafkaError]:
-        """The producers each partition remembers, from its leader or from a replica on `broker`."""
-        wanted = dict.fromkeys(partitions)
-
-        async def ask(
-            node: int, group: dict[TopicPartition, None]
-        ) -> dict[TopicPartition, list[ProducerDescription] | KafkaError]:
-            topics = [TopicRequest(name=name, partition_indexes=i) for name, i in by_topic(group).items()]
-            answer: DescribeProducersResponse = await self.cluster.ask_node(
-                node, DescribeProducersRequest(topics=topics)
-            )
-            return {
-                TopicPartition(topic.name, each.partition_index): error_of(
-                    each.error_code, each.error_message
-                )
-                if each.error_code
-                else [
-                    ProducerDescription(
-                        producer.producer_id,
-                        producer.producer_epoch,
-                        producer.last_sequence,
-                        producer.last_timestamp,
-                        producer.coordinator_epoch,
-                        producer.current_txn_start_offset,
-                    )
-                    for producer in each.active_producers
-                ]
-                for topic in answer.topics
-                for each in topic.partitions
-            }
-
-        if broker is not None:
-            return await self.cluster.retry(lambda: ask(broker, wanted))
-        return await self.cluster.ask_leaders(wanted, ask)
-
-    async def abort_transaction(
-        self, partition: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
-    ) -> None:
-        """Write the abort marker of a hanging transaction to a partition."""
-        marker = WritableTxnMarker(
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            coordinator_epoch=coordinator_epoch,
-            transaction_result=False,
-            topics=[WritableTxnMarkerTopic(name=partition.topic, partition_indexes=[partition.partition])],
+        topics = [TopicRequest(name=name, partition_indexes=i) for name, i in by_topic(group).items()]
+        answer: DescribeProducersResponse = await cluster.ask_node(
+            node, DescribeProducersRequest(topics=topics)
         )
+        return {
+            TopicPartition(topic.name, each.partition_index): error_of(each.error_code, each.error_message)
+            if each.error_code
+            else [
+                ProducerDescription(
+                    producer.producer_id,
+                    producer.producer_epoch,
+                    producer.last_sequence,
+                    producer.last_timestamp,
+                    producer.coordinator_epoch,
+                    producer.current_txn_start_offset,
+                )
+                for producer in each.active_producers
+            ]
+            for topic in answer.topics
+            for each in topic.partitions
+        }
 
-        async def ask(
-            node: int, group: dict[TopicPartition, None]
-        ) -> dict[TopicPartition, KafkaError | None]:
-            answer: WriteTxnMarkersResponse = await self.cluster.ask_node(
-                node, WriteTxnMarkersRequest(markers=[marker])
-            )
-            code = answer.markers[0].topics[0].partitions[0].error_code
-            return {partition: error_of(code) if code else None}
+    if broker is not None:
+        return await cluster.retry(lambda: ask(broker, wanted))
+    return await cluster.ask_leaders(wanted, ask)
 
-        found = (await self.cluster.ask_leaders({partition: None}, ask))[partition]
-        if found is not None:
-            raise found
 
-    async def fence_producers(
-        self, transactional_ids: Iterable[str]
-    ) -> dict[str, tuple[int, int] | KafkaError]:
-        """End producers with these ids and what they have under way; producer id and epoch from now on."""
+async def abort_transaction(
+    cluster: Cluster, partition: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
+) -> None:
+    """Write the abort marker of a hanging transaction to a partition."""
+    marker = WritableTxnMarker(
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        coordinator_epoch=coordinator_epoch,
+        transaction_result=False,
+        topics=[WritableTxnMarkerTopic(name=partition.topic, partition_indexes=[partition.partition])],
+    )
 
-        async def fence(transactional_id: str) -> tuple[int, int]:
-            def read(answer: InitProducerIdResponse) -> tuple[int, int]:
-                check(answer.error_code)
-                return answer.producer_id, answer.producer_epoch
+    async def ask(node: int, group: dict[TopicPartition, None]) -> dict[TopicPartition, KafkaError | None]:
+        answer: WriteTxnMarkersResponse = await cluster.ask_node(
+            node, WriteTxnMarkersRequest(markers=[marker])
+        )
+        code = answer.markers[0].topics[0].partitions[0].error_code
+        return {partition: error_of(code) if code else None}
 
-            # A timeout of our own: there is no transaction it could apply to.
-            request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1)
-            return await ask_coordinator(self.cluster, TRANSACTION, transactional_id, request, read)
+    found = (await cluster.ask_leaders({partition: None}, ask))[partition]
+    if found is not None:
+        raise found
 
-        return await each_of(list(transactional_ids), fence)
+
+async def fence_producers(
+    cluster: Cluster, transactional_ids: Iterable[str]
+) -> dict[str, tuple[int, int] | KafkaError]:
+    """End producers with these ids and what they have under way; producer id and epoch from now on."""
+
+    async def fence(transactional_id: str) -> tuple[int, int]:
+        def read(answer: InitProducerIdResponse) -> tuple[int, int]:
+            check(answer.error_code)
+            return answer.producer_id, answer.producer_epoch
+
+        # A timeout of our own: there is no transaction it could apply to.
+        request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1)
+        return await ask_coordinator(cluster, TRANSACTION, transactional_id, request, read)
+
+    return await each_of(list(transactional_ids), fence)

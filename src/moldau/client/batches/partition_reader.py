@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import ZERO_UUID, TopicPartition, Uuid
-from moldau.client.admin.offsets import ListedOffset, OffsetAdmin, OffsetSpec
+from moldau.client.admin.offsets import ListedOffset, OffsetSpec, list_offsets
 from moldau.client.batches.types import (
     CorruptRecords,
     FetchedBatches,
@@ -189,9 +189,8 @@ class PartitionReader:
 
     async def _out_of_range(self) -> None:
         partition = self._wanted.partition
-        offsets = _Offsets(self._cluster)
         start, end = [
-            _listed(await offsets.list_offsets({partition: spec}), partition)
+            _listed(await list_offsets(self._cluster, {partition: spec}), partition)
             for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST)
         ]
         if start <= self._position <= end:
@@ -205,11 +204,6 @@ class PartitionReader:
             raise gone
         log.warning("%s; going on behind them", gone.message)
         self._position = gone.missing[1] if self._position < log_start else self._wanted.end
-
-
-class _Offsets(OffsetAdmin):
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
 
 
 def _whole_batches(data: memoryview) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.admin.group_types import by_topic
-from moldau.client.admin.groups import GroupAdmin
+from moldau.client.admin.groups import list_group_offsets
 from moldau.client.records import OffsetAndMetadata
 from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.coordinators import GROUP, TRANSACTION, ask, coordinator_id
@@ -70,11 +70,6 @@ class _Coordinator:
         if self._node is None:
             self._node = await coordinator_id(self._cluster, self._key_type, self._name)
         return await self._cluster.node_connection(self._node)
-
-
-class _Groups(GroupAdmin):
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
 
 
 class ProducerState:
@@ -221,7 +216,7 @@ class ProducerState:
         """The same for all partitions of which the group has committed something."""
 
         async def attempt() -> dict[TopicPartition, OffsetAndMetadata]:
-            found = await _Groups(self._cluster).list_group_offsets(group, partitions, require_stable=True)
+            found = await list_group_offsets(self._cluster, group, partitions, require_stable=True)
             for offset in found.values():
                 if isinstance(offset, KafkaError):
                     raise offset

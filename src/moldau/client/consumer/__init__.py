@@ -1,0 +1,1 @@
+"""The consumer, over librdkafka."""

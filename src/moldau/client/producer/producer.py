@@ -29,7 +29,7 @@ from moldau.base.ids import TopicPartition
 from moldau.client.interceptors import ProducerInterceptor, instances, passed_through, told
 from moldau.client.librdkafka import ClientError, called, client_error, create, log_error
 from moldau.client.metrics import ProducerMetrics
-from moldau.client.producer.partitioners import ANY_PARTITION, Partitioner, choose_partitioner
+from moldau.client.partitioners import ANY_PARTITION, Partitioner, choose_partitioner
 from moldau.client.producer.settings import producer_settings
 from moldau.client.records import Headers, OffsetAndMetadata, PartitionInfo, ProducerRecord, RecordMetadata
 from moldau.client.serdes import Serializer, serializer

@@ -1,0 +1,1 @@
+"""The connection to a cluster: settings, metadata, retries, coordinators."""

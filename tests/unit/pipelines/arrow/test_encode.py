@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.base.errors import KafkaError
-from moldau.client.producer.partitioners import partition_for_key
+from moldau.client.partitioners import partition_for_key
 from moldau.pipelines.arrow.encode import Encoder, destinations
 from moldau.protocol.records import Record, iter_records, read_batch_header
 

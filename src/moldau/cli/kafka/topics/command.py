@@ -133,7 +133,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _create(admin: AdminClient, options: argparse.Namespace) -> None:
-    from moldau.client.admin.topics import NewTopic
+    from moldau.client.admin.topic_types import NewTopic
 
     factor, partitions = options.replication_factor, options.partitions
     assignment = _parse_assignment(options.replica_assignment)

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from moldau.client.producer.partitioners import partition_for_key
+from moldau.client.partitioners import partition_for_key
 from moldau.client.records import ConsumerRecord, Headers
 from moldau.client.serdes import SerializationError
 from moldau.pipelines.streams.chains.program import (

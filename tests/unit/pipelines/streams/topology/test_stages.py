@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moldau.client.producer.partitioners import partition_for_key
+from moldau.client.partitioners import partition_for_key
 from moldau.pipelines.streams.application.settings import StreamsSettings
 from moldau.pipelines.streams.chains.planner import Planner
 from moldau.pipelines.streams.chains.runner import Runner

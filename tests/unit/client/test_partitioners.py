@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from moldau.base.errors import KafkaError
-from moldau.client.producer.partitioners import (
+from moldau.client.partitioners import (
     DefaultPartitioner,
     RoundRobinPartitioner,
     StickyPartitioner,

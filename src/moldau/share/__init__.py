@@ -1,1 +1,1 @@
-"""Share groups: records handed out one by one to whoever is free, until somebody has acknowledged them."""
+"""Share groups (KIP-932) as pure state machines: share partitions and the share coordinator."""

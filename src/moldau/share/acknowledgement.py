@@ -1,7 +1,7 @@
-"""What members say of the records they were given: done, again please, never again, or that they need time.
+"""Acknowledgements of acquired records: accept, release, reject or renew.
 
-A request is taken as a whole: if anything in it is wrong, nothing of it is. What it changes has to be stored;
-the caller does that with the `StateTransition` it gets and then completes it.
+A request is applied as a whole: one invalid acknowledgement refuses all of them. The changes must be
+persisted; the caller does that with the returned `StateTransition` and then completes it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.share.deliveries import NOBODY, Delivery, RecordState
-from moldau.share.in_flight import InFlightBatch
+from moldau.share.in_flight import NO_MEMBER, InFlightBatch, InFlightState
 from moldau.share.partition_state import SharePartitionState, StateTransition
+from moldau.share.record_state import RecordEvent, RecordState
 
 
 class AckType(IntEnum):
@@ -25,11 +25,11 @@ class AckType(IntEnum):
     RENEW = 4
 
 
-_STATES = {
-    AckType.GAP: RecordState.ARCHIVED,
-    AckType.ACCEPT: RecordState.ACKNOWLEDGED,
-    AckType.RELEASE: RecordState.AVAILABLE,
-    AckType.REJECT: RecordState.ARCHIVED,
+_EVENTS = {
+    AckType.GAP: RecordEvent.ARCHIVE,
+    AckType.ACCEPT: RecordEvent.ACCEPT,
+    AckType.RELEASE: RecordEvent.RELEASE,
+    AckType.REJECT: RecordEvent.ARCHIVE,
 }
 _TYPES = frozenset(AckType)
 
@@ -37,7 +37,7 @@ _TYPES = frozenset(AckType)
 class Acknowledgement(NamedTuple):
     first: int
     last: int
-    #: One for all, or one for each offset.
+    #: One type for all offsets, or one for each.
     types: Sequence[int]
 
     def type_at(self, offset: int) -> AckType:
@@ -47,98 +47,108 @@ class Acknowledgement(NamedTuple):
 def acknowledge(
     partition: SharePartitionState, member_id: str, acknowledgements: Sequence[Acknowledgement]
 ) -> StateTransition:
-    work = _Work(partition, member_id)
+    update = _Update(partition, member_id)
     try:
         for each in acknowledgements:
-            work.acknowledge(each)
+            update.acknowledge(each)
     except KafkaError:
-        partition.complete(work.transition, stored=False)
+        partition.complete(update.transition, persisted=False)
         raise
-    return work.transition
+    return update.transition
 
 
 def release(partition: SharePartitionState, member_id: str) -> StateTransition:
-    """The member goes: everything it holds is free again."""
-    work = _Work(partition, member_id)
+    """Release all records that a member has acquired."""
+    update = _Update(partition, member_id)
     for batch in partition.in_flight:
         partition.split_at_start(batch, member_id)
-        for first, last, delivery in batch.runs():
-            if delivery.member_id == member_id and delivery.state is RecordState.ACQUIRED:
-                archived = last < partition.start_offset
-                work.move(delivery, first, last, RecordState.ARCHIVED if archived else RecordState.AVAILABLE)
-    return work.transition
+        for first, last, state in batch.runs():
+            if state.member_id == member_id and state.state is RecordState.ACQUIRED:
+                behind = last < partition.start_offset
+                update.start_transition(
+                    state, first, last, RecordEvent.ARCHIVE if behind else RecordEvent.RELEASE
+                )
+    return update.transition
 
 
-class _Work:
+class _Update:
+    """The changes that one member makes."""
+
     def __init__(self, partition: SharePartitionState, member_id: str) -> None:
         self._partition = partition
         self._member_id = member_id
         self._limits = partition.limits()
         self.transition = StateTransition()
 
-    def acknowledge(self, wanted: Acknowledgement) -> None:
-        if not _TYPES.issuperset(wanted.types):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no acknowledgement {list(wanted.types)}")
-        if wanted.last < self._partition.start_offset:
+    def acknowledge(self, acknowledgement: Acknowledgement) -> None:
+        if not _TYPES.issuperset(acknowledgement.types):
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"Invalid acknowledge types: {list(acknowledgement.types)}."
+            )
+        if acknowledgement.last < self._partition.start_offset:
             return
-        for batch in self._concerned(wanted):
+        for batch in self._in_flight(acknowledgement):
             if batch.last < self._partition.start_offset:
                 continue
-            if batch.whole is not None:
-                self._check_batch(batch.whole)
-            self._acknowledge_in(batch, wanted)
+            if batch.batch_state is not None:
+                self._check_batch(batch.batch_state)
+            self._acknowledge_in(batch, acknowledgement)
 
-    def _concerned(self, wanted: Acknowledgement) -> list[InFlightBatch]:
-        """The batches in flight that hold these records."""
+    def _in_flight(self, acknowledgement: Acknowledgement) -> list[InFlightBatch]:
+        """Return the in-flight batches that contain the acknowledged records."""
         partition = self._partition
-        floor = partition.in_flight.floor(wanted.first)
-        if floor is None and wanted.first < partition.start_offset <= wanted.last:
+        floor = partition.in_flight.floor(acknowledgement.first)
+        if floor is None and acknowledgement.first < partition.start_offset <= acknowledgement.last:
             floor = partition.in_flight.floor(partition.start_offset)
         if floor is None:
-            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "these records are not in flight")
-        found = partition.in_flight.between(floor.first, wanted.last)
-        if found[-1].last < wanted.first or wanted.last > found[-1].last:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "some of these records have never been handed out")
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "The records are not in flight.")
+        found = partition.in_flight.between(floor.first, acknowledgement.last)
+        if found[-1].last < acknowledgement.first or acknowledgement.last > found[-1].last:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Some of the records were never acquired.")
         return found
 
-    def _check_batch(self, whole: Delivery) -> None:
-        if whole.member_id == NOBODY:
-            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "nobody holds these records")
-        if whole.member_id != self._member_id:
-            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "another member holds these records")
-        if whole.in_transition:
-            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "these records are being acknowledged already")
+    def _check_batch(self, state: InFlightState) -> None:
+        if state.member_id == NO_MEMBER:
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "The records are not acquired by any member.")
+        if state.member_id != self._member_id:
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "The records are acquired by another member.")
+        if state.in_transition:
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "The records are being acknowledged already.")
 
-    def _acknowledge_in(self, batch: InFlightBatch, wanted: Acknowledgement) -> None:
-        whole = batch.whole
-        if whole is not None and whole.state is not RecordState.ACQUIRED:
-            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "these records are not handed out")
-        is_uniform = len(wanted.types) <= 1 and batch.within(wanted.first, wanted.last)
-        if whole is not None and is_uniform and not batch.straddles(self._partition.start_offset):
-            self._settle(whole, batch.first, batch.last, wanted.type_at(wanted.first))
+    def _acknowledge_in(self, batch: InFlightBatch, acknowledgement: Acknowledgement) -> None:
+        shared = batch.batch_state
+        if shared is not None and shared.state is not RecordState.ACQUIRED:
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "The records are not acquired.")
+        is_uniform = len(acknowledgement.types) <= 1 and batch.within(
+            acknowledgement.first, acknowledgement.last
+        )
+        if shared is not None and is_uniform and not batch.straddles(self._partition.start_offset):
+            self._apply(shared, batch.first, batch.last, acknowledgement.type_at(acknowledgement.first))
             return
-        for offset, delivery in batch.split().items():
-            if offset > wanted.last:
+        for offset, state in batch.split().items():
+            if offset > acknowledgement.last:
                 break
-            if offset >= max(wanted.first, self._partition.start_offset):
-                self._check_record(delivery)
-                self._settle(delivery, offset, offset, wanted.type_at(offset))
+            if offset >= max(acknowledgement.first, self._partition.start_offset):
+                self._check_record(state)
+                self._apply(state, offset, offset, acknowledgement.type_at(offset))
 
-    def _check_record(self, delivery: Delivery) -> None:
-        if delivery.state is not RecordState.ACQUIRED:
-            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "this record is not handed out")
-        if delivery.member_id != self._member_id:
-            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "another member holds this record")
+    def _check_record(self, state: InFlightState) -> None:
+        if state.state is not RecordState.ACQUIRED:
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "The record is not acquired.")
+        if state.member_id != self._member_id:
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "The record is acquired by another member.")
 
-    def _settle(self, delivery: Delivery, first: int, last: int, kind: AckType) -> None:
-        if kind is AckType.RENEW:
+    def _apply(self, state: InFlightState, first: int, last: int, ack_type: AckType) -> None:
+        if ack_type is AckType.RENEW:
             if not self._limits.renewal:
-                raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "locks are not renewed in this group")
-            delivery.hold(self._partition.lock(first, last))
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is disabled for this group."
+                )
+            state.hold(self._partition.lock(first, last))
         else:
-            self.move(delivery, first, last, _STATES[kind])
+            self.start_transition(state, first, last, _EVENTS[ack_type])
 
-    def move(self, delivery: Delivery, first: int, last: int, state: RecordState) -> None:
-        if delivery.begin(state, self._limits.delivery_count):
-            self.transition.add(delivery, first, last)
-            self._partition.counted(delivery, first, last)
+    def start_transition(self, state: InFlightState, first: int, last: int, event: RecordEvent) -> None:
+        if state.start_transition(event, self._limits.delivery_count):
+            self.transition.add(state, first, last)
+            self._partition.count_complete(state, first, last)

@@ -1,27 +1,39 @@
-"""Handing records out: of what was read from the log, which go to the member that asked.
+"""Acquiring records: which of the fetched records a member gets.
 
-Records that came back are given again before new ones; new ones go out in whole batches of the log, joined or
-cut by `batch_size`, unless the member asked for no more records than it named. Records that have failed often
-go out in ever smaller groups, and at last alone, so that one bad record does not take others with it.
+Released records are delivered again before new ones. New records are acquired in whole batches of the log,
+joined or split by `batch_size`; in strict mode (KIP-1206, `record_limit`) never more than `max_records`.
+Records with many failed deliveries are acquired in ever smaller groups and finally alone, so that one bad
+record does not affect others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from moldau.share.aborted import FetchedBatch, aborted_batches, without
-from moldau.share.deliveries import Delivery, RecordState
-from moldau.share.in_flight import InFlightBatch
+from moldau.share.in_flight import InFlightBatch, InFlightState
 from moldau.share.partition_state import SharePartitionState
+from moldau.share.record_state import RecordState
 
-#: From this many deliveries on at least, records go out in smaller groups.
-_MIN_CAUTION = 2
+#: The lowest delivery count from which records are acquired in smaller groups.
+_MIN_THROTTLE_COUNT = 2
+
+
+class FetchedBatch(NamedTuple):
+    """The header of a record batch."""
+
+    base: int
+    last: int
+    size: int
+    producer_id: int = -1
+    transactional: bool = False
+    #: Whether it is an ABORT marker.
+    aborts: bool = False
 
 
 class Acquired(NamedTuple):
-    """Records a member has been given, and for the how many-th time."""
+    """Records acquired by a member, with their delivery count."""
 
     first: int
     last: int
@@ -29,28 +41,30 @@ class Acquired(NamedTuple):
 
 
 class AcquireRequest(NamedTuple):
-    """What a member asks for."""
+    """The limits of one fetch."""
 
     member_id: str
     max_records: int
     batch_size: int
-    #: Whether `max_records` must not be exceeded, even if that cuts a batch.
+    #: Whether `max_records` is a hard limit, even if that splits a batch.
     strict: bool = False
 
 
 class FetchedRecords(NamedTuple):
-    """What was read from the log for it."""
+    """The batches read from the log at the next fetch offset."""
 
     offset: int
     batches: Sequence[FetchedBatch]
-    #: Producer and first offset of the transactions that came to nothing.
+    #: Producer id and first offset of aborted transactions.
     aborted: Sequence[tuple[int, int]] = ()
 
 
-def acquire(partition: SharePartitionState, wish: AcquireRequest, fetched: FetchedRecords) -> list[Acquired]:
-    if wish.max_records <= 0 or not fetched.batches or fetched.batches[-1].last < partition.start_offset:
+def acquire(
+    partition: SharePartitionState, request: AcquireRequest, fetched: FetchedRecords
+) -> list[Acquired]:
+    if request.max_records <= 0 or not fetched.batches or fetched.batches[-1].last < partition.start_offset:
         return []
-    acquired = _Acquisition(partition, wish, fetched).run()
+    acquired = _Acquisition(partition, request, fetched).run()
     if not acquired or not fetched.aborted:
         return acquired
     dropped = aborted_batches(fetched.batches, fetched.aborted)
@@ -65,54 +79,56 @@ def acquire(partition: SharePartitionState, wish: AcquireRequest, fetched: Fetch
 
 
 class _Acquisition:
-    def __init__(self, partition: SharePartitionState, wish: AcquireRequest, fetched: FetchedRecords) -> None:
+    def __init__(
+        self, partition: SharePartitionState, request: AcquireRequest, fetched: FetchedRecords
+    ) -> None:
         self._partition = partition
-        self._wish = wish
+        self._request = request
         self._fetched = fetched
         self._limits = partition.limits()
         self._first = fetched.batches[0].base
         self._result: list[Acquired] = []
         self._count = 0
-        self._most, self._last = self._bounds()
+        self._max_records, self._last = self._bounds()
 
     def _bounds(self) -> tuple[int, int]:
-        """How many records may go out, and up to which offset."""
-        partition, most = self._partition, self._wish.max_records
+        """Return how many records may be acquired, and the last offset."""
+        partition, max_records = self._partition, self._request.max_records
         last = self._fetched.batches[-1].last
         room = self._limits.record_locks - partition.count
         if room > 0:
-            return min(most, room), last
-        # Nothing new may go out, but what came back may.
-        free = partition.end_offset - self._fetched.offset + 1
-        return min(most, free), min(last, partition.end_offset)
+            return min(max_records, room), last
+        # The lock limit is reached: only released records may be acquired.
+        available = partition.end_offset - self._fetched.offset + 1
+        return min(max_records, available), min(last, partition.end_offset)
 
     def run(self) -> list[Acquired]:
-        if self._most <= 0:
+        if self._max_records <= 0:
             return []
         partition = self._partition
         base = self._base()
         known = partition.in_flight.between(min(self._first, base), self._last)
         if not known:
-            self._take_new(base, self._last)
+            self._acquire_new(base, self._last)
             return self._result
-        self._take_known(base, known)
+        self._acquire_in_flight(base, known)
         end = known[-1].last
-        if self._count < self._most and end < self._last:
-            self._take_new(end + 1, self._last)
+        if self._count < self._max_records and end < self._last:
+            self._acquire_new(end + 1, self._last)
         if self._result:
             partition.move_gap(self._result[-1].last + 1)
         return self._result
 
     def _base(self) -> int:
         partition = self._partition
-        self._archive_what_is_gone()
+        self._archive_compacted()
         floor = partition.in_flight.floor(self._first)
         if floor is not None and floor.last >= self._first:
             return floor.first
         return max(self._first, partition.start_offset)
 
-    def _archive_what_is_gone(self) -> None:
-        """The log was asked for `offset` and begins later: what lies between was compacted away."""
+    def _archive_compacted(self) -> None:
+        """Archive the records before the first fetched batch: compaction has removed them."""
         partition, offset = self._partition, self._fetched.offset
         if not partition.in_flight or offset >= self._first:
             return
@@ -120,125 +136,126 @@ class _Acquisition:
         low = floor.first if floor is not None and floor.last >= offset else offset
         among = partition.in_flight.between(low, self._first - 1)
         if partition.archive(offset, self._first, among, RecordState.AVAILABLE, count=True):
-            partition.look_back = True
+            partition.search_available = True
 
-    # What is in flight already.
+    # In-flight records.
 
-    def _take_known(self, base: int, known: Sequence[InFlightBatch]) -> None:
+    def _acquire_in_flight(self, base: int, known: Sequence[InFlightBatch]) -> None:
         gap_start = base
         for batch in known:
-            if self._count >= self._most:
+            if self._count >= self._max_records:
                 return
             if self._partition.gap_in_force is not None:
                 if gap_start < batch.first:
-                    self._take_new(gap_start, batch.first - 1)
+                    self._acquire_new(gap_start, batch.first - 1)
                 gap_start = batch.last + 1
-                if self._count >= self._most:
+                if self._count >= self._max_records:
                     return
-            if not self._take_batch(batch):
-                self._most = 0
+            if not self._acquire_batch(batch):
+                self._max_records = 0
                 return
 
-    def _take_batch(self, batch: InFlightBatch) -> bool:
-        """What is free of it; False when nothing else may go out beside it."""
-        careful = self._is_fragile(batch)
-        if careful and self._count > 0:
+    def _acquire_batch(self, batch: InFlightBatch) -> bool:
+        """Acquire the available records of a batch; return False if no other record may join them."""
+        throttled = self._is_throttled(batch)
+        if throttled and self._count > 0:
             return False
-        left = self._most - self._count
-        cut = self._wish.strict and batch.last - batch.first + 1 > left
-        whole = batch.whole
-        if whole is not None and not whole.is_free:
+        remaining = self._max_records - self._count
+        split = self._request.strict and batch.last - batch.first + 1 > remaining
+        shared = batch.batch_state
+        if shared is not None and not shared.is_available:
             return True
-        if whole is None or careful or cut or not batch.within(self._first, self._last):
-            taken = self._take_some(batch, left)
-            return not (careful and taken)
-        whole.acquire(self._wish.member_id)
-        whole.hold(self._partition.lock(batch.first, batch.last))
-        self._result.append(Acquired(batch.first, batch.last, whole.count))
+        if shared is None or throttled or split or not batch.within(self._first, self._last):
+            acquired = self._acquire_offsets(batch, remaining)
+            return not (throttled and acquired)
+        shared.acquire(self._request.member_id)
+        shared.hold(self._partition.lock(batch.first, batch.last))
+        self._result.append(Acquired(batch.first, batch.last, shared.delivery_count))
         self._count += batch.last - batch.first + 1
         return True
 
-    def _is_fragile(self, batch: InFlightBatch) -> bool:
-        """Whether records of it that are free have failed so often that they go out carefully."""
-        free = (
-            delivery.count
-            for first, last, delivery in batch.runs()
-            if delivery.is_free and (batch.whole is not None or self._first <= first <= last <= self._last)
+    def _is_throttled(self, batch: InFlightBatch) -> bool:
+        """Return whether available records of a batch have failed so often that they are throttled."""
+        counts = (
+            state.delivery_count
+            for first, last, state in batch.runs()
+            if state.is_available
+            and (batch.batch_state is not None or self._first <= first <= last <= self._last)
         )
-        return max(free, default=0) >= self._caution
+        return max(counts, default=0) >= self._throttle_count
 
     @property
-    def _caution(self) -> int:
-        return max(_MIN_CAUTION, math.ceil(self._limits.delivery_count / 2))
+    def _throttle_count(self) -> int:
+        return max(_MIN_THROTTLE_COUNT, math.ceil(self._limits.delivery_count / 2))
 
-    def _take_some(self, batch: InFlightBatch, left: int) -> int:
-        """Record by record."""
-        limit, caution = self._limits.delivery_count, self._caution
-        given: list[Acquired] = []
+    def _acquire_offsets(self, batch: InFlightBatch, remaining: int) -> int:
+        """Acquire single records; return how many."""
+        limit, throttle_count = self._limits.delivery_count, self._throttle_count
+        acquired: list[Acquired] = []
         states = batch.split()
-        most = left if self._wish.strict else None
-        careful_most: int | None = None
-        for offset, delivery in states.items():
+        max_records = remaining if self._request.strict else None
+        max_throttled: int | None = None
+        for offset, state in states.items():
             if offset > self._last:
                 break
-            if offset < self._first or not delivery.is_free:
+            if offset < self._first or not state.is_available:
                 continue
-            if limit > 2 and delivery.count == limit - 1 and given:
+            if limit > 2 and state.delivery_count == limit - 1 and acquired:
                 break
-            if delivery.count >= caution and careful_most is None:
-                careful_most = max(1, len(states) >> (delivery.count - caution + 1))
-            given.append(self._give(offset, delivery))
-            if limit > 2 and delivery.count == limit:
+            if state.delivery_count >= throttle_count and max_throttled is None:
+                max_throttled = max(1, len(states) >> (state.delivery_count - throttle_count + 1))
+            acquired.append(self._acquire_offset(offset, state))
+            if limit > 2 and state.delivery_count == limit:
                 break
-            if len(given) in (most, careful_most):
+            if len(acquired) in (max_records, max_throttled):
                 break
-        self._result += joined(given)
-        self._count += len(given)
-        return len(given)
+        self._result += joined(acquired)
+        self._count += len(acquired)
+        return len(acquired)
 
-    def _give(self, offset: int, delivery: Delivery) -> Acquired:
-        delivery.acquire(self._wish.member_id)
-        delivery.hold(self._partition.lock(offset, offset))
-        return Acquired(offset, offset, delivery.count)
+    def _acquire_offset(self, offset: int, state: InFlightState) -> Acquired:
+        state.acquire(self._request.member_id)
+        state.hold(self._partition.lock(offset, offset))
+        return Acquired(offset, offset, state.delivery_count)
 
-    # What is new.
+    # New records.
 
-    def _take_new(self, first: int, last: int) -> None:
-        partition, most = self._partition, self._most - self._count
+    def _acquire_new(self, first: int, last: int) -> None:
+        partition, max_records = self._partition, self._max_records - self._count
         if not partition.in_flight and partition.end_offset > first:
             first = partition.end_offset
-        if most < last - first + 1:
-            end = self._end_of_batch_with(first + most - 1)
+        if max_records < last - first + 1:
+            end = self._batch_end(first + max_records - 1)
             last = min(end, last) if partition.gap_in_force is not None else end
-        given_last = last
-        if self._wish.strict and most < last - first + 1:
-            given_last = first + most - 1
-            self._put(first, last).split_at(given_last)
-            partition.look_back = True
-            self._result.append(Acquired(first, given_last, 1))
+        last_delivered = last
+        if self._request.strict and max_records < last - first + 1:
+            last_delivered = first + max_records - 1
+            self._put(first, last).split_after(last_delivered)
+            partition.search_available = True
+            self._result.append(Acquired(first, last_delivered, 1))
         else:
             self._result += [self._put_acquired(*span) for span in self._spans(first, last)]
         if partition.in_flight.first.first == first:
             partition.start_offset = first
         partition.end_offset = max(partition.end_offset, last)
-        partition.move_gap(given_last + 1)
-        self._count += given_last - first + 1
+        partition.move_gap(last_delivered + 1)
+        self._count += last_delivered - first + 1
 
     def _put_acquired(self, first: int, last: int) -> Acquired:
         self._put(first, last)
         return Acquired(first, last, 1)
 
     def _put(self, first: int, last: int) -> InFlightBatch:
-        delivery = Delivery(RecordState.ACQUIRED, 1, self._wish.member_id)
-        delivery.hold(self._partition.lock(first, last))
-        batch = InFlightBatch(first, last, delivery)
+        state = InFlightState(RecordState.ACQUIRED, 1, self._request.member_id)
+        state.hold(self._partition.lock(first, last))
+        batch = InFlightBatch(first, last, state)
         self._partition.in_flight.put(batch)
         return batch
 
     def _spans(self, first: int, last: int) -> list[tuple[int, int]]:
-        """In pieces of at least `batch_size` that end where batches of the log end."""
-        size = self._wish.batch_size
-        if self._wish.strict or last - first + 1 <= size:
+        """Split offsets into spans of at least `batch_size` that end with batches of the log."""
+        size = self._request.batch_size
+        if self._request.strict or last - first + 1 <= size:
             return [(first, last)]
         spans = []
         for batch in self._fetched.batches:
@@ -249,18 +266,18 @@ class _Acquisition:
                 first = batch.base
         return [*spans, (first, last)]
 
-    def _end_of_batch_with(self, offset: int) -> int:
-        """Where the log's batch ends that holds an offset."""
+    def _batch_end(self, offset: int) -> int:
+        """Return the last offset of the fetched batch that contains an offset."""
         for batch in self._fetched.batches:
             if batch.base <= offset <= batch.last:
                 return batch.last
         return offset
 
 
-def joined(given: Sequence[Acquired]) -> list[Acquired]:
-    """Neighbours that were given equally often as one."""
+def joined(acquired: Sequence[Acquired]) -> list[Acquired]:
+    """Join neighbours with equal delivery counts."""
     result: list[Acquired] = []
-    for each in given:
+    for each in acquired:
         before = result[-1] if result else None
         if (
             before is not None
@@ -271,3 +288,37 @@ def joined(given: Sequence[Acquired]) -> list[Acquired]:
         else:
             result.append(each)
     return result
+
+
+def aborted_batches(
+    batches: Iterable[FetchedBatch], aborted: Sequence[tuple[int, int]]
+) -> list[FetchedBatch]:
+    """Return the batches of aborted transactions, given as producer id and first offset."""
+    waiting = sorted(aborted, key=lambda each: each[1], reverse=True)
+    producers: set[int] = set()
+    found = []
+    for batch in batches:
+        if batch.producer_id < 0:
+            continue
+        while waiting and waiting[-1][1] <= batch.last:
+            producers.add(waiting.pop()[0])
+        if batch.aborts:
+            producers.discard(batch.producer_id)
+        elif batch.transactional and batch.producer_id in producers:
+            found.append(batch)
+    return found
+
+
+def without(
+    ranges: Iterable[tuple[int, int, int]], dropped: Sequence[FetchedBatch]
+) -> Iterator[tuple[int, int, int]]:
+    """Remove the offsets of these batches from ranges (first, last, count)."""
+    for first, last, count in ranges:
+        for batch in dropped:
+            if batch.last < first or batch.base > last:
+                continue
+            if batch.base > first:
+                yield first, batch.base - 1, count
+            first = batch.last + 1
+        if first <= last:
+            yield first, last, count

@@ -1,4 +1,4 @@
-"""What a share group is to a partition: the name under which its state is kept."""
+"""The identity of a share partition."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from moldau.base.ids import TopicId, format_uuid
 
 
 class SharePartitionKey(NamedTuple):
-    """One partition as one group reads it."""
+    """A partition as one share group reads it."""
 
     group_id: str
     topic_id: TopicId
@@ -16,5 +16,5 @@ class SharePartitionKey(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Which partition of `__share_group_state` keeps the state follows from the hash of this."""
+        """The string whose hash selects the partition of `__share_group_state`."""
         return f"{self.group_id}:{format_uuid(self.topic_id)}:{self.partition}"

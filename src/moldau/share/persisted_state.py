@@ -1,6 +1,7 @@
-"""The state of a share partition as the share coordinator keeps it, and the records it is stored as.
+"""The state of a share partition as the share coordinator persists it, and its records.
 
-A snapshot holds all of it; updates hold what changed since. A tombstone of the snapshot's key removes it.
+A ShareSnapshot record has the whole state, a ShareUpdate record the changes since. A tombstone of the
+snapshot key removes the state.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ from moldau.protocol.stored.share_state import (
     ShareUpdateValue,
 )
 from moldau.protocol.stored.share_state import StateBatch as StoredBatch
-from moldau.share.deliveries import StateBatch
 from moldau.share.keys import SharePartitionKey
-from moldau.share.state_batches import UNKNOWN_START_OFFSET, merged
+from moldau.share.state_batches import UNKNOWN_START_OFFSET, StateBatch, combine
 from moldau.statemachine.coordinator_records import CoordinatorRecord
 
 UNKNOWN_COUNT = -1
@@ -28,7 +28,7 @@ class ShareGroupOffset(NamedTuple):
     state_epoch: int = 0
     leader_epoch: int = 0
     start_offset: int = UNKNOWN_START_OFFSET
-    #: How many records from the start on are done with; -1 when nobody knows.
+    #: The number of complete records from the start offset on; -1 if unknown.
     complete_count: int = UNKNOWN_COUNT
     batches: tuple[StateBatch, ...] = ()
     created_ms: int = 0
@@ -53,7 +53,7 @@ class ShareGroupOffset(NamedTuple):
             start_offset=start,
             complete_count=value.delivery_complete_count,
             leader_epoch=self.leader_epoch if value.leader_epoch == -1 else value.leader_epoch,
-            batches=merged(self.batches, read_batches(value.state_batches), start),
+            batches=combine(self.batches, read_batches(value.state_batches), start),
         )
 
 
@@ -87,7 +87,7 @@ def tombstone(key: SharePartitionKey) -> CoordinatorRecord:
 
 
 class _Batch(Protocol):
-    """A batch in one of the messages that hold some."""
+    """A state batch of any message."""
 
     first_offset: int
     last_offset: int

@@ -1,8 +1,10 @@
-"""One shard of the share coordinator: the share partitions that one partition of `__share_group_state` keeps.
+"""One shard of the share coordinator: the share partitions stored in one partition of `__share_group_state`.
 
-Each change is stored as an update, and after so many of them as a snapshot; then everything before the oldest
-snapshot in use is redundant and can be pruned. Two epochs guard a share partition: the state epoch, which the
-group coordinator gives with each initialization, and that of the partition's leader, who alone may write.
+Each change is stored as a ShareUpdate record, and after
+`share.coordinator.snapshot.update.records.per.snapshot` updates as a ShareSnapshot; records before the oldest
+snapshot in use are redundant and can be pruned. Two epochs fence a share partition: the state epoch, which
+the group coordinator raises with each initialization, and the leader epoch of the partition, whose leader
+alone may write.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from moldau.base.ids import TopicId
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.stored.share_state import ShareSnapshotKey, ShareUpdateKey
-from moldau.share.deliveries import StateBatch
 from moldau.share.keys import SharePartitionKey
 from moldau.share.persisted_state import (
     UNKNOWN_COUNT,
@@ -26,13 +27,12 @@ from moldau.share.persisted_state import (
     tombstone,
     update_record,
 )
-from moldau.share.snapshots import SnapshotOffsets
-from moldau.share.state_batches import UNKNOWN_START_OFFSET, merged
+from moldau.share.state_batches import UNKNOWN_START_OFFSET, StateBatch, combine
 from moldau.statemachine.coordinator_records import CoordinatorRecord, Entry
 from moldau.statemachine.decision import Decision
 from moldau.statemachine.timers import Timers
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ShareCoordinatorSettings(NamedTuple):
@@ -41,7 +41,7 @@ class ShareCoordinatorSettings(NamedTuple):
 
 
 class StateWrite(NamedTuple):
-    """What a leader has to say about a share partition; -1 means: as it is."""
+    """The changes of a partition leader; -1 leaves a field unchanged."""
 
     state_epoch: int
     leader_epoch: int
@@ -62,9 +62,9 @@ class ShareShard:
         self._leader_epochs: dict[SharePartitionKey, int] = {}
         self._state_epochs: dict[SharePartitionKey, int] = {}
         self._updates: dict[SharePartitionKey, int] = {}
-        self._snapshots = SnapshotOffsets()
-        #: Topics that are gone, whose state is still to be removed.
-        self._deleted: set[TopicId] = set()
+        self._snapshots = _SnapshotOffsets()
+        #: Deleted topics whose state is still to be removed.
+        self._deleted_topics: set[TopicId] = set()
 
     # State.
 
@@ -90,7 +90,7 @@ class ShareShard:
             self._raise(self._state_epochs, key, value.state_epoch)
             if self._updates.get(key, 0) >= self._settings().updates_per_snapshot:
                 self._updates[key] = 0
-        self._snapshots.found(key, offset, removed=value is None)
+        self._snapshots.replayed(key, offset, removed=value is None)
 
     def _replay_update(self, key: SharePartitionKey, value: Any) -> None:
         self._raise(self._leader_epochs, key, value.leader_epoch)
@@ -110,19 +110,19 @@ class ShareShard:
     def image_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._image = image
         if delta.topics_deleted:
-            self._deleted |= delta.topics_deleted.keys()
-            self._timers.schedule("topics-deleted", 0, self._forget_deleted)
+            self._deleted_topics |= delta.topics_deleted.keys()
+            self._timers.schedule("topics-deleted", 0, self._remove_deleted)
 
-    def _forget_deleted(self) -> Decision[Entry, None]:
-        gone = [key for key in self._states if key.topic_id in self._deleted]
-        return Decision([tombstone(key) for key in gone], None, on_appended=self._deleted.clear)
+    def _remove_deleted(self) -> Decision[Entry, None]:
+        deleted = [key for key in self._states if key.topic_id in self._deleted_topics]
+        return Decision([tombstone(key) for key in deleted], None, on_appended=self._deleted_topics.clear)
 
-    # What the group coordinator and the leaders of partitions ask.
+    # Requests of group coordinators and partition leaders.
 
     def initialize(
         self, key: SharePartitionKey, state_epoch: int, start_offset: int
     ) -> Decision[Entry, None]:
-        """Begin anew at an offset; -1 leaves it to the leader where that is."""
+        """Restart at an offset; with -1 the partition leader chooses it."""
         self._check_partition(key)
         self._check_state_epoch(key, state_epoch)
         self._check_exists(key)
@@ -138,54 +138,58 @@ class ShareShard:
         return Decision([snapshot_record(key, state)], None)
 
     def read(self, key: SharePartitionKey, leader_epoch: int) -> Decision[Entry, ShareGroupOffset]:
-        """The state for a leader, whose epoch is remembered."""
+        """Return the state to a partition leader and store its leader epoch."""
         self._check_partition(key)
-        state = self._initialized(key, "read")
+        state = self._initialized(key)
         if self._leader_epochs.get(key, leader_epoch) > leader_epoch:
-            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"another leader has read {key.name} since")
+            raise KafkaError(
+                ErrorCode.FENCED_LEADER_EPOCH, f"A leader with a higher epoch has read {key.name}."
+            )
         self._check_exists(key)
         if leader_epoch in (-1, self._leader_epochs.get(key)):
             return Decision([], state)
         write = StateWrite(state.state_epoch, leader_epoch, state.start_offset, state.complete_count, ())
         return Decision([self._record(key, state, write, leader_epoch)], state)
 
-    def write(self, key: SharePartitionKey, wanted: StateWrite) -> Decision[Entry, None]:
+    def write(self, key: SharePartitionKey, write: StateWrite) -> Decision[Entry, None]:
         self._check_partition(key)
-        state = self._initialized(key, "written")
-        if wanted.leader_epoch != -1 and self._leader_epochs.get(key, -1) > wanted.leader_epoch:
-            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"{key.name} has another leader by now")
-        self._check_state_epoch(key, wanted.state_epoch)
+        state = self._initialized(key)
+        if write.leader_epoch != -1 and self._leader_epochs.get(key, -1) > write.leader_epoch:
+            raise KafkaError(
+                ErrorCode.FENCED_LEADER_EPOCH, f"A leader with a higher epoch has written {key.name}."
+            )
+        self._check_state_epoch(key, write.state_epoch)
         self._check_exists(key)
-        return Decision([self._record(key, state, wanted, state.leader_epoch)], None)
+        return Decision([self._record(key, state, write, state.leader_epoch)], None)
 
     def _record(
-        self, key: SharePartitionKey, state: ShareGroupOffset, wanted: StateWrite, leader_epoch: int
+        self, key: SharePartitionKey, state: ShareGroupOffset, write: StateWrite, leader_epoch: int
     ) -> CoordinatorRecord:
         if self._updates.get(key, 0) < self._settings().updates_per_snapshot:
             update = ShareGroupOffset(
                 state.snapshot_epoch,
                 leader_epoch=leader_epoch,
-                start_offset=wanted.start_offset,
-                complete_count=wanted.complete_count,
-                batches=merged((), wanted.batches, wanted.start_offset),
+                start_offset=write.start_offset,
+                complete_count=write.complete_count,
+                batches=combine((), write.batches, write.start_offset),
             )
             return update_record(key, update)
-        start = state.start_offset if wanted.start_offset == UNKNOWN_START_OFFSET else wanted.start_offset
+        start = state.start_offset if write.start_offset == UNKNOWN_START_OFFSET else write.start_offset
         now_ms = self._clock.time_ms()
         snapshot = ShareGroupOffset(
             state.snapshot_epoch + 1,
             state.state_epoch,
             leader_epoch,
             start,
-            wanted.complete_count,
-            merged(state.batches, wanted.batches, start),
+            write.complete_count,
+            combine(state.batches, write.batches, start),
             now_ms,
             now_ms,
         )
         return snapshot_record(key, snapshot)
 
     def summary(self, key: SharePartitionKey) -> ShareGroupOffset:
-        """What is known without asking for anything; nothing of what was never initialized."""
+        """Return the state without storing an epoch; the default if the partition was never initialized."""
         self._check_partition(key)
         self._check_exists(key)
         return self._states.get(key, ShareGroupOffset())
@@ -195,44 +199,65 @@ class ShareShard:
         self._check_exists(key)
         return Decision([tombstone(key)] if key in self._states else [], None)
 
-    # What time brings.
+    # Snapshots.
 
     def snapshot_cold(self) -> Decision[Entry, None]:
-        """Write down again what has not been for long, so that what lies before it can be pruned."""
+        """Write new snapshots of old states, so that earlier records can be pruned."""
         states, now_ms = self._states, self._clock.time_ms()
         if all(state.created_ms != state.written_ms for state in states.values()):
             return Decision([], None)
         interval = self._settings().cold_snapshot_interval_ms
         cold = [key for key, state in states.items() if now_ms - state.written_ms >= interval]
-        return Decision([self._anew(key, states[key], now_ms) for key in cold], None)
+        return Decision([self._new_snapshot(key, states[key], now_ms) for key in cold], None)
 
     @staticmethod
-    def _anew(key: SharePartitionKey, state: ShareGroupOffset, now_ms: int) -> CoordinatorRecord:
+    def _new_snapshot(key: SharePartitionKey, state: ShareGroupOffset, now_ms: int) -> CoordinatorRecord:
         snapshot = state._replace(snapshot_epoch=state.snapshot_epoch + 1, written_ms=now_ms)
         return snapshot_record(key, snapshot)
 
     def redundant_before(self) -> int | None:
-        """Where the oldest snapshot that is still in use lies; nothing before it is."""
+        """Return the offset of the oldest snapshot in use; earlier records are redundant."""
         return self._snapshots.oldest()
 
-    # Checks with Kafka's errors.
+    # Checks.
 
     @staticmethod
     def _check_partition(key: SharePartitionKey) -> None:
         if key.partition < 0:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "there are no negative partitions")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition must not be negative.")
 
-    def _initialized(self, key: SharePartitionKey, done: str) -> ShareGroupOffset:
+    def _initialized(self, key: SharePartitionKey) -> ShareGroupOffset:
         state = self._states.get(key)
         if state is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key.name} is {done} before it is initialized")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{key.name} is not initialized.")
         return state
 
     def _check_state_epoch(self, key: SharePartitionKey, epoch: int) -> None:
         if epoch != -1 and self._state_epochs.get(key, -1) > epoch:
-            raise KafkaError(ErrorCode.FENCED_STATE_EPOCH, f"{key.name} has been initialized anew since")
+            raise KafkaError(
+                ErrorCode.FENCED_STATE_EPOCH, f"{key.name} was initialized with a higher state epoch."
+            )
 
     def _check_exists(self, key: SharePartitionKey) -> None:
         topic = self._image.topics.by_id.get(key.topic_id)
         if topic is None or key.partition >= len(topic.partitions):
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic or partition")
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic or partition does not exist.")
+
+
+class _SnapshotOffsets:
+    """The offsets of the snapshots in use, oldest first."""
+
+    def __init__(self) -> None:
+        self._offsets: dict[SharePartitionKey, int] = {}
+        self._oldest: int | None = None
+
+    def replayed(self, key: SharePartitionKey, offset: int, *, removed: bool) -> None:
+        self._offsets.pop(key, None)
+        self._offsets[key] = offset
+        self._oldest = next(iter(self._offsets.values()))
+        if removed:
+            del self._offsets[key]
+
+    def oldest(self) -> int | None:
+        """Return the oldest offset in use, or None if the whole log may be needed."""
+        return self._oldest if self._oldest else None

@@ -1,42 +1,50 @@
-"""Putting stored runs of records together: what is newer wins, neighbours in the same state become one.
+"""Persisted state batches, and combining them: newer batches win, equal neighbours are merged.
 
-How often a record was delivered tells what is newer, and then how far its state has come, so the order in
-which runs arrive does not matter.
+The delivery count tells which of two overlapping batches is newer, then the state. The order in which batches
+arrive does not matter.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-
-from moldau.share.deliveries import StateBatch
+from typing import NamedTuple
 
 UNKNOWN_START_OFFSET = -1
 
 
-def merged(
+class StateBatch(NamedTuple):
+    """A run of records in the same state, as it is persisted."""
+
+    first_offset: int
+    last_offset: int
+    state: int
+    delivery_count: int
+
+
+def combine(
     known: Sequence[StateBatch], new: Iterable[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """Both as one sorted sequence without overlaps; what is before `start_offset` is left out."""
-    together = [batch for each in (*known, *new) if (batch := _cut(each, start_offset)) is not None]
-    if len(together) < 2:
-        return tuple(together)
-    waiting = [_key(batch) for batch in set(together)]
+    """Return both as one sorted sequence without overlaps and without offsets before `start_offset`."""
+    batches = [batch for each in (*known, *new) if (batch := _cut(each, start_offset)) is not None]
+    if len(batches) < 2:
+        return tuple(batches)
+    waiting = [_key(batch) for batch in set(batches)]
     heapq.heapify(waiting)
     result: list[StateBatch] = []
     previous = _batch(heapq.heappop(waiting))
     while waiting:
         candidate = _batch(heapq.heappop(waiting))
-        touches = candidate.first_offset == previous.last_offset + 1 and _age(candidate) == _age(previous)
-        if candidate.first_offset > previous.last_offset and not touches:
+        adjacent = candidate.first_offset == previous.last_offset + 1 and _age(candidate) == _age(previous)
+        if candidate.first_offset > previous.last_offset and not adjacent:
             result.append(previous)
             previous = candidate
             continue
-        for each in _resolved(previous, candidate):
+        for each in _resolve(previous, candidate):
             heapq.heappush(waiting, _key(each))
         previous = _batch(heapq.heappop(waiting))
-        # What came out may touch what was put aside before.
-        while result and _meets(result[-1], previous):
+        # The result may touch a batch that was finished before.
+        while result and _mergeable(result[-1], previous):
             heapq.heappush(waiting, _key(previous))
             previous = result.pop()
     return (*result, previous)
@@ -48,14 +56,14 @@ def _cut(batch: StateBatch, start_offset: int) -> StateBatch | None:
     return batch._replace(first_offset=start_offset) if batch.last_offset >= start_offset else None
 
 
-def _meets(before: StateBatch, after: StateBatch) -> bool:
+def _mergeable(before: StateBatch, after: StateBatch) -> bool:
     if after.first_offset <= before.last_offset:
         return True
     return after.first_offset == before.last_offset + 1 and _age(after) == _age(before)
 
 
-def _resolved(previous: StateBatch, candidate: StateBatch) -> list[StateBatch]:
-    """Two runs that overlap or touch, the first beginning no later, as runs that do not."""
+def _resolve(previous: StateBatch, candidate: StateBatch) -> list[StateBatch]:
+    """Replace two batches that overlap or touch, the first starting no later, by disjoint ones."""
     if _age(previous) == _age(candidate):
         return [previous._replace(last_offset=max(previous.last_offset, candidate.last_offset))]
     if _age(candidate) < _age(previous):

@@ -8,12 +8,10 @@ import random
 import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.share.aborted import FetchedBatch
 from moldau.share.acknowledgement import Acknowledgement, acknowledge, release
-from moldau.share.acquisition import Acquired, AcquireRequest, FetchedRecords, acquire
-from moldau.share.deliveries import StateBatch
+from moldau.share.acquisition import Acquired, AcquireRequest, FetchedBatch, FetchedRecords, acquire
 from moldau.share.partition_state import ShareLimits, SharePartitionState
-from moldau.share.state_batches import merged
+from moldau.share.state_batches import StateBatch, combine
 
 
 class World:
@@ -34,7 +32,7 @@ class World:
 
     def say(self, member: str, first: int, last: int, *kinds: int) -> None:
         transition = acknowledge(self.share, member, [Acknowledgement(first, last, kinds)])
-        self.share.complete(transition, stored=True)
+        self.share.complete(transition, persisted=True)
 
 
 def test_batches_are_cut_where_the_log_has_batches() -> None:
@@ -47,7 +45,7 @@ def test_what_others_hold_is_passed_over() -> None:
     world = World()
     assert world.fetch("a", most=10) == [Acquired(0, 9, 1)]
     assert world.fetch("b", most=10) == [Acquired(10, 19, 1)]
-    world.share.complete(release(world.share, "a"), stored=True)
+    world.share.complete(release(world.share, "a"), persisted=True)
     assert world.fetch("c") == [Acquired(0, 9, 2), Acquired(20, 39, 1)]
 
 
@@ -84,7 +82,7 @@ def test_records_that_failed_often_go_out_in_smaller_groups_and_at_last_alone() 
     sizes = []
     while given := world.fetch("a"):
         sizes.append(sum(each.last - each.first + 1 for each in given))
-        world.share.complete(release(world.share, "a"), stored=True)
+        world.share.complete(release(world.share, "a"), persisted=True)
     assert sizes[:4] == [10, 10, 10, 5]
     assert sizes[-1] == 1
     assert world.share.start_offset == 10
@@ -96,7 +94,7 @@ def test_a_lock_that_ran_out_while_an_acknowledgement_was_not_stored() -> None:
     transition = acknowledge(world.share, "a", [Acknowledgement(0, 9, [1])])
     world.now = 30_000
     assert world.share.expire() == []
-    world.share.complete(transition, stored=False)
+    world.share.complete(transition, persisted=False)
     assert world.fetch("b") == [Acquired(0, 9, 2)]
 
 
@@ -184,7 +182,7 @@ def test_stored_runs_are_merged_like_records_one_by_one() -> None:
                 age = (run.delivery_count, run.state)
                 expected[offset] = max(expected.get(offset, age), age)
         split = chance.randrange(0, len(runs) + 1)
-        found = merged(merged((), runs[:split], start), runs[split:], start)
+        found = combine(combine((), runs[:split], start), runs[split:], start)
         covered = {
             offset: (run.delivery_count, run.state)
             for run in found

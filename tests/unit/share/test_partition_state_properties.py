@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from moldau.base.errors import KafkaError
-from moldau.share.aborted import FetchedBatch
 from moldau.share.acknowledgement import Acknowledgement, acknowledge, release
-from moldau.share.acquisition import AcquireRequest, FetchedRecords, acquire
-from moldau.share.deliveries import RecordState, StateBatch
+from moldau.share.acquisition import AcquireRequest, FetchedBatch, FetchedRecords, acquire
 from moldau.share.partition_state import ShareLimits, SharePartitionState, StateTransition
-from moldau.share.state_batches import merged
+from moldau.share.record_state import RecordState
+from moldau.share.state_batches import StateBatch, combine
 
 LIMIT = 3
 LOCK_MS = 1_000
@@ -62,7 +61,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     def _store(self, batches: list[StateBatch]) -> None:
         start = self.share.start_offset
-        self.stored = Stored(start, merged(self.stored.batches, batches, start))
+        self.stored = Stored(start, combine(self.stored.batches, batches, start))
 
     # What happens.
 

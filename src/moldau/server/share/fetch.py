@@ -17,8 +17,7 @@ from moldau.protocol.records import iter_batches, iter_records
 from moldau.protocol.stored.control import ControlType, decode_control_key
 from moldau.server.share.sessions import TopicIdPartition
 from moldau.server.share.share_partition import SharePartition
-from moldau.share.aborted import FetchedBatch
-from moldau.share.acquisition import Acquired, AcquireRequest, FetchedRecords, acquire
+from moldau.share.acquisition import Acquired, AcquireRequest, FetchedBatch, FetchedRecords, acquire
 from moldau.share.keys import SharePartitionKey
 from moldau.storage.log.log import Log, ReadResult
 

@@ -15,11 +15,10 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.replication.partition import Partition
 from moldau.server.share.settings import duration_ms, limits, offset_reset
 from moldau.share.acknowledgement import Acknowledgement, acknowledge, release
-from moldau.share.deliveries import StateBatch
 from moldau.share.keys import SharePartitionKey
 from moldau.share.partition_state import SharePartitionState, StateTransition
 from moldau.share.shard import StateWrite
-from moldau.share.state_batches import UNKNOWN_START_OFFSET
+from moldau.share.state_batches import UNKNOWN_START_OFFSET, StateBatch
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -143,12 +142,12 @@ class SharePartition:
         try:
             await _persisted(self._persister.write(self.key, self._state_write(transition.batches)))
         except KafkaError as error:
-            self._state.complete(transition, stored=False)
+            self._state.complete(transition, persisted=False)
             logger.info("acknowledgements of %s are rolled back: %s", self.key.name, error)
             self._on_refused(self, error)
             raise
         else:
-            self._state.complete(transition, stored=True)
+            self._state.complete(transition, persisted=True)
         finally:
             self.watch_locks()
             self.wake()

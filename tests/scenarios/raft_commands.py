@@ -36,7 +36,7 @@ from moldau.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, R
 from moldau.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
 from moldau.protocol.messages.vote import VoteRequest, VoteResponse
 from moldau.protocol.schema import Message
-from moldau.raft.types import Election, ReplicaView
+from moldau.raft.types import ElectionState, ReplicaView
 from moldau.raft.voters import DYNAMIC, VoterSet
 from tests.harness.worlds.memory_log import Entry
 from tests.harness.worlds.raft import (
@@ -152,12 +152,12 @@ class RaftCommands:
 
     def _stale(self, node_id: str) -> None:
         node = self._world.nodes[int(node_id)]
-        node.raft.leader_gone(self._world.now_ms)
+        node.raft.leader_exited(self._world.now_ms)
         self._settle(node)
 
     def _write(self, node_id: str, *values: str) -> None:
         node = self._world.nodes[int(node_id)]
-        if not node.raft.is_leader:
+        if not node.raft.quorum.is_leader:
             self._print(f"{node_id} does not lead")
             return
         for value in values:
@@ -173,7 +173,7 @@ class RaftCommands:
         self._world.nodes[int(node_id)].snapshot(int(offset))
 
     def _forget(self, node_id: str) -> None:
-        self._world.nodes[int(node_id)].stored = Election()
+        self._world.nodes[int(node_id)].stored = ElectionState()
 
     # Changes of voters.
 
@@ -242,11 +242,11 @@ class RaftCommands:
                 self._print(f"{node_id} is down")
                 continue
             raft = node.raft
-            leader = f" of {raft.leader_id}" if raft.leader_id not in (-1, node_id) else ""
-            voting = "" if raft.is_voter else ", does not vote"
+            leader = f" of {raft.quorum.leader_id}" if raft.quorum.leader_id not in (-1, node_id) else ""
+            voting = "" if raft.quorum.is_voter else ", does not vote"
             self._print(
-                f"{node_id} {raft.role.name.lower()}{leader}, epoch {raft.epoch}, "
-                f"end {node.log.end.offset}, committed {raft.high_watermark}{voting}"
+                f"{node_id} {raft.quorum.role.name.lower()}{leader}, epoch {raft.quorum.epoch}, "
+                f"end {node.log.end.offset}, committed {raft.quorum.high_watermark}{voting}"
             )
 
     def _log(self, node_id: str) -> None:

@@ -21,9 +21,8 @@ from moldau.protocol.messages.vote import VoteRequest
 from moldau.protocol.schema import Message
 from moldau.protocol.stored.control import VotersRecord
 from moldau.raft.raft import Raft
-from moldau.raft.types import Append, Election, FollowerWork, Outgoing, Truncate
-from moldau.raft.voter_history import VoterHistory
-from moldau.raft.voters import DYNAMIC, STATIC, VoterSet
+from moldau.raft.types import Append, ElectionState, FollowerAction, OutboundRequest, Truncate
+from moldau.raft.voters import DYNAMIC, STATIC, VoterHistory, VoterSet
 from tests.harness.worlds.memory_log import Entry, MemoryLog
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class Machine:
         self.id = node_id
         self.directory_id = directory_id
         self.log = MemoryLog()
-        self.stored = Election()
+        self.stored = ElectionState()
         self.history = VoterHistory()
         self.raft: Raft | None = None
         self.speed = 1.0
@@ -66,7 +65,7 @@ class Machine:
         self._leading_epoch = -1
         self._tick_at: float | None = None
         self._syncing = False
-        self._asked: dict[int, Outgoing] = {}
+        self._asked: dict[int, OutboundRequest] = {}
         self._parked: list[Callable[[], bool]] = []
 
     def now(self) -> float:
@@ -119,18 +118,18 @@ class Machine:
             for outgoing in ready.requests:
                 self._ask(outgoing)
             self._world.rules.look(self, self._world.machines.values())
-            if raft.is_leader and self._leading_epoch != raft.epoch:
-                self._leading_epoch = raft.epoch
+            if raft.quorum.is_leader and self._leading_epoch != raft.quorum.epoch:
+                self._leading_epoch = raft.quorum.epoch
                 self._begin_epoch(raft)
             elif not self._look_at_parked():
                 break
         self._schedule_tick()
 
     def _begin_epoch(self, raft: Raft) -> None:
-        voters = raft.epoch_start_voters
-        begin = [Entry(raft.epoch, ("leads", self.id))]
+        voters = raft.quorum.epoch_start_voters
+        begin = [Entry(raft.quorum.epoch, ("leads", self.id))]
         if voters is not None:
-            begin += [Entry(raft.epoch, DYNAMIC), Entry(raft.epoch, voters)]
+            begin += [Entry(raft.quorum.epoch, DYNAMIC), Entry(raft.quorum.epoch, voters)]
         self.write(*begin)
 
     def _schedule_tick(self) -> None:
@@ -167,7 +166,7 @@ class Machine:
                 VoterSet.from_record(each) if isinstance(each, VotersRecord) else each.kraft_version
                 for each in records
             ]
-            self.write(*(Entry(raft.epoch, value) for value in values))
+            self.write(*(Entry(raft.quorum.epoch, value) for value in values))
 
     def _sync_soon(self) -> None:
         if self._syncing:
@@ -191,16 +190,16 @@ class Machine:
         raft, log = self.raft, self.log
         if raft is None:
             return
-        upto = min(raft.high_watermark, log.end_offset)
+        upto = min(raft.quorum.high_watermark, log.end_offset)
         if upto > max([log.start_offset, *(each.offset for each in log.snapshots)]):
             made = log.snapshot(upto)
             said = (self.history.kraft_version_at(upto - 1), self.history.voters_at(upto - 1))
             self._world.rules.snapshot(self, made, said)
         elif log.snapshots and log.snapshots[-1].offset <= log.synced:
             log.trim()
-            self.history.forget_before(log.start_offset)
+            self.history.discard_before(log.start_offset)
 
-    def _follow(self, work: FollowerWork) -> None:
+    def _follow(self, work: FollowerAction) -> None:
         if isinstance(work, Append):
             assert isinstance(work.records, Records)
             self.write(*work.records.entries)
@@ -213,11 +212,11 @@ class Machine:
             said = self._world.rules.snapshots[work.snapshot]
             self.do(lambda raft: raft.snapshot_loaded(self.now(), *said))
         else:
-            self.do(lambda raft: raft.chunk_stored(self.now()))
+            self.do(lambda raft: raft.snapshot_chunk_written(self.now()))
 
     # Messages.
 
-    def _ask(self, outgoing: Outgoing) -> None:
+    def _ask(self, outgoing: OutboundRequest) -> None:
         number = self._world.number()
         self._asked[number] = outgoing
         target = self._world.find(outgoing)
@@ -281,18 +280,18 @@ class Machine:
 
 def _answer_of(raft: Raft, request: Message, now_ms: float) -> Message:
     if isinstance(request, VoteRequest):
-        return raft.vote(request, _VOTE_VERSION, now_ms)
+        return raft.step(request, _VOTE_VERSION, now_ms)
     if isinstance(request, BeginQuorumEpochRequest):
-        return raft.begin_quorum_epoch(request, _LATEST, now_ms)
+        return raft.step(request, _LATEST, now_ms)
     if isinstance(request, EndQuorumEpochRequest):
-        return raft.end_quorum_epoch(request, _LATEST, now_ms)
+        return raft.step(request, _LATEST, now_ms)
     if isinstance(request, ApiVersionsRequest):
         supported = SupportedFeatureKey(name="kraft.version", min_version=STATIC, max_version=DYNAMIC)
         return ApiVersionsResponse(supported_features=[supported])
     if isinstance(request, UpdateRaftVoterRequest):
-        return raft.update_voter(request, now_ms)
+        return raft.step(request, 1, now_ms)
     if isinstance(request, FetchSnapshotRequest):
-        response, readable = raft.check_fetch_snapshot(request, _LATEST, now_ms)
+        response, readable = raft.fetch_snapshot(request, _LATEST, now_ms)
         if readable:
             partition, position = response.topics[0].partitions[0], request.topics[0].partitions[0].position
             partition.size, partition.position = len(_SNAPSHOT), position

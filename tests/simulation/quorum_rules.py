@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from moldau.raft.types import NOBODY, Election, OffsetAndEpoch, ReplicaKey
+from moldau.raft.types import NO_VOTE, ElectionState, OffsetAndEpoch, ReplicaKey
 from moldau.raft.voters import VoterSet
 from tests.harness.worlds.memory_log import Entry
 
@@ -41,13 +41,13 @@ class Rules:
         """The latest that had a leader."""
         return max(self.leaders, default=-1)
 
-    def persisted(self, machine: Machine, election: Election) -> None:
+    def persisted(self, machine: Machine, election: ElectionState) -> None:
         before = self._epochs.get(machine.id, 0)
         assert election.leader_epoch >= before, (
             f"an epoch never goes back: {machine.id} from {before} to {election.leader_epoch}"
         )
         self._epochs[machine.id] = election.leader_epoch
-        if election.voted_id != NOBODY:
+        if election.voted_id != NO_VOTE:
             vote = ReplicaKey(election.voted_id, election.voted_directory_id)
             first = self._votes.setdefault((machine.id, election.leader_epoch), vote)
             assert first == vote, (
@@ -83,14 +83,14 @@ class Rules:
         raft = machine.raft
         if raft is None:
             return
-        if raft.is_leader:
-            leader = self.leaders.get(raft.epoch)
+        if raft.quorum.is_leader:
+            leader = self.leaders.get(raft.quorum.epoch)
             if leader is None:
                 self._check_new_leader(machine)
-            assert self.leaders.setdefault(raft.epoch, machine.id) == machine.id, (
-                f"one leader per epoch: {leader} and {machine.id} in {raft.epoch}"
+            assert self.leaders.setdefault(raft.quorum.epoch, machine.id) == machine.id, (
+                f"one leader per epoch: {leader} and {machine.id} in {raft.quorum.epoch}"
             )
-        self._follow_high_watermark(machine, raft.high_watermark, machines)
+        self._follow_high_watermark(machine, raft.quorum.high_watermark, machines)
 
     def _check_new_leader(self, machine: Machine) -> None:
         log = machine.log
@@ -133,8 +133,8 @@ class Rules:
         if raft is None:
             return
         entry = machine.log.at(upto - 1)
-        voters = raft.voters.ids
+        voters = raft.quorum.voters.ids
         have = [each.id for each in machines if each.id in voters and each.has_on_disk(upto - 1, entry)]
         assert len(have) > len(voters) // 2, (
-            f"committed on a majority: {upto} in epoch {raft.epoch} is on {have} of {voters}"
+            f"committed on a majority: {upto} in epoch {raft.quorum.epoch} is on {have} of {voters}"
         )

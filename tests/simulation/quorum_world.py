@@ -20,9 +20,8 @@ from moldau.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listene
 from moldau.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from moldau.raft.raft import Raft
 from moldau.raft.settings import RaftSettings
-from moldau.raft.types import Outgoing
-from moldau.raft.voter_history import VoterHistory
-from moldau.raft.voters import DYNAMIC, Voter, VoterEndpoint, VoterSet
+from moldau.raft.types import OutboundRequest
+from moldau.raft.voters import DYNAMIC, Voter, VoterEndpoint, VoterHistory, VoterSet
 from tests.harness.worlds.memory_log import Entry
 from tests.simulation.quorum_machine import Machine
 from tests.simulation.quorum_rules import Rules
@@ -61,7 +60,7 @@ class World:
     def number(self) -> int:
         return next(self._numbers)
 
-    def find(self, outgoing: Outgoing) -> Machine | None:
+    def find(self, outgoing: OutboundRequest) -> Machine | None:
         return self.machines.get(outgoing.endpoint.port - 9000)
 
     def make_raft(self, machine: Machine) -> Raft:
@@ -128,7 +127,7 @@ class World:
 
     def _leader(self) -> Machine | None:
         """Any machine that believes it leads."""
-        return self._some(lambda each: each.raft is not None and each.raft.is_leader)
+        return self._some(lambda each: each.raft is not None and each.raft.quorum.is_leader)
 
     def _propose(self) -> None:
         for _ in range(self.random.randint(1, 4)):
@@ -136,7 +135,7 @@ class World:
             if leader is None or leader.raft is None:
                 return
             value = ("data", next(self._proposals))
-            entry = Entry(leader.raft.epoch, value)
+            entry = Entry(leader.raft.quorum.epoch, value)
             self._waiting.append((leader, leader.life, leader.log.end_offset, entry))
             leader.do(lambda raft, leader=leader, entry=entry: leader.write(entry))  # type: ignore[misc]
 
@@ -146,10 +145,10 @@ class World:
         for machine, life, offset, entry in self._waiting:
             if machine.raft is None or machine.life != life:
                 continue
-            if machine.raft.high_watermark > offset >= machine.log.start_offset:
+            if machine.raft.quorum.high_watermark > offset >= machine.log.start_offset:
                 if machine.log.at(offset) == entry:
                     self.acknowledged.append(entry)
-            elif machine.raft.is_leader:
+            elif machine.raft.quorum.is_leader:
                 still.append((machine, life, offset, entry))
         self._waiting = still
 
@@ -186,7 +185,7 @@ class World:
         """Somebody believes that the leader is gone."""
         machine = self._some(lambda each: each.raft is not None)
         if machine is not None:
-            machine.do(lambda raft: raft.leader_gone(machine.now()))
+            machine.do(lambda raft: raft.leader_exited(machine.now()))
 
     def _resign(self) -> None:
         leader = self._leader()
@@ -203,10 +202,10 @@ class World:
         if leader is None or leader.raft is None:
             return
         machine = self.machines[self.random.choice(list(self.machines))]
-        if machine.id in leader.raft.voters.ids:
+        if machine.id in leader.raft.quorum.voters.ids:
             # Of two voters the leader had better stay: if it wrote that it is none any more and nobody else
             # got to know, the other lacks its vote and it may not stand itself. Kafka ends there, too.
-            if len(leader.raft.voters.ids) > (2 if machine is leader else 1):
+            if len(leader.raft.quorum.voters.ids) > (2 if machine is leader else 1):
                 remove = RemoveRaftVoterRequest(
                     cluster_id=_CLUSTER_ID, voter_id=machine.id, voter_directory_id=machine.directory_id
                 )
@@ -237,10 +236,10 @@ class World:
         def done() -> bool:
             nonlocal last
             leader = self.machines.get(self.rules.leaders.get(self.rules.last_epoch, -1))
-            if leader is None or leader.raft is None or not leader.raft.is_leader:
+            if leader is None or leader.raft is None or not leader.raft.quorum.is_leader:
                 return False
-            if last.epoch != leader.raft.epoch:
-                last = Entry(leader.raft.epoch, ("data", "last"))
+            if last.epoch != leader.raft.quorum.epoch:
+                last = Entry(leader.raft.quorum.epoch, ("data", "last"))
                 leader.do(lambda raft: leader.write(last))
             return all(self._is_complete(each, last) for each in self.machines.values())
 
@@ -254,16 +253,17 @@ class World:
         raft, committed = machine.raft, self.rules.committed
         if raft is None or not committed or last not in committed[-3:]:
             return False
-        return raft.high_watermark == len(committed) <= machine.log.end_offset
+        return raft.quorum.high_watermark == len(committed) <= machine.log.end_offset
 
     def __str__(self) -> str:
         states = []
         for each in self.machines.values():
             raft = each.raft
             if raft is not None:
+                quorum = raft.quorum
                 states.append(
-                    f"{each.id}: {raft.role.name} epoch {raft.epoch} leader {raft.leader_id}"
-                    f" hw {raft.high_watermark} end {each.log.end} voters {raft.voters.ids}"
+                    f"{each.id}: {quorum.role.name} epoch {quorum.epoch} leader {quorum.leader_id}"
+                    f" hw {quorum.high_watermark} end {each.log.end} voters {quorum.voters.ids}"
                 )
         return f"committed {len(self.rules.committed)}; " + "; ".join(states)
 

@@ -15,9 +15,8 @@ import pytest
 
 from moldau.controller.partitions.change import PartitionChange
 from moldau.metadata.loader import MetadataLoader
-from moldau.raft import answering, serving
-from moldau.raft.leader import Leader
-from moldau.raft.states import Votes
+from moldau.raft import election, replication
+from moldau.raft.states import Leader, Votes
 from moldau.replication.leadership import Leadership
 from moldau.replication.partition import Partition
 from moldau.server.coordinators import txn_markers
@@ -44,7 +43,7 @@ def seeds_needed(live: Callable[[int], Any], expected: str, limit: int) -> int:
 
 
 def _voting_twice(patch: Patch) -> None:
-    patch.setattr(answering, "grants_vote", lambda state, candidate, *, up_to_date, pre_vote: up_to_date)
+    patch.setattr(election, "grants_vote", lambda state, candidate, *, up_to_date, pre_vote: up_to_date)
 
 
 def _won_without_majority(patch: Patch) -> None:
@@ -52,9 +51,9 @@ def _won_without_majority(patch: Patch) -> None:
 
 
 def _votes_for_logs_behind(patch: Patch) -> None:
-    right = answering.grants_vote
+    right = election.grants_vote
     patch.setattr(
-        answering,
+        election,
         "grants_vote",
         lambda state, candidate, *, up_to_date, pre_vote: right(
             state, candidate, up_to_date=True, pre_vote=pre_vote
@@ -70,11 +69,11 @@ def _committed_without_majority(patch: Patch) -> None:
         self.high_watermark = reached
         return True
 
-    patch.setattr(Leader, "_commit", commit)
+    patch.setattr(Leader, "_advance_high_watermark", commit)
 
 
 def _logs_that_differ_unnoticed(patch: Patch) -> None:
-    patch.setattr(serving, "_divergence", lambda log, asked: None)
+    patch.setattr(replication, "_divergence", lambda log, requested: None)
 
 
 def _high_watermark_before_it_is_known(patch: Patch) -> None:
@@ -85,7 +84,7 @@ def _high_watermark_before_it_is_known(patch: Patch) -> None:
         self.high_watermark = max(0, ends[len(ends) // 2])
         return True
 
-    patch.setattr(Leader, "_commit", commit)
+    patch.setattr(Leader, "_advance_high_watermark", commit)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def _high_watermark_before_it_is_known(patch: Patch) -> None:
     [
         (_voting_twice, "votes twice|one leader", 10),
         (_won_without_majority, "one leader|a leader has everything committed", 10),
-        (_votes_for_logs_behind, "a leader has everything committed|QuorumBroken", 30),
+        (_votes_for_logs_behind, "a leader has everything committed|RaftSafetyViolation", 30),
         (_committed_without_majority, "committed on a majority", 10),
         (_logs_that_differ_unnoticed, "log matching|committed never changes|on a majority", 30),
         (_high_watermark_before_it_is_known, "the high watermark never goes back", 60),

@@ -12,9 +12,9 @@ from moldau.metadata.records import MetadataRecord, encode_record
 from moldau.protocol.stored.metadata import TopicRecord
 from moldau.quorum.batches import data_batch
 from moldau.quorum.committed import CommittedMetadata
-from moldau.quorum.following import Following
-from moldau.quorum.loading import load
+from moldau.quorum.follower import QuorumFollower
 from moldau.quorum.metadata_log import MetadataLog
+from moldau.quorum.recovery import recover
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshots import encode_snapshot
 from moldau.raft.types import Append, OffsetAndEpoch, SnapshotChunk, Truncate
@@ -49,10 +49,12 @@ class _Follower:
         clock = ManualClock()
         make_durable_dirs(self.disk, _SETTINGS.folder)
         self.log = MetadataLog.open(self.disk, clock, _SETTINGS)
-        loaded = load(self.log, self.disk, _SETTINGS)
-        self.position = loaded.position
-        self.committed = CommittedMetadata(self.log, InlinePool(), loaded.loader, loaded.position)
-        self.following = Following(self.log, self.committed, _SETTINGS, disk=self.disk, pool=InlinePool())
+        recovered = recover(self.log, self.disk, _SETTINGS)
+        self.position = recovered.end_offset
+        self.committed = CommittedMetadata(self.log, InlinePool(), recovered.loader, recovered.end_offset)
+        self.following = QuorumFollower(
+            self.log, self.committed, _SETTINGS, disk=self.disk, pool=InlinePool()
+        )
 
     async def append(self, epoch: int, *counts: int) -> dict[int, str]:
         """Append batches of these record counts, fetched at once, and again if not all were taken."""
@@ -107,7 +109,7 @@ async def _load_snapshot(follower: _Follower, reported: dict[int, str]) -> None:
     for position in range(0, len(data), third):
         part = data[position : position + third]
         is_last = position + third >= len(data)
-        await follower.following.store(SnapshotChunk(_SNAPSHOT, position, part, is_last))
+        await follower.following.write_snapshot_chunk(SnapshotChunk(_SNAPSHOT, position, part, is_last))
     reported |= {offset: f"topic-{epoch}-{offset}" for offset, epoch in names.items()}
 
 

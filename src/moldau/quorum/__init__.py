@@ -1,1 +1,1 @@
-"""Drives the metadata quorum with disk and pool: the metadata log, its snapshots, and who leads."""
+"""The metadata quorum of a node: drives Raft over disk and network, and publishes the committed metadata."""

@@ -1,8 +1,8 @@
-"""Records of decisions on their way into the log: those of one turn of the loop become one group of batches.
+"""Accumulates the records of the controller's decisions into groups of batches to append.
 
-A decision's records stay together in one batch, because they must become visible together. Only what becomes
-of the partitions of a broker that comes or goes may be more than a batch holds; each of those records
-makes sense by itself, so they are spread over several. Offsets are given out at once: decisions know them.
+The records of one decision stay in one batch, because they must become visible together. Only the partition
+changes of a registered, fenced or unregistered broker can exceed a batch; each of those records is valid
+alone, so they are spread over several batches. Offsets are assigned at once, so that decisions know them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from moldau.protocol.stored.metadata import (
     UnregisterBrokerRecord,
 )
 
-#: A batch is closed when the next decision would make it longer than this.
+#: The most records in a batch.
 MAX_RECORDS_PER_BATCH = 10_000
-#: How many bytes may wait for the disk; beyond that, writers are turned away.
-MAX_WAITING_BYTES = 64 << 20
-#: Records that need not become visible together with those around them.
+#: The most bytes that wait to be written; further decisions are rejected.
+MAX_PENDING_BYTES = 64 << 20
+#: Records that need not become visible together with the others of a decision.
 _SEPARABLE = (
     PartitionChangeRecord,
     BrokerRegistrationChangeRecord,
@@ -35,11 +35,11 @@ _SEPARABLE = (
 
 @dataclass(slots=True)
 class Group:
-    """What is written and synced together."""
+    """Records that are written and synced together."""
 
     base_offset: int
     records: list[MetadataRecord] = field(default_factory=list)
-    #: Framed values, one list per batch.
+    #: Encoded records, one list per batch.
     batches: list[list[bytes]] = field(default_factory=list)
     size: int = 0
 
@@ -49,38 +49,40 @@ class Accumulator:
         self,
         end_offset: int,
         max_batch_bytes: int,
-        max_waiting_bytes: int,
+        max_pending_bytes: int,
         metadata_version: Callable[[], int],
-        wake: Callable[[], None],
+        on_append: Callable[[], None],
     ) -> None:
         self.end_offset = end_offset
         self._max_batch_bytes = max_batch_bytes
-        self._max_waiting_bytes = max_waiting_bytes
+        self._max_pending_bytes = max_pending_bytes
         self._metadata_version = metadata_version
-        self._wake = wake
+        self._on_append = on_append
         self._group = Group(end_offset)
-        self._open_bytes = 0
+        self._last_batch_bytes = 0
 
     @property
     def is_empty(self) -> bool:
         return not self._group.records
 
     def append(self, records: Sequence[MetadataRecord]) -> int:
-        """Take the records of one decision; gives the offset of the last."""
+        """Append the records of one decision; return the offset of the last."""
         version = self._metadata_version()
         try:
             values = [encode_record(record, version) for record in records]
         except EncodeError as error:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"cannot be written: {error}") from error
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, f"the metadata record cannot be encoded: {error}"
+            ) from error
         size = sum(map(len, values))
         fits = size <= self._max_batch_bytes // 2
-        if size > self._max_waiting_bytes or not (fits or _are_separable(records)):
+        if size > self._max_pending_bytes or not (fits or _are_separable(records)):
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
             )
-        if self._group.size + size > self._max_waiting_bytes:
+        if self._group.size + size > self._max_pending_bytes:
             raise KafkaError(
-                ErrorCode.REQUEST_TIMED_OUT, "Too many metadata changes are waiting for the disk."
+                ErrorCode.REQUEST_TIMED_OUT, "Too many metadata changes wait to be written; retry later."
             )
         if fits:
             self._add(values, size)
@@ -89,7 +91,7 @@ class Accumulator:
                 self._add([value], len(value))
         self._group.records += records
         self.end_offset += len(records)
-        self._wake()
+        self._on_append()
         return self.end_offset - 1
 
     def _add(self, values: list[bytes], size: int) -> None:
@@ -98,31 +100,31 @@ class Accumulator:
         fits = (
             last is not None
             and len(last) + len(values) <= MAX_RECORDS_PER_BATCH
-            and self._open_bytes + size <= self._max_batch_bytes // 2
+            and self._last_batch_bytes + size <= self._max_batch_bytes // 2
         )
         if last is not None and fits:
             last += values
-            self._open_bytes += size
+            self._last_batch_bytes += size
         else:
             group.batches.append(values)
-            self._open_bytes = size
+            self._last_batch_bytes = size
         group.size += size
 
     def take(self) -> Group:
-        """Everything so far; what comes next goes into another group."""
+        """Take the current group; later records go into a new one."""
         group, self._group = self._group, Group(self.end_offset)
-        self._open_bytes = 0
+        self._last_batch_bytes = 0
         return group
 
     def skip(self, count: int) -> None:
-        """So many records of the quorum's own were appended; nothing may be waiting here."""
+        """Skip the offsets of control records that were appended; no records may be pending."""
         self.reset(self.end_offset + count)
 
     def reset(self, end_offset: int) -> None:
-        """Forget what waits; the log ends at `end_offset`."""
+        """Discard the pending records and continue at `end_offset`."""
         self.end_offset = end_offset
         self._group = Group(end_offset)
-        self._open_bytes = 0
+        self._last_batch_bytes = 0
 
 
 def _are_separable(records: Sequence[MetadataRecord]) -> bool:

@@ -1,7 +1,7 @@
-"""Batches of the metadata log and its snapshots: metadata records in data batches, the quorum's own records
-in control batches.
+"""Batches of the metadata log and its snapshots: metadata records in data batches, Raft's records in control
+batches.
 
-A control record's key holds its type; its value is a message whose first field repeats the version.
+The key of a control record contains its type; its value is a message whose first field is its version.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moldau.protocol.stored.control import (
 from moldau.raft.voters import VoterSet
 
 _KEY = struct.Struct(">hh")
-#: Control record types by their number in the key.
+#: Control record types by their number in the record key.
 CONTROL_TYPES: dict[int, type[Message]] = {
     2: LeaderChangeMessage,
     3: SnapshotHeaderRecord,
@@ -37,15 +37,23 @@ _NUMBERS = {cls: number for number, cls in CONTROL_TYPES.items()}
 
 
 class Batch(NamedTuple):
-    """One batch, read: either metadata records or control records."""
+    """A decoded batch: either metadata records or control records."""
 
     header: BatchHeader
     records: list[MetadataRecord]
     control: list[Message]
 
 
+class VoterChange(NamedTuple):
+    """The `kraft.version` or voter set that a control record sets; None for the other."""
+
+    offset: int
+    kraft_version: int | None = None
+    voters: VoterSet | None = None
+
+
 def data_batch(values: Sequence[bytes], base_offset: int, epoch: int, time_ms: int) -> bytearray:
-    """A batch of framed metadata records."""
+    """Encode a batch of encoded metadata records."""
     records = [Record(offset, time_ms, None, value) for offset, value in enumerate(values, base_offset)]
     return build_batch(records, base_offset=base_offset, partition_leader_epoch=epoch)
 
@@ -61,7 +69,7 @@ def control_batch(messages: Sequence[Message], base_offset: int, epoch: int, tim
 def leader_change(
     leader_id: int, voter_ids: Sequence[int], granting_ids: Sequence[int]
 ) -> LeaderChangeMessage:
-    """The record every epoch begins with."""
+    """Return the LeaderChange message, the first record of every epoch."""
     return LeaderChangeMessage(
         version=0,
         leader_id=leader_id,
@@ -71,16 +79,27 @@ def leader_change(
 
 
 def voter_records(kraft_version: int, voters: VoterSet) -> list[Message]:
-    """What a dynamic quorum writes at the head of its log and of every snapshot."""
+    """Return the records that a dynamic quorum writes at the start of its log and of every snapshot."""
     return [KRaftVersionRecord(version=0, kraft_version=kraft_version), voters.to_record()]
 
 
+def voter_changes(messages: Sequence[Message], base_offset: int) -> list[VoterChange]:
+    """Return the voter changes in the records of a control batch."""
+    found = []
+    for offset, message in enumerate(messages, base_offset):
+        if isinstance(message, KRaftVersionRecord):
+            found.append(VoterChange(offset, kraft_version=message.kraft_version))
+        elif isinstance(message, VotersRecord):
+            found.append(VoterChange(offset, voters=VoterSet.from_record(message)))
+    return found
+
+
 def read_batches(data: Buffer) -> Iterator[Batch]:
-    """Every batch in `data` with its records; CorruptBatch or DecodeError where it is damaged."""
+    """Yield the batches in `data`, decoded; raise CorruptBatch or DecodeError where it is damaged."""
     view = memoryview(data)
     for position, header in iter_batches(view):
         if not check_crc(view, position, header):
-            raise CorruptBatch(f"the batch at position {position} has a wrong checksum")
+            raise CorruptBatch(f"the batch at position {position} has an invalid checksum")
         batch = view[position : position + header.size_in_bytes]
         if header.is_control:
             yield Batch(header, [], [_control(record) for record in iter_records(batch, header)])
@@ -100,12 +119,10 @@ def _control(record: Record) -> Message:
     _, number = _KEY.unpack(record.key)
     cls = CONTROL_TYPES.get(number)
     if cls is None:
-        raise DecodeError(
-            f"control record type {number} at offset {record.offset} is unknown to this release"
-        )
+        raise DecodeError(f"the control record at offset {record.offset} has the unsupported type {number}")
     version = int.from_bytes(record.value[:2], "big")
     if not cls.VERSIONS.has(version):
         raise DecodeError(
-            f"{cls.__name__} version {version} at offset {record.offset} is unknown to this release"
+            f"the {cls.__name__} at offset {record.offset} has the unsupported version {version}"
         )
     return decode(cls, record.value, version)

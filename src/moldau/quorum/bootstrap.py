@@ -1,7 +1,8 @@
-"""What `format` leaves in a metadata folder for the first start.
+"""The files that `format` writes into a metadata folder for the first start.
 
-`bootstrap.checkpoint` holds the records the first controller writes into the empty log: above all the feature
-levels. A dynamic quorum also gets its voters, as a snapshot at offset 0 in the folder of the metadata log.
+`bootstrap.checkpoint` contains the records that the first active controller writes into the empty log, mainly
+the feature levels. A dynamic quorum also gets its voter set, as a snapshot at offset 0 in the folder of the
+metadata log.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ LOG_FOLDER = f"{METADATA_TOPIC}-0"
 
 
 def bootstrap_records(levels: Mapping[str, int]) -> list[MetadataRecord]:
-    """Feature levels as records: `metadata.version`, then the others by name; levels of 0 are left out."""
+    """Return feature levels as records: `metadata.version`, then the others by name, without levels of 0."""
     names = [METADATA_VERSION, *sorted(name for name in levels if name != METADATA_VERSION)]
     return [FeatureLevelRecord(name=name, feature_level=levels[name]) for name in names if levels[name] > 0]
 
 
 def metadata_version_of(records: Sequence[MetadataRecord], source: str) -> int:
-    """The `metadata.version` among bootstrap records."""
+    """Return the `metadata.version` in bootstrap records."""
     for record in reversed(records):
         if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION:
             return record.feature_level
-    raise UnusableMetadata(f"{source} does not say which metadata.version to use; format the folder again.")
+    raise UnusableMetadata(f"{source} contains no metadata.version; format the folder again.")
 
 
 def write_bootstrap(disk: Disk, clock: Clock, directory: str, records: Sequence[MetadataRecord]) -> None:
@@ -50,7 +51,7 @@ def write_bootstrap(disk: Disk, clock: Clock, directory: str, records: Sequence[
 
 
 def read_bootstrap(disk: Disk, directory: str) -> list[MetadataRecord]:
-    """The records for an empty log; a folder without the file begins with this release's defaults."""
+    """Return the records for an empty log; the defaults of this release if the file does not exist."""
     path = f"{directory}/{FILE_NAME}"
     if not disk.exists(path):
         return bootstrap_records(default_levels())
@@ -60,7 +61,7 @@ def read_bootstrap(disk: Disk, directory: str) -> list[MetadataRecord]:
 
 
 def write_initial_voters(disk: Disk, clock: Clock, directory: str, voters: VoterSet) -> None:
-    """Write the voters of a new dynamic quorum, as the snapshot before the first record."""
+    """Write the voter set of a new dynamic quorum as the snapshot before the first record."""
     folder = f"{directory}/{LOG_FOLDER}"
     make_durable_dirs(disk, folder)
     now = clock.time_ms()

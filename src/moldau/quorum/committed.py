@@ -1,8 +1,7 @@
-"""What is committed, and how it becomes known: the image follows the high watermark.
+"""Committed metadata: replays records below the high watermark into the image and publishes it.
 
-Batches that were appended while the node runs wait here, already read, until they are committed; those that
-were found in the log at the start are read from there. The image is published to the listeners synchronously
-and in order.
+Records that are appended while the node runs are kept here, decoded, until they are committed. Records that
+were in the log at the start are read from it. The image is published to listeners synchronously, in order.
 """
 
 from __future__ import annotations
@@ -26,8 +25,9 @@ from moldau.quorum.metadata_log import MetadataLog
 OnImage = Callable[[MetadataDelta, MetadataImage], None]
 
 
-class Waiting(NamedTuple):
-    """Records that follow one another, not known to be committed; control records count and are not kept."""
+class UncommittedRecords(NamedTuple):
+    """A run of appended records that is not known to be committed. Of control records, only the offsets are
+    kept."""
 
     base_offset: int
     end_offset: int
@@ -37,7 +37,7 @@ class Waiting(NamedTuple):
     size: int
 
     @classmethod
-    def of(cls, batch: Batch) -> Waiting:
+    def from_batch(cls, batch: Batch) -> UncommittedRecords:
         header = batch.header
         return cls(
             header.base_offset,
@@ -48,22 +48,29 @@ class Waiting(NamedTuple):
             header.size_in_bytes,
         )
 
-    def before(self, offset: int) -> Waiting:
-        """Without what comes from `offset` on."""
+    def before(self, offset: int) -> UncommittedRecords:
+        """Return the records before `offset`."""
         return self._replace(end_offset=offset, records=self.records[: offset - self.base_offset])
 
 
 class CommittedMetadata:
-    def __init__(self, log: MetadataLog, pool: Pool, loader: MetadataLoader, position: int) -> None:
+    def __init__(
+        self,
+        log: MetadataLog,
+        pool: Pool,
+        loader: MetadataLoader,
+        end_offset: int,
+        listeners: Sequence[OnImage] = (),
+    ) -> None:
         #: The first offset that is not in the image.
-        self.position = position
-        #: When the last record in the image was written.
+        self.end_offset = end_offset
+        #: The timestamp of the last record in the image.
         self.timestamp = log.last_timestamp
-        self.listeners: list[OnImage] = []
+        self._listeners = listeners
         self._log = log
         self._pool = pool
         self._loader = loader
-        self._waiting: deque[Waiting] = deque()
+        self._uncommitted: deque[UncommittedRecords] = deque()
 
     @property
     def image(self) -> MetadataImage:
@@ -71,73 +78,73 @@ class CommittedMetadata:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the last transaction of a controller has not ended."""
+        """Whether the controller's latest metadata transaction (KIP-868) is still open."""
         return self._loader.transaction_start is not None
 
-    def appended(self, waiting: Waiting) -> None:
-        self._waiting.append(waiting)
+    def append(self, records: UncommittedRecords) -> None:
+        self._uncommitted.append(records)
 
-    def cut(self, offset: int) -> None:
-        """Everything from `offset` on is gone from the log. What a leader wrote in one go may be several
-        batches, of which the others had only the first ones."""
-        while self._waiting and self._waiting[-1].end_offset > offset:
-            last = self._waiting.pop()
+    def truncate(self, offset: int) -> None:
+        """Drop the records from `offset` on. It may be inside a run, because a leader writes several batches
+        at once and the new leader may have only the first ones."""
+        while self._uncommitted and self._uncommitted[-1].end_offset > offset:
+            last = self._uncommitted.pop()
             if last.base_offset < offset:
-                self._waiting.append(last.before(offset))
+                self._uncommitted.append(last.before(offset))
 
     async def advance(self, high_watermark: int) -> int:
-        """Everything below the high watermark is committed; gives the bytes that became so."""
+        """Replay and publish the records below the high watermark; return the number of bytes committed."""
         size = 0
         try:
-            while self._waiting and self._waiting[0].base_offset <= self.position < high_watermark:
-                size += self._replay(self._waiting[0], high_watermark)
-                if self._waiting[0].end_offset <= self.position:
-                    self._waiting.popleft()
-            if self.position < high_watermark:
+            while self._uncommitted and self._uncommitted[0].base_offset <= self.end_offset < high_watermark:
+                size += self._replay(self._uncommitted[0], high_watermark)
+                if self._uncommitted[0].end_offset <= self.end_offset:
+                    self._uncommitted.popleft()
+            if self.end_offset < high_watermark:
                 size += await self._pool.run(self._replay_log, high_watermark)
-                while self._waiting and self._waiting[0].end_offset <= self.position:
-                    self._waiting.popleft()
+                while self._uncommitted and self._uncommitted[0].end_offset <= self.end_offset:
+                    self._uncommitted.popleft()
         except (CorruptBatch, DecodeError, InconsistentMetadata) as error:
             raise UnusableMetadata(
                 f"The metadata log in {self._log.log.directory} cannot be read: {error}."
             ) from error
-        self._log.committed(high_watermark)
+        self._log.set_high_watermark(high_watermark)
         self.publish()
         return size
 
     def _replay_log(self, high_watermark: int) -> int:
         size = 0
-        for batch in self._log.batches(self.position, high_watermark):
-            size += self._replay(Waiting.of(batch), high_watermark)
+        for batch in self._log.batches(self.end_offset, high_watermark):
+            size += self._replay(UncommittedRecords.from_batch(batch), high_watermark)
         return size
 
-    def _replay(self, waiting: Waiting, end_offset: int) -> int:
-        """Replay what is new and committed: a snapshot, or what is committed, may end inside."""
-        first = max(self.position, waiting.base_offset)
-        end = min(end_offset, waiting.end_offset)
-        if waiting.records:
-            records = waiting.records[first - waiting.base_offset : end - waiting.base_offset]
-            self._loader.replay(records, first, waiting.epoch)
+    def _replay(self, run: UncommittedRecords, high_watermark: int) -> int:
+        """Replay the new, committed records of a run; a snapshot or the high watermark may end inside it."""
+        first = max(self.end_offset, run.base_offset)
+        end = min(high_watermark, run.end_offset)
+        if run.records:
+            records = run.records[first - run.base_offset : end - run.base_offset]
+            self._loader.replay(records, first, run.epoch)
         else:
-            self._loader.advance(end - 1, waiting.epoch)
-        self.position = end
-        self.timestamp = max(self.timestamp, waiting.timestamp)
-        return waiting.size
+            self._loader.advance(end - 1, run.epoch)
+        self.end_offset = end
+        self.timestamp = max(self.timestamp, run.timestamp)
+        return run.size
 
     def publish(self) -> None:
         delta, image = self._loader.publish()
-        self._tell(delta, image)
+        self._notify(delta, image)
 
-    def restore(self, loader: MetadataLoader, position: int, timestamp: int) -> None:
-        """Jump to a snapshot that the leader sent."""
+    def restore(self, loader: MetadataLoader, end_offset: int, timestamp: int) -> None:
+        """Replace the image by that of a snapshot from the leader."""
         before = self.image
         _, image = loader.publish()
         self._loader = loader
-        self._waiting.clear()
-        self.position, self.timestamp = position, timestamp
-        self._log.committed(position)
-        self._tell(difference(before, image), image)
+        self._uncommitted.clear()
+        self.end_offset, self.timestamp = end_offset, timestamp
+        self._log.set_high_watermark(end_offset)
+        self._notify(difference(before, image), image)
 
-    def _tell(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        for on_image in self.listeners:
+    def _notify(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        for on_image in self._listeners:
             on_image(delta, image)

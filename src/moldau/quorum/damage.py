@@ -1,14 +1,14 @@
-"""Tells a torn tail, which recovery may cut off, from damage to metadata that was committed.
+"""Distinguishes a torn tail of the log, which recovery may truncate, from damage to committed records.
 
-A crash can only spoil the end of the log: records that were written but not yet on disk, and so were never
-acknowledged. Recovery cuts at the first bad batch. If good batches of a later write follow it, the bad one
-was on disk before them and has been damaged since; cutting there would silently forget topics and settings
-that exist. A node refuses to start from such a log.
+A crash can damage only the end of the log: records that were written but not synced, and so were never
+acknowledged. Recovery truncates at the first invalid batch. If valid batches of a later write follow it, the
+invalid batch was durable before them and has been damaged since; truncating there would silently lose topics
+and configs. A node does not start from such a log.
 
-Batches that a leader writes together carry one timestamp and later writes a later one (`MetadataLog`), so
-more than one timestamp behind the damage means more than one write behind it. A follower writes whatever one
-fetch brought, which may be many groups of the leader; so only epochs that this node led itself tell anything.
-What a follower loses, its leader still has.
+The batches that a leader writes together have one timestamp, and each write has a later one (`MetadataLog`),
+so two timestamps after the damage prove two writes after it. A follower writes all records of a fetch at
+once, which may be many writes of the leader; so only the epochs that this node led count. Records that a
+follower loses are still at the leader.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _MAGIC = b"\x02"
 
 
 def check_log(disk: Disk, folder: str, node_id: int, led_epoch: int) -> None:
-    """Raise UnusableMetadata if the metadata log is damaged anywhere but at its end.
+    """Raise UnusableMetadata if the metadata log is damaged before its end.
 
-    `led_epoch` is the epoch that this node was leading when it ended; -1: it was not.
+    `led_epoch` is the epoch that this node led when it stopped; -1 if it was not the leader.
     """
     if not disk.exists(folder):
         return
@@ -41,9 +41,9 @@ def check_log(disk: Disk, folder: str, node_id: int, led_epoch: int) -> None:
             continue
         if _is_committed(contents, number, position, node_id, led_epoch):
             raise UnusableMetadata(
-                f"The metadata log is damaged: {path} holds a bad batch at position {position}, with good "
-                "ones behind it. Restore the folder from a copy; cutting the log there would lose topics and "
-                "settings."
+                f"The metadata log is damaged: {path} has an invalid batch at position {position}, followed "
+                "by valid ones. Restore the folder from a backup; truncating the log there would lose topics "
+                "and configs."
             )
         return
 
@@ -51,19 +51,20 @@ def check_log(disk: Disk, folder: str, node_id: int, led_epoch: int) -> None:
 def _is_committed(
     contents: Sequence[memoryview], damaged: int, position: int, node_id: int, led_epoch: int
 ) -> bool:
-    """Whether writes of this node as a leader follow the damage: a second one, or one in another segment."""
+    """Whether writes of this node as leader follow the damage: two in its segment, or one in a later
+    segment."""
     led = {led_epoch}
     for data in contents:
         led.update(_epochs_led(data, node_id))
-    behind = _good_batches(contents[damaged], position + 1)
-    writes = {header.max_timestamp for _, header in behind if header.partition_leader_epoch in led}
-    later = (header for data in contents[damaged + 1 :] for _, header in _good_batches(data))
+    following = _valid_batches(contents[damaged], position + 1)
+    writes = {header.max_timestamp for _, header in following if header.partition_leader_epoch in led}
+    later = (header for data in contents[damaged + 1 :] for _, header in _valid_batches(data))
     return len(writes) > 1 or any(header.partition_leader_epoch in led for header in later)
 
 
 def _epochs_led(data: memoryview, node_id: int) -> Iterator[int]:
-    """Epochs whose first record says that this node led them."""
-    for position, header in _good_batches(data):
+    """Yield the epochs whose LeaderChange record names this node."""
+    for position, header in _valid_batches(data):
         if header.is_control and _leader_in(data[position : position + header.size_in_bytes]) == node_id:
             yield header.partition_leader_epoch
 
@@ -77,30 +78,31 @@ def _leader_in(batch: memoryview) -> int:
 
 
 def _content(disk: Disk, path: str) -> memoryview:
-    """The file without reading it into memory, where that works; nobody cuts it before the check is over."""
+    """Map the file into memory, or read it where mapping is not supported. It must not be truncated while
+    mapped."""
     size = disk.size(path)
     mapped = disk.open(path, read_only=True).map(0, size) if size else None
     return memoryview(disk.read_bytes(path)) if mapped is None else mapped
 
 
 def _first_damage(data: memoryview) -> int:
-    """Where the first bad batch begins; the end of the data if all are good."""
+    """Return the position of the first invalid batch; the end of the data if there is none."""
     position = 0
     while position < len(data):
-        header = _good_batch(data, position)
+        header = _valid_batch(data, position)
         if header is None:
             return position
         position += header.size_in_bytes
     return position
 
 
-def _good_batches(data: memoryview, start: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Good batches and their positions, wherever they begin: found by their magic byte and their checksum."""
+def _valid_batches(data: memoryview, start: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield valid batches and their positions, at any position: found by magic byte and checksum."""
     raw = bytes(data)
     position = start
     while (found := raw.find(_MAGIC, position + _MAGIC_POSITION)) >= 0:
         position = found - _MAGIC_POSITION
-        header = _good_batch(data, position)
+        header = _valid_batch(data, position)
         if header is None:
             position += 1
         else:
@@ -108,7 +110,7 @@ def _good_batches(data: memoryview, start: int = 0) -> Iterator[tuple[int, Batch
             position += header.size_in_bytes
 
 
-def _good_batch(data: memoryview, position: int) -> BatchHeader | None:
+def _valid_batch(data: memoryview, position: int) -> BatchHeader | None:
     if len(data) - position < BATCH_HEADER_SIZE:
         return None
     try:

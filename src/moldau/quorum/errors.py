@@ -1,10 +1,10 @@
-"""What stops a node whose metadata folder cannot be used."""
+"""Errors of the metadata quorum."""
 
 from __future__ import annotations
 
 
 class UnusableMetadata(Exception):
-    """The folder is damaged, belongs to another node, or needs what this release cannot do.
+    """The metadata folder is damaged, belongs to another node, or needs a feature that is not supported.
 
-    The sentence names the file and, where there is something to do, says what.
+    The message names the file and the remedy, if there is one.
     """

@@ -1,13 +1,13 @@
-"""The metadata log on disk: `__cluster_metadata-0`, and which snapshots lie beside it.
+"""The metadata log on disk, `__cluster_metadata-0`, and the list of its snapshots.
 
-`open` blocks; it runs in the pool, once. From then on the event loop appends, and a thread of the pool brings
-to disk what was appended (`flush`). The rules of the quorum look at the log through this class (`LogView`).
+`open` blocks and runs once, in the pool. After that the event loop appends, and a thread of the pool syncs
+(`flush`). Raft reads the log through this class (`LogView`).
 
 Invariants:
 
-- a segment is on disk as a whole before the next one begins;
-- a group has one timestamp, later than that of the group before it (`damage` relies on it);
-- the log begins at or before the end of the oldest snapshot that is kept.
+- a segment is durable before the next one is created; - the batches written together have one timestamp,
+later than that of the write before (`damage` relies on it); - the log starts at or before the end offset of
+the oldest snapshot that is kept.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _READ_BYTES = 4 << 20
 class MetadataLog:
     def __init__(self, log: Log, disk: Disk, clock: Clock, settings: QuorumSettings) -> None:
         self.log = log
-        #: When the last record was written.
+        #: The timestamp of the last record.
         self.last_timestamp = 0
         self._clock = clock
         self._snapshots: tuple[OffsetAndEpoch, ...] = ()
-        self._look_for_snapshots(disk, settings.folder)
+        self._find_snapshots(disk, settings.folder)
 
     @classmethod
     def open(cls, disk: Disk, clock: Clock, settings: QuorumSettings, led_epoch: int = -1) -> MetadataLog:
-        """Open the log after whatever happened; UnusableMetadata if it cannot be trusted.
+        """Open and recover the log; raise UnusableMetadata if committed records are damaged.
 
-        `led_epoch` is the epoch that this node was leading when it ended; -1: it was not.
+        `led_epoch` is the epoch that this node led when it stopped; -1 if it was not the leader.
         """
         check_log(disk, settings.folder, settings.node_id, led_epoch)
         log = Log.open(
@@ -56,13 +56,13 @@ class MetadataLog:
         )
         return cls(log, disk, clock, settings)
 
-    def _look_for_snapshots(self, disk: Disk, folder: str) -> None:
+    def _find_snapshots(self, disk: Disk, folder: str) -> None:
         remove_leftovers(disk, folder)
         for each in list_snapshots(disk, folder):
             if each.end_offset >= self.log.log_start_offset:
                 self.snapshot_written(each)
 
-    # What the rules look at.
+    # LogView.
 
     @property
     def start_offset(self) -> int:
@@ -89,14 +89,15 @@ class MetadataLog:
             return self.end
         earliest = self._snapshots[0] if self._snapshots else None
         if earliest is not None and offset == earliest.offset and found == epoch:
-            # Nothing of that epoch is in the log any more; what is known of it is the snapshot.
+            # The log has no records of that epoch any more, but the snapshot ends with it.
             return earliest
         return OffsetAndEpoch(offset, found)
 
-    # Growing.
+    # Appending.
 
     def append(self, batches: Sequence[Sequence[bytes]], epoch: int) -> int:
-        """Append framed records, each inner sequence as one batch, all or nothing; gives the size written."""
+        """Append encoded records, each inner sequence as one batch, all or nothing; return the size
+        written."""
         timestamp = self._next_timestamp()
         offset = self.end_offset
         group = bytearray()
@@ -107,30 +108,35 @@ class MetadataLog:
         return len(group)
 
     def append_control(self, messages: Sequence[Message], epoch: int) -> Batch:
-        """Append records of the quorum itself, as one batch."""
+        """Append control records as one batch."""
         data = control_batch(messages, self.end_offset, epoch, self._next_timestamp())
         self.log.append_as_leader(data, epoch, origin=Origin.RAFT_LEADER)
         return next(read_batches(data))
 
     def append_fetched(self, records: Buffer, batches: Sequence[Batch], leader_epoch: int) -> Sequence[Batch]:
-        """Append what the leader sent, which was read already; gives the batches that were taken, which may
-        not be all. `KafkaError` when it does not fit here."""
+        """Append records fetched from the leader, already decoded in `batches`; return the batches appended,
+        which may not be all of them. Raise KafkaError if they do not follow on the end of the log."""
         expected = self.end_offset
         for batch in batches:
             if batch.header.base_offset != expected:
                 raise KafkaError(
                     ErrorCode.CORRUPT_MESSAGE,
-                    f"the leader sent offset {batch.header.base_offset} instead of {expected}",
+                    f"the leader sent offset {batch.header.base_offset} where {expected} was expected",
                 )
             expected = batch.header.next_offset
-        info = self.log.append_as_follower(memoryview(records)[: self._room_for(batches)], leader_epoch)
+        info = self.log.append_as_follower(
+            memoryview(records)[: self._bytes_for_one_segment(batches)], leader_epoch
+        )
         if info is not None:
             self.last_timestamp = max(self.last_timestamp, info.max_timestamp)
         return [batch for batch in batches if batch.header.next_offset <= self.end_offset]
 
-    def _room_for(self, batches: Sequence[Batch]) -> int:
-        """How many bytes of whole batches go into one segment. No more is taken at once: a segment must be on
-        disk before the next one begins, or a crash could leave the second without the end of the first."""
+    def _bytes_for_one_segment(self, batches: Sequence[Batch]) -> int:
+        """Return the size of the leading batches that fit into one segment.
+
+        No more is appended at once: a segment must be durable before the next one is created, or a crash
+        could leave the second segment without the end of the first.
+        """
         room = self.log.config.segment_bytes
         sizes = [batch.header.size_in_bytes for batch in batches]
         left = room - self.log.segments[-1].size
@@ -148,10 +154,10 @@ class MetadataLog:
         return self.last_timestamp
 
     def flush(self) -> None:
-        """Bring everything appended to disk. Blocking.
+        """Sync all appended records. Blocking.
 
-        A sync that failed cannot be tried again. But after `DiskFull` the caller cuts off all that was not
-        synced before (`cut`), and what takes its place is written anew.
+        A failed sync cannot be retried. After `DiskFull`, however, the caller truncates the records that were
+        not synced (`truncate`), and those that replace them are written again.
         """
         try:
             self.log.flush()
@@ -163,39 +169,38 @@ class MetadataLog:
     # Reading.
 
     def batches(self, start: int, end: int | None = None) -> Iterator[Batch]:
-        """Every batch from the one that holds `start` on. Blocking."""
+        """Yield the batches from the one that contains `start`. Blocking."""
         for part in self.parts(start, self.end_offset if end is None else end):
             yield from read_batches(part)
 
     def parts(self, start: int, end: int) -> Iterator[Buffer]:
-        """Whole batches between two offsets, as bytes. Blocking."""
+        """Yield the bytes of whole batches between two offsets. Blocking."""
         offset = start
         while offset < end:
             result = self.log.read(offset, _READ_BYTES, upper_bound=end, blocking=True)
             if result is None or not result.parts:
-                raise CorruptBatch(f"nothing can be read at offset {offset}, before its end at {end}")
+                raise CorruptBatch(f"no batch can be read at offset {offset}, before the end offset {end}")
             yield from result.parts
             offset = result.next_offset
 
-    # Cutting.
+    # High watermark, truncation and snapshots.
 
-    def committed(self, end_offset: int) -> None:
-        """Everything before `end_offset` is committed."""
-        self.log.high_watermark = end_offset
+    def set_high_watermark(self, high_watermark: int) -> None:
+        self.log.high_watermark = high_watermark
 
-    def cut(self, offset: int) -> None:
-        """Remove everything from an offset on."""
+    def truncate(self, offset: int) -> None:
+        """Remove the records from `offset` on."""
         self.log.truncate_to(offset)
 
-    def begin_at(self, snapshot: SnapshotId) -> list[SnapshotId]:
-        """Forget the whole log: what comes next follows on a snapshot. Gives the older ones, useless now."""
+    def restart_at(self, snapshot: SnapshotId) -> list[SnapshotId]:
+        """Remove all records and continue after a snapshot; return the older snapshots, no longer needed."""
         self.log.truncate_fully_and_start_at(snapshot.end_offset)
         older = [SnapshotId(*each) for each in self._snapshots if each.offset < snapshot.end_offset]
         self.snapshots_removed(older)
         return older
 
     def start_at(self, snapshot: SnapshotId) -> None:
-        """Everything before a snapshot may go."""
+        """Delete the segments before a snapshot's end offset."""
         self.log.delete_records_before(snapshot.end_offset)
         self.log.delete_old_segments(self._clock.time_ms())
 

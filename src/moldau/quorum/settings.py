@@ -1,4 +1,4 @@
-"""What the metadata quorum needs to know of a node's configuration."""
+"""The part of a node's configuration that the metadata quorum needs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _MEBIBYTE = 1 << 20
 @dataclass(frozen=True, slots=True)
 class QuorumSettings:
     node_id: int
-    #: The log directory with `bootstrap.checkpoint` and the folder of the metadata log.
+    #: The log directory that contains `bootstrap.checkpoint` and the folder of the metadata log.
     directory: str
     directory_id: DirectoryId
-    #: Where the controller of this node listens.
+    #: The endpoints of this node's controller.
     endpoints: tuple[VoterEndpoint, ...] = ()
     cluster_id: str = ""
-    #: `process.roles` has controller; a broker only follows.
+    #: Whether `process.roles` contains `controller`; a broker is an observer.
     can_vote: bool = True
-    #: The listener that the quorum talks on.
+    #: The listener of the quorum: the first of `controller.listener.names`.
     listener: str = "CONTROLLER"
     #: `controller.quorum.voters`; empty for a dynamic quorum.
     static_voters: VoterSet = field(default_factory=VoterSet)
@@ -44,7 +44,7 @@ class QuorumSettings:
     segment_ms: int = 604_800_000
     max_batch_bytes: int = 8 * _MEBIBYTE
     snapshot_after_bytes: int = 20 * _MEBIBYTE
-    #: 0 means: not by time.
+    #: `metadata.log.max.snapshot.interval.ms`; 0 disables snapshots by time.
     snapshot_after_ms: int = 3_600_000
     retention_bytes: int = 100 * _MEBIBYTE
     retention_ms: int = 604_800_000
@@ -57,7 +57,7 @@ class QuorumSettings:
         cluster_id: str,
         endpoints: Sequence[Endpoint],
     ) -> QuorumSettings:
-        """`endpoints` are where the controller of this node really listens."""
+        """`endpoints` are the bound endpoints of this node's controller, with their actual ports."""
         listener = config.controller_listener_names[0]
         return cls(
             node_id=config.node_id,
@@ -90,12 +90,12 @@ class QuorumSettings:
 
     @property
     def folder(self) -> str:
-        """The folder of the metadata log itself."""
+        """The folder of the metadata log."""
         return f"{self.directory}/{LOG_FOLDER}"
 
     @property
     def raft(self) -> RaftSettings:
-        """The part that the rules need."""
+        """The settings of Raft."""
         return RaftSettings(
             node_id=self.node_id,
             directory_id=self.directory_id,
@@ -115,7 +115,7 @@ class QuorumSettings:
         )
 
     def log_config(self) -> LogConfig:
-        """Nothing expires by itself: old segments go when a snapshot has taken their place."""
+        """Return the log's config. Segments do not expire; they are deleted when a snapshot replaces them."""
         return LogConfig(
             segment_bytes=self.segment_bytes,
             segment_ms=self.segment_ms,

@@ -1,7 +1,8 @@
-"""Snapshots of the metadata: `<end offset>-<epoch>.checkpoint` beside the log.
+"""Files of metadata snapshots: `<end offset>-<epoch>.checkpoint` in the folder of the log (KIP-630).
 
-A snapshot holds what all records before its end offset add up to. Its first batch is a control batch with the
-header (and, in a dynamic quorum, the voters), its last one the footer; without the footer it is not complete.
+A snapshot contains the state that results from all records before its end offset. Its first batch is a
+control batch with the header and, in a dynamic quorum, the voter set; its last batch is the footer, without
+which it is incomplete.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from moldau.storage.disk.disk import Disk
 
 SUFFIX = ".checkpoint"
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-#: Left behind by a crash or by a deletion that did not finish; ours and Apache's.
+#: Files of an interrupted write or deletion, by this server or by Apache Kafka.
 _LEFTOVER = re.compile(r"\d{20}-\d{10}\.checkpoint\.(?:part|tmp|deleted).*|\d{20}-\d{10}.*\.part")
-#: A data batch of a snapshot is closed when it reaches this size.
+#: The size at which a data batch of a snapshot is closed.
 BATCH_BYTES = 1 << 20
 
 
 class SnapshotId(NamedTuple):
-    """The offset of the first record that is not in the snapshot, and the epoch of the last that is."""
+    """A snapshot's end offset (exclusive) and the epoch of its last record."""
 
     end_offset: int
     epoch: int
@@ -45,7 +46,7 @@ class SnapshotId(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A snapshot, read."""
+    """A decoded snapshot."""
 
     records: list[MetadataRecord]
     last_contained_log_timestamp: int
@@ -55,7 +56,7 @@ class Snapshot(NamedTuple):
 
 
 def list_snapshots(disk: Disk, directory: str) -> list[SnapshotId]:
-    """Complete snapshots in a folder, oldest first."""
+    """Return the complete snapshots in a folder, oldest first."""
     found = [_NAME.fullmatch(name) for name in disk.listdir(directory)]
     return sorted(SnapshotId(int(match[1]), int(match[2])) for match in found if match)
 
@@ -75,7 +76,7 @@ def encode_snapshot(
     last_contained_log_timestamp: int,
     voters: VoterSet | None = None,
 ) -> bytes:
-    """The bytes of a snapshot file; `voters` are those of a dynamic quorum."""
+    """Encode a snapshot file; `voters` is the voter set of a dynamic quorum."""
     header: list[Message] = [
         SnapshotHeaderRecord(version=0, last_contained_log_timestamp=last_contained_log_timestamp)
     ]
@@ -104,23 +105,23 @@ def _chunks(values: Iterable[bytes]) -> Iterable[Sequence[bytes]]:
 
 
 def read_snapshot(disk: Disk, path: str) -> Snapshot:
-    """A complete and undamaged snapshot, or UnusableMetadata that names the file."""
+    """Read a snapshot; raise UnusableMetadata if it is incomplete or damaged."""
     data = disk.read_bytes(path)
     try:
         return _parse(data)
     except (CorruptBatch, DecodeError) as error:
         raise UnusableMetadata(
-            f"The metadata snapshot {path} is damaged ({error}). Restore it from a copy of the folder."
+            f"The metadata snapshot {path} is damaged ({error}). Restore it from a backup."
         ) from error
 
 
 def read_snapshot_time(disk: Disk, path: str) -> int:
-    """When the last record in a snapshot was written, from its header alone."""
+    """Return the timestamp of the last record in a snapshot, from its header."""
     file = disk.open(path, read_only=True)
     try:
         _, header = next(iter_batches(file.pread(1 << 16, 0)), (0, None))
         if header is None:
-            raise CorruptBatch("it has no header")
+            raise CorruptBatch("the header is missing")
         return _parse_header(bytes(file.pread(header.size_in_bytes, 0)))
     except (CorruptBatch, DecodeError) as error:
         raise UnusableMetadata(f"The metadata snapshot {path} is damaged ({error}).") from error
@@ -131,7 +132,7 @@ def read_snapshot_time(disk: Disk, path: str) -> int:
 def _parse_header(data: bytes) -> int:
     first = next(read_batches(data), None)
     if first is None or not first.control or not isinstance(first.control[0], SnapshotHeaderRecord):
-        raise DecodeError("it does not begin with a snapshot header")
+        raise DecodeError("it does not start with a snapshot header")
     return first.control[0].last_contained_log_timestamp
 
 
@@ -150,5 +151,5 @@ def _parse(data: bytes) -> Snapshot:
             elif isinstance(message, SnapshotFooterRecord):
                 complete = True
     if not complete or size != len(data):
-        raise DecodeError("it ends before its footer")
+        raise DecodeError("the footer is missing")
     return Snapshot(records, timestamp, kraft_version, voters)

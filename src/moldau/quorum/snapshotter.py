@@ -1,53 +1,100 @@
-"""When snapshots are written, and when old ones and the log before them go.
+"""When metadata snapshots are written, and when old ones are deleted (KIP-630).
 
-A snapshot is due when enough has been written since the last one, or enough time has passed and anything
-was. Old ones go when log and snapshots together are too large, or a snapshot is too old; the last one
-always stays.
+A snapshot is due when `metadata.log.max.record.bytes.between.snapshots` have been committed since the last
+one, or after `metadata.log.max.snapshot.interval.ms` if anything has been committed. Old snapshots and the
+log before them are deleted when log and snapshots together exceed `metadata.max.retention.bytes`, or a
+snapshot is older than `metadata.max.retention.ms`; the latest one is always kept.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from moldau.base.clock import Clock
+from moldau.base.pool import Pool
 from moldau.metadata.features import MIN_METADATA_VERSION
 from moldau.metadata.image import MetadataImage
 from moldau.metadata.image_records import image_records
+from moldau.quorum.committed import CommittedMetadata
 from moldau.quorum.errors import UnusableMetadata
+from moldau.quorum.metadata_log import MetadataLog
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshots import SnapshotId, encode_snapshot, list_snapshots, read_snapshot_time
-from moldau.raft.voters import VoterSet
+from moldau.raft.voters import STATIC, VoterHistory, VoterSet
 from moldau.storage.disk.disk import Disk
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
+
+#: Runs a task between two inputs of Raft.
+RunSerialized = Callable[[Callable[[], Awaitable[None]]], Awaitable[Any]]
 
 
 class Snapshotter:
-    def __init__(self, disk: Disk, clock: Clock, settings: QuorumSettings, new_bytes: int) -> None:
+    """`uncovered_bytes` is the size of the log after the latest snapshot."""
+
+    def __init__(
+        self,
+        metadata_log: MetadataLog,
+        committed: CommittedMetadata,
+        history: VoterHistory,
+        settings: QuorumSettings,
+        *,
+        disk: Disk,
+        clock: Clock,
+        pool: Pool,
+        uncovered_bytes: int,
+    ) -> None:
+        self._log = metadata_log
+        self._committed = committed
+        self._history = history
+        self._settings = settings
         self._disk = disk
         self._clock = clock
-        self._settings = settings
-        self._new_bytes = new_bytes
-        self._last = clock.monotonic()
+        self._pool = pool
+        self._uncovered_bytes = uncovered_bytes
+        self._last_snapshot = clock.monotonic()
+        self._lock = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
 
-    def wrote(self, size: int) -> None:
-        """So many bytes were committed."""
-        self._new_bytes += size
+    # Writing.
 
-    def is_due(self) -> bool:
-        if self._new_bytes >= self._settings.snapshot_after_bytes:
+    def bytes_committed(self, size: int) -> None:
+        """Count committed bytes, and start a snapshot in the background if one is due."""
+        self._uncovered_bytes += size
+        if self._is_due() and not self._lock.locked():
+            self._task = asyncio.create_task(self._snapshot_if_due())
+
+    def _is_due(self) -> bool:
+        if self._uncovered_bytes >= self._settings.snapshot_after_bytes:
             return True
         interval_ms = self._settings.snapshot_after_ms
-        waited_ms = (self._clock.monotonic() - self._last) * 1000
-        return self._new_bytes > 0 and interval_ms > 0 and waited_ms >= interval_ms
+        elapsed_ms = (self._clock.monotonic() - self._last_snapshot) * 1000
+        return self._uncovered_bytes > 0 and interval_ms > 0 and elapsed_ms >= interval_ms
 
-    def begin(self) -> None:
-        """What is written from now on counts for the next one."""
-        self._new_bytes = 0
-        self._last = self._clock.monotonic()
+    async def _snapshot_if_due(self) -> None:
+        async with self._lock:
+            if not self._is_due() or self._committed.in_transaction:
+                return
+            self._uncovered_bytes = 0
+            self._last_snapshot = self._clock.monotonic()
+            image, timestamp = self._committed.image, self._committed.timestamp
+            dynamic = self._history.kraft_version_at(image.offset) > STATIC
+            voters = self._history.voters_at(image.offset) if dynamic else None
+            try:
+                written = await self._pool.run(self._write, image, timestamp, voters)
+            except OSError as error:
+                # The log still contains every record; the next snapshot may succeed.
+                logger.error("the metadata snapshot at offset %d failed: %s", image.offset, error)
+            else:
+                # The log may have been restarted at a later snapshot of the leader meanwhile.
+                if written.end_offset >= self._log.start_offset:
+                    self._log.snapshot_written(written)
 
-    def write(self, image: MetadataImage, last_timestamp: int, voters: VoterSet | None) -> SnapshotId:
-        """Write a snapshot of the image. Blocking; `voters` are those of a dynamic quorum."""
+    def _write(self, image: MetadataImage, last_timestamp: int, voters: VoterSet | None) -> SnapshotId:
+        """Write a snapshot of the image, with the voters of a dynamic quorum. Blocking."""
         snapshot = SnapshotId(image.offset + 1, image.epoch)
         data = encode_snapshot(
             image_records(image),
@@ -58,11 +105,29 @@ class Snapshotter:
             voters=voters,
         )
         self._disk.write_atomic(f"{self._settings.folder}/{snapshot.file_name}", data)
-        log.info("wrote the metadata snapshot %s (%d bytes)", snapshot.file_name, len(data))
+        logger.info("wrote the metadata snapshot %s (%d bytes)", snapshot.file_name, len(data))
         return snapshot
 
-    def expired(self, log_size: int) -> tuple[list[SnapshotId], SnapshotId | None]:
-        """Snapshots that may go, oldest first, and the oldest that stays. Blocking."""
+    # Deleting.
+
+    async def maintain(self, run_serialized: RunSerialized) -> None:
+        """Write a snapshot if one is due, and delete expired snapshots and the log before them."""
+        await self._snapshot_if_due()
+        async with self._lock:
+            expired, oldest_kept = await self._pool.run(self._expired, self._log.log.size)
+            if expired and oldest_kept is not None:
+
+                async def advance_log_start() -> None:
+                    self._log.start_at(oldest_kept)
+                    self._log.snapshots_removed(expired)
+                    self._history.discard_before(oldest_kept.end_offset)
+
+                await run_serialized(advance_log_start)
+                await self._pool.run(self._delete, expired)
+            await self._pool.run(self._log.log.remove_deleted_files)
+
+    def _expired(self, log_size: int) -> tuple[list[SnapshotId], SnapshotId | None]:
+        """Return the expired snapshots, oldest first, and the oldest one to keep. Blocking."""
         folder = self._settings.folder
         snapshots = list_snapshots(self._disk, folder)
         sizes = [self._disk.size(f"{folder}/{each.file_name}") for each in snapshots]
@@ -83,13 +148,18 @@ class Snapshotter:
         try:
             written_ms = read_snapshot_time(self._disk, path)
         except UnusableMetadata as error:
-            # Newer ones exist, so nothing depends on it.
-            log.warning("%s", error)
+            # A damaged snapshot is not needed, because newer ones exist.
+            logger.warning("%s", error)
             return True
         return self._clock.time_ms() - written_ms > self._settings.retention_ms
 
-    def remove(self, snapshots: list[SnapshotId]) -> None:
-        """Blocking."""
+    def _delete(self, snapshots: list[SnapshotId]) -> None:
+        """Delete snapshot files. Blocking."""
         for snapshot in snapshots:
             self._disk.remove(f"{self._settings.folder}/{snapshot.file_name}")
-            log.info("removed the metadata snapshot %s", snapshot.file_name)
+            logger.info("deleted the metadata snapshot %s", snapshot.file_name)
+
+    async def close(self) -> None:
+        """Wait for a snapshot that is being written in the background."""
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)

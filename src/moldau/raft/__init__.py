@@ -1,1 +1,1 @@
-"""The rules of the metadata quorum, pure: what follows from a message or from the passing of time."""
+"""KRaft consensus as a pure state machine: requests, responses and time in; effects out. No I/O, no clock."""

@@ -1,13 +1,14 @@
-"""Kafka's Raft as rules: what a node of the metadata quorum does about a message or the passing of time.
+"""Raft: the consensus protocol of the metadata quorum as a state machine without I/O.
 
-Pure and synchronous: nothing here reads a clock, sends or writes. The driver passes in what happened, with
-the time in milliseconds of a clock that never goes back, and then takes with `take_ready` what is to be done:
-state to store, records to append, requests to send. It runs every input to its end before the next one, and
-lets no answer or request leave before the state of `take_ready` is on disk, or this node could vote twice.
+The driver passes in requests (`step`, `fetch`, ...), responses (`on_response`, `on_failure`), completed log
+operations (`appended`, ...) and time (`tick`), and then takes the effects with `take_ready`: state to store,
+records to append, requests to send. Time is in milliseconds of a monotonic clock. The driver performs the
+effects of each input before the next input, and sends nothing before the state in `Ready.persist` is durable;
+otherwise this node could vote twice.
 
-Followers pull. A leader never sends records: followers fetch from where their log ends, which tells the
-leader what they have on disk; what a majority of the voters has is committed. The answer to a fetch says
-whether the logs differ (`Truncate`), are too far apart (`SnapshotChunk`), or goes on (`Append`).
+KRaft replicates by pull (KIP-595): a leader never pushes records. Followers fetch from the end of their log,
+which tells the leader what is durable there; a record is committed when a majority of voters has it. The
+response to a fetch makes the follower append records, truncate its log, or fetch a snapshot.
 """
 
 from __future__ import annotations
@@ -15,189 +16,193 @@ from __future__ import annotations
 from moldau.base.ids import Randomness
 from moldau.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
-from moldau.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
-from moldau.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from moldau.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from moldau.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest
 from moldau.protocol.messages.fetch import FetchRequest
 from moldau.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from moldau.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from moldau.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
-from moldau.protocol.messages.vote import VoteRequest, VoteResponse
+from moldau.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
+from moldau.protocol.messages.vote import VoteRequest
 from moldau.protocol.schema import Message
-from moldau.raft.answering import Answering
-from moldau.raft.core import Core
-from moldau.raft.following import Following
-from moldau.raft.leader import Leader
-from moldau.raft.learning import Learning
-from moldau.raft.membership import Membership
-from moldau.raft.passing_time import PassingTime
-from moldau.raft.responses import Responses
-from moldau.raft.serving import Serving
+from moldau.raft.election import Election
+from moldau.raft.local_log import LogView
+from moldau.raft.membership import MembershipRequests, VoterChanges
+from moldau.raft.quorum_state import QuorumState
+from moldau.raft.replication import FollowerReplication, LeaderReplication
+from moldau.raft.responses import ResponseHandler
 from moldau.raft.settings import RaftSettings
-from moldau.raft.standing import Standing
 from moldau.raft.states import Candidate, Follower, Resigned, Unattached
-from moldau.raft.succession import Succession
-from moldau.raft.types import Election, FetchAnswer, FollowerWork, LogView, Outgoing, Ready
-from moldau.raft.voter_changes import VoterChanges
-from moldau.raft.voter_history import VoterHistory
-from moldau.raft.voters import VoterSet
+from moldau.raft.timeouts import Timeouts
+from moldau.raft.types import (
+    ElectionState,
+    FetchResult,
+    FollowerAction,
+    OutboundRequest,
+    QuorumView,
+    Ready,
+)
+from moldau.raft.voters import VoterHistory, VoterSet
+
+#: Requests that are answered at once, from memory.
+ElectionRequest = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | UpdateRaftVoterRequest
 
 
-class Raft(Standing):
-    """`log` must be whole and on disk and `voters` what it says when this begins. `stored` is the file
-    `quorum-state`, or `Election()` when there is none."""
+class Raft:
+    """A member of the quorum.
+
+    `log` must be recovered and durable, and `history` must be the voter history it contains. `stored` is the
+    content of `quorum-state`, or `ElectionState()` without that file. `quorum` is for reading: drivers look
+    at the epoch, role and leader there, and only the modules of this package change it.
+    """
 
     def __init__(
         self,
         settings: RaftSettings,
         log: LogView,
-        stored: Election,
-        voters: VoterHistory,
+        stored: ElectionState,
+        history: VoterHistory,
         randomness: Randomness,
         now_ms: float,
     ) -> None:
-        self._core = core = Core(settings, log, stored, voters, randomness, now_ms)
-        self._changes = VoterChanges(core)
-        learning = Learning(core)
-        self._succession = Succession(core)
-        self._following = Following(core)
-        self._answering = Answering(core, learning, self._succession)
-        self._membership = Membership(core, self._changes)
-        self._serving = Serving(core, self._changes)
-        self._responses = Responses(core, learning, self._succession, self._following, self._changes)
-        self._time = PassingTime(core, self._succession, self._changes, randomness)
+        self.quorum = quorum = QuorumState(settings, log, stored, history, randomness, now_ms)
+        self._election = Election(quorum)
+        self._changes = VoterChanges(quorum)
+        self._membership = MembershipRequests(quorum, self._changes)
+        self._leader_replication = LeaderReplication(quorum, self._changes)
+        self._replication = FollowerReplication(quorum)
+        self._responses = ResponseHandler(quorum, self._election, self._replication, self._changes)
+        self._timeouts = Timeouts(quorum, self._election, self._changes, randomness)
         self._stored = stored
-        if core.is_only_voter and isinstance(core.state, Unattached | Follower | Resigned):
-            core.prospective(now_ms)
-        elif isinstance(core.state, Candidate) and core.state.votes.is_won:
-            core.lead(now_ms)
-        self._time.pass_to(now_ms)
+        if quorum.is_only_voter and isinstance(quorum.state, Unattached | Follower | Resigned):
+            quorum.transition_to_prospective(now_ms)
+        elif isinstance(quorum.state, Candidate) and quorum.state.votes.is_won:
+            quorum.transition_to_leader(now_ms)
+        self._timeouts.poll(now_ms)
 
-    # Requests of others; errors are in the response, as Kafka has it.
+    # Requests of other nodes. Errors are part of the response.
 
-    def vote(self, request: VoteRequest, version: int, now_ms: float) -> VoteResponse:
-        response = self._answering.vote(request, version, now_ms)
-        self._time.pass_to(now_ms)
+    def step(self, request: ElectionRequest, version: int, now_ms: float) -> Message:
+        """Handle a request that is answered at once, and return the response."""
+        response: Message
+        match request:
+            case VoteRequest():
+                response = self._election.vote(request, version, now_ms)
+            case BeginQuorumEpochRequest():
+                response = self._election.begin_quorum_epoch(request, version, now_ms)
+            case EndQuorumEpochRequest():
+                response = self._election.end_quorum_epoch(request, version, now_ms)
+            case UpdateRaftVoterRequest():
+                return self._membership.update(request, now_ms)
+        self._timeouts.poll(now_ms)
         return response
 
-    def begin_quorum_epoch(
-        self, request: BeginQuorumEpochRequest, version: int, now_ms: float
-    ) -> BeginQuorumEpochResponse:
-        response = self._answering.begin_quorum_epoch(request, version, now_ms)
-        self._time.pass_to(now_ms)
-        return response
+    def fetch(self, request: FetchRequest, version: int, now_ms: float) -> FetchResult:
+        """Handle a Fetch; the driver adds the records to the response."""
+        result = self._leader_replication.fetch(request, version, now_ms)
+        self._timeouts.poll(now_ms)
+        return result
 
-    def end_quorum_epoch(
-        self, request: EndQuorumEpochRequest, version: int, now_ms: float
-    ) -> EndQuorumEpochResponse:
-        response = self._answering.end_quorum_epoch(request, version, now_ms)
-        self._time.pass_to(now_ms)
-        return response
-
-    def fetch(self, request: FetchRequest, version: int, now_ms: float) -> FetchAnswer:
-        answer = self._serving.fetch(request, version, now_ms)
-        self._time.pass_to(now_ms)
-        return answer
-
-    def check_fetch_snapshot(
+    def fetch_snapshot(
         self, request: FetchSnapshotRequest, version: int, now_ms: float
     ) -> tuple[FetchSnapshotResponse, bool]:
-        """The response, and whether size and records of the snapshot are to be filled in (the position may
-        still be out of range: POSITION_OUT_OF_RANGE)."""
-        return self._serving.fetch_snapshot(request, version, now_ms)
-
-    # Changes of voters. The answer is None when the change is under way; it comes with a later `take_ready`.
+        """Handle a FetchSnapshot. Return the response and whether the driver fills in the snapshot's size and
+        records; it must still check the position (POSITION_OUT_OF_RANGE)."""
+        return self._leader_replication.fetch_snapshot(request, version, now_ms)
 
     def add_voter(self, request: AddRaftVoterRequest, now_ms: float) -> AddRaftVoterResponse | None:
+        """Handle an AddRaftVoter; None if the change has started and a later `Ready` has its response."""
         return self._membership.add(request, now_ms)
 
     def remove_voter(self, request: RemoveRaftVoterRequest, now_ms: float) -> RemoveRaftVoterResponse | None:
+        """Handle a RemoveRaftVoter; None if the change has started and a later `Ready` has its response."""
         return self._membership.remove(request, now_ms)
 
-    def update_voter(self, request: UpdateRaftVoterRequest, now_ms: float) -> UpdateRaftVoterResponse:
-        return self._membership.update(request, now_ms)
+    # Responses of other nodes.
 
-    def upgrade_kraft_version(self, version: int, *, validate_only: bool) -> None:
-        """From static to dynamic voters; KafkaError says why not."""
-        self._changes.upgrade(version, validate_only=validate_only)
+    def on_response(self, sent: OutboundRequest, response: Message, now_ms: float) -> FollowerAction | None:
+        action = None
+        if self.quorum.in_flight.expects(sent):
+            action = self._responses.handle(sent, response, now_ms)
+        self._timeouts.poll(now_ms)
+        return action
 
-    # What comes of our own requests.
-
-    def on_response(self, sent: Outgoing, response: Message, now_ms: float) -> FollowerWork | None:
-        work = None
-        if self._core.connections.expects(sent):
-            work = self._responses.take(sent, response, now_ms)
-        self._time.pass_to(now_ms)
-        return work
-
-    def on_failure(self, sent: Outgoing, now_ms: float) -> None:
-        """No answer: unreachable, the connection broke, or nothing came in time."""
-        if self._core.connections.expects(sent):
-            self._core.connections.failed(sent, now_ms)
+    def on_failure(self, sent: OutboundRequest, now_ms: float) -> None:
+        """Handle a request without a response: not sent, disconnected, or timed out."""
+        if self.quorum.in_flight.expects(sent):
+            self.quorum.in_flight.fail(sent, now_ms)
             if isinstance(sent.request, ApiVersionsRequest):
-                self._changes.versions_told(sent.id, None, now_ms)
-        self._time.pass_to(now_ms)
+                self._changes.on_api_versions(sent.id, None, now_ms)
+        self._timeouts.poll(now_ms)
 
-    def leader_gone(self, now_ms: float) -> None:
-        """The connection to the leader broke and a new one is refused: its process has ended."""
-        self._succession.leader_gone(now_ms)
-        self._time.pass_to(now_ms)
+    def leader_exited(self, now_ms: float) -> None:
+        """The leader closed the connection and refuses a new one: its process has exited."""
+        self._election.leader_exited(now_ms)
+        self._timeouts.poll(now_ms)
 
-    # The log.
+    # Completed operations on the log.
 
     def appended(self, now_ms: float, end_offset: int | None = None) -> None:
-        """Everything up to `end_offset` is on disk; None: up to the end of the log."""
-        core, state = self._core, self._core.state
-        core.durable_end = core.log.end.offset if end_offset is None else end_offset
-        self._following.appended(now_ms)
-        if isinstance(state, Leader) and state.wrote(core.durable_end):
-            self._changes.committed(state)
-        self._time.pass_to(now_ms)
+        """The log is durable up to `end_offset`, or up to its end if that is None."""
+        log = self.quorum.log
+        log.durable_end = log.view.end.offset if end_offset is None else end_offset
+        self._replication.appended(now_ms)
+        self._leader_replication.local_log_synced()
+        self._timeouts.poll(now_ms)
 
     def truncated(self, now_ms: float) -> None:
-        core = self._core
-        core.durable_end = min(core.durable_end, core.log.end.offset)
-        core.history.truncate(core.log.end.offset)
-        self._following.work_done(now_ms)
-        self._time.pass_to(now_ms)
+        log = self.quorum.log
+        log.durable_end = min(log.durable_end, log.view.end.offset)
+        self.quorum.history.truncate(log.view.end.offset)
+        self._replication.action_completed(now_ms)
+        self._timeouts.poll(now_ms)
 
-    def chunk_stored(self, now_ms: float) -> None:
-        self._following.chunk_stored(now_ms)
-        self._time.pass_to(now_ms)
+    def snapshot_chunk_written(self, now_ms: float) -> None:
+        self._replication.snapshot_chunk_written(now_ms)
+        self._timeouts.poll(now_ms)
 
-    def snapshot_refused(self, now_ms: float) -> None:
-        """The snapshot that was fetched is damaged; the leader is asked again, from the beginning."""
-        self._following.snapshot_refused(now_ms)
-        self._time.pass_to(now_ms)
+    def snapshot_rejected(self, now_ms: float) -> None:
+        """The fetched snapshot is corrupt; fetch it again from the beginning."""
+        self._replication.snapshot_rejected(now_ms)
+        self._timeouts.poll(now_ms)
 
     def snapshot_loaded(self, now_ms: float, kraft_version: int, voters: VoterSet | None) -> None:
-        """The log begins and ends at the snapshot that was fetched, which says this of the voters."""
-        self._core.durable_end = self._core.log.end.offset
-        self._following.snapshot_loaded(kraft_version, voters, now_ms)
-        self._time.pass_to(now_ms)
+        """The log was restarted at a fetched snapshot, which contains this voter set."""
+        self.quorum.log.durable_end = self.quorum.log.view.end.offset
+        self._replication.snapshot_loaded(kraft_version, voters, now_ms)
+        self._timeouts.poll(now_ms)
 
     def voters_changed(self, offset: int, kraft_version: int | None, voters: VoterSet | None) -> None:
-        """A KRaftVersionRecord or VotersRecord was appended at `offset`; call before `appended`."""
-        self._core.history.add(offset, kraft_version=kraft_version, voters=voters)
+        """A KRaftVersionRecord or VotersRecord was appended at `offset`; call it before `appended`."""
+        self.quorum.history.add(offset, kraft_version=kraft_version, voters=voters)
         if voters is not None:
-            self._changes.appended(offset, voters)
+            self._changes.voters_appended(offset, voters)
 
-    # Own wishes, and time.
+    # Local operations, time and effects.
+
+    def upgrade_kraft_version(self, version: int, *, validate_only: bool) -> None:
+        """Upgrade `kraft.version` from static to dynamic voters, or raise KafkaError."""
+        self._changes.upgrade_kraft_version(version, validate_only=validate_only)
+
+    def describe(self, now_ms: float) -> QuorumView | None:
+        """Return the replicas' progress for DescribeQuorum; None if this node is not the leader."""
+        return self._leader_replication.describe(now_ms)
 
     def resign(self, now_ms: float) -> None:
-        """A leader stops leading and asks the others to elect; for anybody else nothing happens."""
-        self._core.resigned(now_ms)
-        self._time.pass_to(now_ms)
+        """Resign as the leader and ask the other voters to elect a new one; no effect in other roles."""
+        self.quorum.transition_to_resigned(now_ms)
+        self._timeouts.poll(now_ms)
 
     def tick(self, now_ms: float) -> None:
-        self._time.pass_to(now_ms)
+        self._timeouts.poll(now_ms)
 
     def next_deadline(self) -> float | None:
-        """When `tick` is needed at the latest."""
-        return self._time.next_deadline
+        """Return when to call `tick` at the latest."""
+        return self._timeouts.next_deadline
 
     def take_ready(self) -> Ready:
-        election = self._core.election
-        persist = None if election == self._stored else election
-        self._stored = election
-        records, answer = self._changes.take()
-        return Ready(persist, records, self._core.connections.take(), answer)
+        """Take the effects of the inputs so far."""
+        election_state = self.quorum.election_state
+        persist = None if election_state == self._stored else election_state
+        self._stored = election_state
+        records, response = self._changes.take()
+        return Ready(persist, records, self.quorum.in_flight.take(), response)

@@ -1,4 +1,4 @@
-"""What the rules of the quorum must know of a node's configuration."""
+"""The part of a node's configuration that Raft needs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from moldau.raft.voters import DYNAMIC, STATIC, Voter, VoterEndpoint
 
 @dataclass(frozen=True, slots=True)
 class RaftSettings:
+    """Timeouts and limits are the `controller.quorum.*` configs of the same name."""
+
     node_id: int
-    #: Where this node's metadata log lives; known even in a static quorum, whose voter set has none.
+    #: The directory id of the metadata log; set in a static quorum, too, although its voter set has none.
     directory_id: DirectoryId = ZERO_UUID
     cluster_id: str = ""
-    #: The listener that controllers talk to each other on (the first of `controller.listener.names`).
+    #: The listener of the quorum: the first of `controller.listener.names`.
     listener: str = "CONTROLLER"
-    #: Where this node's controller listens; empty for a broker.
+    #: The endpoints of this node's controller; empty for a broker.
     endpoints: tuple[VoterEndpoint, ...] = ()
-    #: `controller.quorum.bootstrap.servers`; empty: the static voters are asked.
+    #: `controller.quorum.bootstrap.servers`; if empty, the static voters are used.
     bootstrap_servers: tuple[tuple[str, int], ...] = ()
-    #: `process.roles` has controller.
+    #: Whether `process.roles` contains `controller`.
     can_vote: bool = True
     election_timeout_ms: int = 1000
     fetch_timeout_ms: int = 2000
@@ -29,7 +31,7 @@ class RaftSettings:
     request_timeout_ms: int = 2000
     fetch_max_bytes: int = 1 << 20
     fetch_snapshot_max_bytes: int = 1 << 20
-    #: `controller.quorum.auto.join.enable`: a controller that does not vote asks to be added.
+    #: `controller.quorum.auto.join.enable`: a controller that is not a voter adds itself (KIP-853).
     auto_join: bool = False
 
     @property

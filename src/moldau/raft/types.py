@@ -1,10 +1,10 @@
-"""The small words the quorum's rules are written in."""
+"""Types shared by the Raft modules and their driver: identities, positions in the log, inputs and effects."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from moldau.base.ids import ZERO_UUID, DirectoryId
 from moldau.protocol.messages.add_raft_voter import AddRaftVoterResponse
@@ -14,27 +14,38 @@ from moldau.protocol.schema import Buffer, Message
 from moldau.protocol.stored.control import KRaftVersionRecord, VotersRecord
 from moldau.raft.voters import VoterEndpoint
 
-#: No node.
-NOBODY = -1
+#: The leader id of an epoch whose leader is unknown.
+NO_LEADER = -1
+#: The voted id of an epoch in which this node has not voted.
+NO_VOTE = -1
+#: A high watermark or log end offset that is not known.
+UNKNOWN_OFFSET = -1
+
+#: A response to the client that requested a voter change.
+VoterChangeResponse = AddRaftVoterResponse | RemoveRaftVoterResponse
+
+
+class RaftSafetyViolation(Exception):
+    """A safety property of Raft is broken, for example two leaders in one epoch or a truncated committed
+    record. Continuing could lose data, so the node must stop."""
 
 
 class ReplicaKey(NamedTuple):
-    """Who keeps a copy of the log: a node and, in a dynamic quorum, the directory it lies in."""
+    """A replica of the log: a node and, in a dynamic quorum, the directory that holds its log (KIP-853)."""
 
     id: int
     directory_id: DirectoryId = ZERO_UUID
 
 
 class OffsetAndEpoch(NamedTuple):
-    """An end of a log or of a snapshot: the first offset that is not in it, the epoch of the last record."""
+    """The end of a log or snapshot: its end offset (exclusive) and the epoch of its last record."""
 
     offset: int
     epoch: int
 
 
 class Role(Enum):
-    """`RESIGNED`: led until now, and waits for somebody else. Whoever does not vote is an unattached node or
-    a follower, and never anything else."""
+    """The role of a node in the current epoch. Observers are only ever unattached or followers."""
 
     UNATTACHED = auto()
     PROSPECTIVE = auto()
@@ -45,39 +56,22 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Election:
-    """What a node must remember over a restart, lest it votes twice (the file `quorum-state`)."""
+class ElectionState:
+    """The durable part of a node's state, stored in the file `quorum-state` (Raft §5.2: currentTerm and
+    votedFor). Losing it could let the node vote twice in an epoch."""
 
-    leader_id: int = NOBODY
+    leader_id: int = NO_LEADER
     leader_epoch: int = 0
-    voted_id: int = NOBODY
+    voted_id: int = NO_VOTE
     voted_directory_id: DirectoryId = ZERO_UUID
 
 
-class LogView(Protocol):
-    """What the rules must know of the log, from memory. Everything appended counts, synced or not."""
+class OutboundRequest(NamedTuple):
+    """A request to send. `id` is negative for a bootstrap server whose node id is unknown.
 
-    @property
-    def start_offset(self) -> int: ...
-
-    @property
-    def end(self) -> OffsetAndEpoch:
-        """Where the log ends; of an empty log the latest snapshot, or (0, 0)."""
-        ...
-
-    @property
-    def snapshots(self) -> tuple[OffsetAndEpoch, ...]:
-        """Complete snapshots, oldest first."""
-        ...
-
-    def end_of_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """Where the largest epoch that is not above `epoch` ends; that epoch and that offset."""
-        ...
-
-
-class Outgoing(NamedTuple):
-    """A request to send. `id` is negative for a bootstrap server whose id is not known. What comes of it is
-    told with this very object, so that answers nobody waits for any more are recognised."""
+    The driver passes this same object back with the response or failure; Raft ignores responses to requests
+    that are no longer in flight.
+    """
 
     id: int
     endpoint: VoterEndpoint
@@ -85,22 +79,24 @@ class Outgoing(NamedTuple):
 
 
 class Append(NamedTuple):
-    """What a leader sent: append it, bring it to disk, then call `Raft.appended`."""
+    """Append and sync records fetched from the leader, then call `Raft.appended`."""
 
     records: Buffer
     leader_epoch: int
 
 
 class Truncate(NamedTuple):
-    """The log differs from the leader's from `end_offset` on: cut it there, then call `Raft.truncated`."""
+    """Truncate the log, which diverges from the leader's at `end_offset`, then call `Raft.truncated`."""
 
     end_offset: int
 
 
 class SnapshotChunk(NamedTuple):
-    """A part of the leader's snapshot; what comes next was removed from its log. Position 0 begins a new
-    file, whatever was there. Write it, then call `Raft.chunk_stored`; after the last one begin the log anew
-    from the snapshot and call `Raft.snapshot_loaded` instead."""
+    """Write part of a snapshot fetched from the leader (KIP-630), then call `Raft.snapshot_chunk_written`.
+
+    Position 0 starts a new file and replaces an earlier one. After the last chunk, restart the log at the
+    snapshot's end offset and call `Raft.snapshot_loaded` instead.
+    """
 
     snapshot: OffsetAndEpoch
     position: int
@@ -108,13 +104,17 @@ class SnapshotChunk(NamedTuple):
     is_last: bool
 
 
-FollowerWork = Append | Truncate | SnapshotChunk
+#: What a follower's driver does with a fetch response.
+FollowerAction = Append | Truncate | SnapshotChunk
 
 
-class FetchAnswer(NamedTuple):
-    """`response` is complete but for records: those from `read_from` on belong into it, if it is not None.
-    `wait`: there is nothing new; ask again when the log, the high watermark or the role has changed, and send
-    the response as it is when the request's `max_wait_ms` are over."""
+class FetchResult(NamedTuple):
+    """The outcome of a Fetch request.
+
+    `response` is complete except for the records, which the driver reads from `read_from` on unless that is
+    None. If `wait` is set, nothing is new for the replica: the driver repeats the call when the log, the high
+    watermark or the role changes, and sends the response as it is once `max_wait_ms` has elapsed.
+    """
 
     response: FetchResponse
     read_from: int | None = None
@@ -122,18 +122,23 @@ class FetchAnswer(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """What the driver must do, in this order: store `persist`; append `records` (control records of a leader,
-    one batch; then `Raft.voters_changed` and, synced, `Raft.appended`); send `requests`; give `answer` to
-    whoever asked for the change of voters that is under way."""
+    """Effects for the driver to perform, in this order.
 
-    persist: Election | None = None
+    1. Store `persist` in `quorum-state`.
+    2. Append `records`, control records of a leader, as one batch; call `Raft.voters_changed` and, after the
+       sync, `Raft.appended`.
+    3. Send `requests`.
+    4. Send `voter_change_response` to the client whose voter change is pending.
+    """
+
+    persist: ElectionState | None = None
     records: tuple[VotersRecord | KRaftVersionRecord, ...] = ()
-    requests: tuple[Outgoing, ...] = ()
-    answer: AddRaftVoterResponse | RemoveRaftVoterResponse | None = None
+    requests: tuple[OutboundRequest, ...] = ()
+    voter_change_response: VoterChangeResponse | None = None
 
 
 class ReplicaView(NamedTuple):
-    """A replica as its leader sees it. Times are those that were passed in; None: never."""
+    """A replica as DescribeQuorum reports it. Times are the caller's `now_ms`; None if it never fetched."""
 
     key: ReplicaKey
     endpoints: tuple[VoterEndpoint, ...]
@@ -143,7 +148,7 @@ class ReplicaView(NamedTuple):
 
 
 class QuorumView(NamedTuple):
-    """What DescribeQuorum tells."""
+    """The quorum as DescribeQuorum reports it."""
 
     leader_id: int
     epoch: int

@@ -33,7 +33,7 @@ def append_records(directory: Path, records: Sequence[MetadataRecord]) -> None:
     log = MetadataLog.open(PosixDisk(), SystemClock(), settings)
     log.append([[encode_record(record, METADATA_VERSION) for record in records]], log.end.epoch)
     log.flush()
-    log.committed(log.end_offset)
+    log.set_high_watermark(log.end_offset)
     log.close()
 
 

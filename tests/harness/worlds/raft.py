@@ -27,9 +27,8 @@ from moldau.protocol.schema import Message
 from moldau.protocol.stored.control import KRaftVersionRecord, VotersRecord
 from moldau.raft.raft import Raft
 from moldau.raft.settings import RaftSettings
-from moldau.raft.types import Append, Election, FollowerWork, Outgoing, Truncate
-from moldau.raft.voter_history import VoterHistory
-from moldau.raft.voters import DYNAMIC, STATIC, Voter, VoterEndpoint, VoterSet
+from moldau.raft.types import Append, ElectionState, FollowerAction, OutboundRequest, Truncate
+from moldau.raft.voters import DYNAMIC, STATIC, Voter, VoterEndpoint, VoterHistory, VoterSet
 from tests.harness.worlds.memory_log import Entry, MemoryLog
 
 CLUSTER = "cluster-of-the-test"
@@ -61,7 +60,7 @@ class RaftNode:
     def __init__(self, settings: RaftSettings, static: VoterSet, randomness: random.Random) -> None:
         self.settings = settings
         self.log = MemoryLog()
-        self.stored = Election()
+        self.stored = ElectionState()
         self.static = static
         self.history = VoterHistory(static)
         #: The voters of the snapshot at the log's start.
@@ -77,20 +76,20 @@ class RaftNode:
 
     # What the driver does after every step.
 
-    def after_step(self, now_ms: float) -> list[Outgoing]:
+    def after_step(self, now_ms: float) -> list[OutboundRequest]:
         """Do what is ready, until nothing is; the requests that leave."""
-        requests: list[Outgoing] = []
+        requests: list[OutboundRequest] = []
         while True:
             ready = self.raft.take_ready()
             if ready.persist is not None:
                 self.stored = ready.persist
             requests += ready.requests
-            if ready.answer is not None:
-                self.on_answer(ready.answer)
+            if ready.voter_change_response is not None:
+                self.on_answer(ready.voter_change_response)
             if ready.records:
                 self._append_control(ready.records, now_ms)
-            elif self.raft.is_leader and self._led_epoch != self.raft.epoch:
-                self._led_epoch = self.raft.epoch
+            elif self.raft.quorum.is_leader and self._led_epoch != self.raft.quorum.epoch:
+                self._led_epoch = self.raft.quorum.epoch
                 self._begin_epoch(now_ms)
             else:
                 return requests
@@ -99,8 +98,8 @@ class RaftNode:
         """The change of voters has come to an end."""
 
     def _begin_epoch(self, now_ms: float) -> None:
-        self.log.append((Entry(self.raft.epoch, "leader"),))
-        voters = self.raft.epoch_start_voters
+        self.log.append((Entry(self.raft.quorum.epoch, "leader"),))
+        voters = self.raft.quorum.epoch_start_voters
         if voters is not None:
             self._append_voters(DYNAMIC, voters)
         self.raft.appended(now_ms)
@@ -116,11 +115,11 @@ class RaftNode:
     def _append_voters(self, kraft_version: int | None, voters: VoterSet | None) -> None:
         for value in (kraft_version, voters):
             if value is not None:
-                self.log.append((Entry(self.raft.epoch, value),))
+                self.log.append((Entry(self.raft.quorum.epoch, value),))
         self.raft.voters_changed(self.log.end.offset - 1, kraft_version, voters)
 
     def write(self, value: str, now_ms: float) -> None:
-        self.log.append((Entry(self.raft.epoch, value),))
+        self.log.append((Entry(self.raft.quorum.epoch, value),))
         self.raft.appended(now_ms)
 
     def snapshot(self, offset: int) -> None:
@@ -131,7 +130,7 @@ class RaftNode:
         )
         self.log.snapshot(offset)
         self.log.trim()
-        self.history.forget_before(offset)
+        self.history.discard_before(offset)
 
     # Requests, and what comes of the own ones.
 
@@ -139,15 +138,15 @@ class RaftNode:
         raft, version = self.raft, _VERSIONS.get(type(request), 1)
         match request:
             case VoteRequest():
-                return raft.vote(request, version, now_ms)
+                return raft.step(request, version, now_ms)
             case BeginQuorumEpochRequest():
-                return raft.begin_quorum_epoch(request, version, now_ms)
+                return raft.step(request, version, now_ms)
             case EndQuorumEpochRequest():
-                return raft.end_quorum_epoch(request, version, now_ms)
+                return raft.step(request, version, now_ms)
             case FetchSnapshotRequest():
                 return self._serve_snapshot(request, version, now_ms)
             case UpdateRaftVoterRequest():
-                return raft.update_voter(request, now_ms)
+                return raft.step(request, 1, now_ms)
             case ApiVersionsRequest():
                 feature = SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
                 return ApiVersionsResponse(supported_features=[feature])
@@ -165,7 +164,7 @@ class RaftNode:
     def _serve_snapshot(
         self, request: FetchSnapshotRequest, version: int, now_ms: float
     ) -> FetchSnapshotResponse:
-        response, is_found = self.raft.check_fetch_snapshot(request, version, now_ms)
+        response, is_found = self.raft.fetch_snapshot(request, version, now_ms)
         if is_found:
             content = b"snapshot"
             partition = response.topics[0].partitions[0]
@@ -173,7 +172,7 @@ class RaftNode:
             partition.unaligned_records = content[partition.position :][:5]
         return response
 
-    def work(self, work: FollowerWork | None, leader: RaftNode, now_ms: float) -> None:
+    def work(self, work: FollowerAction | None, leader: RaftNode, now_ms: float) -> None:
         if isinstance(work, Append):
             for record in _packages[bytes(work.records)]:
                 self.log.append((record,))
@@ -187,7 +186,7 @@ class RaftNode:
             self.log.truncate(work.end_offset)
             self.raft.truncated(now_ms)
         elif work is not None and not work.is_last:
-            self.raft.chunk_stored(now_ms)
+            self.raft.snapshot_chunk_written(now_ms)
         elif work is not None:
             self.log.load(work.snapshot)
             self.snapshot_voters = leader.snapshot_voters
@@ -252,13 +251,13 @@ class RaftWorld:
             self.after(LATENCY_MS, parked.fail)
         self._parked[node_id] = []
         for other_id, other in self.nodes.items():
-            if other.is_up and other.raft.leader_id == node_id and self._is_linked(node_id, other_id):
+            if other.is_up and other.raft.quorum.leader_id == node_id and self._is_linked(node_id, other_id):
                 self.after(LATENCY_MS, lambda other_id=other_id: self._noticed(other_id, node_id))
 
     def _noticed(self, node_id: int, gone_id: int) -> None:
         node = self.nodes[node_id]
-        if node.is_up and node.raft.leader_id == gone_id and not self.nodes[gone_id].is_up:
-            node.raft.leader_gone(self.now_ms)
+        if node.is_up and node.raft.quorum.leader_id == gone_id and not self.nodes[gone_id].is_up:
+            node.raft.leader_exited(self.now_ms)
             self.settle(node_id)
 
     # Time.
@@ -312,7 +311,7 @@ class RaftWorld:
     def _is_linked(self, one: int, other: int) -> bool:
         return frozenset((one, other)) not in self.cuts
 
-    def _send(self, sender_id: int, outgoing: Outgoing) -> None:
+    def _send(self, sender_id: int, outgoing: OutboundRequest) -> None:
         receiver_id = int(outgoing.endpoint.host.removeprefix("node-"))
         node = self.nodes[sender_id]
         raft = node.raft
@@ -382,5 +381,5 @@ class RaftWorld:
     @property
     def leader(self) -> RaftNode | None:
         """The leader of the latest epoch."""
-        leaders = [node for node in self.nodes.values() if node.is_up and node.raft.is_leader]
-        return max(leaders, key=lambda node: node.raft.epoch, default=None)
+        leaders = [node for node in self.nodes.values() if node.is_up and node.raft.quorum.is_leader]
+        return max(leaders, key=lambda node: node.raft.quorum.epoch, default=None)

@@ -252,7 +252,7 @@ def test_a_node_of_another_cluster_is_refused(tmp_path: Path, caplog: pytest.Log
             }
             error = await refused(nodes, 2, stranger, "AnotherClusterXXXXXXXX")
             assert "no active controller was found" in str(error)
-            assert "belongs to another cluster than this node" in caplog.text
+            assert "does not belong to the cluster of this node" in caplog.text
             assert nodes.unfenced(1) == [1, 2, 3]
 
     run(main)

@@ -78,7 +78,7 @@ def test_a_controller_of_another_cluster(tmp_path: Path, caplog: pytest.LogCaptu
             shutil.rmtree(nodes.log_folder(victim).parent)
             stranger = nodes.make(victim, cluster_id="AnotherClusterXXXXXXXX")
             starting = asyncio.create_task(stranger.start())
-            await until(lambda: "belongs to another cluster than this node" in caplog.text)
+            await until(lambda: "does not belong to the cluster of this node" in caplog.text)
             await nodes.write("meanwhile")
             assert stranger.metadata.leader_id == -1
             starting.cancel()

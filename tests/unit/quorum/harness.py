@@ -25,9 +25,9 @@ from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTo
 from moldau.protocol.schema import Message
 from moldau.quorum.bootstrap import bootstrap_records, write_bootstrap, write_initial_voters
 from moldau.quorum.committed import CommittedMetadata
-from moldau.quorum.loading import load
 from moldau.quorum.metadata_log import MetadataLog
 from moldau.quorum.metadata_quorum import MetadataQuorum
+from moldau.quorum.recovery import recover
 from moldau.quorum.settings import QuorumSettings
 from moldau.raft.voters import Voter, VoterEndpoint, VoterSet
 from moldau.storage.disk.disk import Buffer, File, PosixDisk
@@ -133,8 +133,8 @@ class Node:
 def image_on_disk(node: Node) -> MetadataImage:
     """What a log and its snapshots add up to, if all of it is committed."""
     log = MetadataLog.open(node.disk, node.clock, node.settings)
-    loaded = load(log, node.disk, node.settings)
-    committed = CommittedMetadata(log, InlinePool(), loaded.loader, loaded.position)
+    recovered = recover(log, node.disk, node.settings)
+    committed = CommittedMetadata(log, InlinePool(), recovered.loader, recovered.end_offset)
     asyncio.run(committed.advance(log.end_offset))
     return committed.image
 

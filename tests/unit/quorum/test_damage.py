@@ -39,7 +39,7 @@ class TestAsLeader:
         check(tmp_path, self.HEAD + broken(batch(1, 5, 20)) + batch(2, 5, 20))
 
     def test_what_lies_before_later_writes_may_not(self, tmp_path: Path) -> None:
-        with pytest.raises(UnusableMetadata, match="bad batch at position"):
+        with pytest.raises(UnusableMetadata, match="invalid batch at position"):
             check(tmp_path, self.HEAD + broken(batch(1, 5, 20)) + batch(2, 5, 30) + batch(3, 5, 40))
 
     def test_nor_what_lies_before_another_segment(self, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from moldau.quorum.bootstrap import (
     write_initial_voters,
 )
 from moldau.quorum.errors import UnusableMetadata
-from moldau.quorum.quorum_state import read_quorum_state, write_quorum_state
+from moldau.quorum.quorum_state_file import read_quorum_state, write_quorum_state
 from moldau.quorum.snapshots import (
     SnapshotId,
     encode_snapshot,
@@ -28,7 +28,7 @@ from moldau.quorum.snapshots import (
     read_snapshot_time,
     remove_leftovers,
 )
-from moldau.raft.types import Election
+from moldau.raft.types import ElectionState
 from moldau.raft.voters import DYNAMIC, STATIC, Voter, VoterEndpoint, VoterSet
 from moldau.storage.disk.disk import PosixDisk
 from tests.unit.metadata.builders import uid
@@ -70,7 +70,7 @@ class TestBootstrap:
             [TopicRecord(name="a")], 30, epoch=0, time_ms=1, last_contained_log_timestamp=0
         )
         (tmp_path / "bootstrap.checkpoint").write_bytes(data)
-        with pytest.raises(UnusableMetadata, match=r"does not say which metadata.version"):
+        with pytest.raises(UnusableMetadata, match=r"contains no metadata.version"):
             read_bootstrap(DISK, str(tmp_path))
 
     def test_initial_voters(self, tmp_path: Path) -> None:
@@ -96,14 +96,14 @@ def without_times(data: bytes) -> list[object]:
 class TestQuorumState:
     def test_dynamic(self, tmp_path: Path) -> None:
         path = str(tmp_path / "quorum-state")
-        state = Election(leader_id=1, leader_epoch=1)
+        state = ElectionState(leader_id=1, leader_epoch=1)
         write_quorum_state(DISK, path, state, kraft_version=DYNAMIC, voters=VoterSet())
         assert Path(path).read_bytes() == (DATA / "apache-dynamic" / "quorum-state").read_bytes()
         assert read_quorum_state(DISK, path) == state
 
     def test_static(self, tmp_path: Path) -> None:
         path = str(tmp_path / "quorum-state")
-        state = Election(leader_id=1, leader_epoch=1)
+        state = ElectionState(leader_id=1, leader_epoch=1)
         voters = VoterSet.of([Voter(1)])
         write_quorum_state(DISK, path, state, kraft_version=STATIC, voters=voters)
         assert Path(path).read_bytes() == (DATA / "apache-static" / "quorum-state").read_bytes()
@@ -158,7 +158,7 @@ class TestSnapshots:
         data[3000] ^= 1
         path = tmp_path / "x.checkpoint"
         path.write_bytes(data)
-        with pytest.raises(UnusableMetadata, match="wrong checksum"):
+        with pytest.raises(UnusableMetadata, match="invalid checksum"):
             read_snapshot(DISK, str(path))
 
     def test_large_ones_come_in_several_batches(self, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from moldau.metadata.loader import MetadataLoader
 from moldau.metadata.records import MetadataRecord, encode_record
 from moldau.protocol.stored.metadata import TopicRecord
 from moldau.quorum.batches import data_batch
-from moldau.quorum.committed import CommittedMetadata, Waiting
-from moldau.quorum.following import Following
+from moldau.quorum.committed import CommittedMetadata, UncommittedRecords
+from moldau.quorum.follower import QuorumFollower
 from moldau.quorum.metadata_log import MetadataLog
 from moldau.raft.types import Append
 from moldau.storage.disk.disk import DiskFull
@@ -41,7 +41,9 @@ class Follower:
         node.format()
         self.log = MetadataLog.open(node.disk, node.clock, node.settings)
         self.committed = CommittedMetadata(self.log, InlinePool(), MetadataLoader(), 0)
-        self.following = Following(self.log, self.committed, node.settings, disk=node.disk, pool=InlinePool())
+        self.following = QuorumFollower(
+            self.log, self.committed, node.settings, disk=node.disk, pool=InlinePool()
+        )
 
 
 def test_a_group_of_which_the_others_have_only_the_first_batch(tmp_path: Path) -> None:
@@ -50,13 +52,13 @@ def test_a_group_of_which_the_others_have_only_the_first_batch(tmp_path: Path) -
     async def test() -> None:
         node = Follower(tmp_path)
         size = node.log.append([framed(0, 1), framed(2, 3)], epoch=1)
-        node.committed.appended(Waiting(0, 4, [topic(each) for each in range(4)], 1, 1, size))
-        node.log.cut(2)
-        node.committed.cut(2)
+        node.committed.append(UncommittedRecords(0, 4, [topic(each) for each in range(4)], 1, 1, size))
+        node.log.truncate(2)
+        node.committed.truncate(2)
         await node.following.append(Append(data_batch(framed(7), 2, 2, 5), 2))
         await node.committed.advance(3)
         assert topics(node.committed.image) == ["topic-0", "topic-1", "topic-7"]
-        assert node.committed.position == 3
+        assert node.committed.end_offset == 3
 
     run(test)
 

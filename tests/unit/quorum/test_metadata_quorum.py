@@ -285,7 +285,7 @@ class TestUnusableFolders:
     def test_a_copied_folder(self, tmp_path: Path) -> None:
         node = Node(tmp_path)
         node.format(voters=[Voter(1, uid(55), (ENDPOINT,))])
-        self.refused(node, "belongs to another directory")
+        self.refused(node, "belongs to a directory with another directory.id")
 
     def test_a_damaged_snapshot(self, tmp_path: Path) -> None:
         node = apache_node(tmp_path, "apache-dynamic")
@@ -299,7 +299,7 @@ class TestUnusableFolders:
         data = bytearray(path.read_bytes())
         data[600] ^= 0xFF
         path.write_bytes(data)
-        self.refused(node, "bad batch at position 421, with good ones behind it")
+        self.refused(node, "invalid batch at position 421, followed by valid ones")
         assert path.read_bytes() == data
 
     def test_a_log_without_its_beginning(self, tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ class TestUnusableFolders:
         node.log_folder.mkdir()
         record = data_batch([b"\x01\x14\x00\x00"], 500, 1, 1)
         (node.log_folder / "00000000000000000500.log").write_bytes(record)
-        self.refused(node, "begins at offset 500, and there is no snapshot")
+        self.refused(node, "starts at offset 500, but there is no snapshot")
 
     def test_records_of_a_newer_release(self, tmp_path: Path) -> None:
         node = Node(tmp_path, static_voters=(1,))

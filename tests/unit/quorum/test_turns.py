@@ -14,8 +14,8 @@ from moldau.base.pool import InlinePool
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
-from moldau.quorum.actor import MAX_WAITING, Actor
 from moldau.quorum.metadata_quorum import MetadataQuorum
+from moldau.quorum.serial_queue import MAX_QUEUED, SerialQueue
 from tests.unit.metadata.builders import uid
 from tests.unit.quorum.harness import Node, create, run, with_broker
 
@@ -77,14 +77,14 @@ def test_a_node_whose_disk_hangs_can_be_stopped(tmp_path: Path) -> None:
 def test_what_waits_for_its_turn_is_bounded() -> None:
     async def test() -> None:
         failures: list[Exception] = []
-        actor = Actor(failures.append)
+        actor = SerialQueue(failures.append)
         actor.start()
         gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         async def wait() -> None:
             await gate
 
-        waiting = [asyncio.ensure_future(actor.run(wait)) for _ in range(MAX_WAITING + 2)]
+        waiting = [asyncio.ensure_future(actor.run(wait)) for _ in range(MAX_QUEUED + 2)]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         turned_away = [each for each in waiting if each.done()]

@@ -8,8 +8,8 @@ from dataclasses import replace
 from moldau.base.ids import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID, Uuid
 from moldau.protocol.messages import begin_quorum_epoch, end_quorum_epoch, fetch, vote
 from moldau.raft.raft import Raft
-from moldau.raft.types import Election, Outgoing
-from moldau.raft.voter_history import VoterHistory
+from moldau.raft.types import ElectionState, OutboundRequest
+from moldau.raft.voters import VoterHistory
 from tests.harness.worlds.memory_log import Entry, MemoryLog
 from tests.harness.worlds.raft import RaftWorld, static_voters
 
@@ -28,7 +28,7 @@ def entries(*epochs: int) -> tuple[Entry, ...]:
 
 def node(
     log: MemoryLog | None = None,
-    stored: Election = Election(),  # noqa: B008
+    stored: ElectionState = ElectionState(),  # noqa: B008
     node_id: int = 1,
     voters: tuple[int, ...] = (1, 2, 3),
     *,
@@ -41,7 +41,7 @@ def node(
 
 
 def follower(log: MemoryLog | None = None, epoch: int = 3, leader: int = 2) -> Raft:
-    raft = node(log, Election(leader_id=leader, leader_epoch=epoch))
+    raft = node(log, ElectionState(leader_id=leader, leader_epoch=epoch))
     raft.take_ready()
     return raft
 
@@ -49,10 +49,10 @@ def follower(log: MemoryLog | None = None, epoch: int = 3, leader: int = 2) -> R
 def leader(log: MemoryLog | None = None, voters: tuple[int, ...] = (1, 2, 3)) -> tuple[Raft, MemoryLog]:
     """Of the epoch behind the log's, with its LeaderChange record on disk."""
     log = log if log is not None else MemoryLog()
-    raft = node(log, Election(voted_id=1, leader_epoch=log.end.epoch + 1), voters=voters)
+    raft = node(log, ElectionState(voted_id=1, leader_epoch=log.end.epoch + 1), voters=voters)
     for sent in raft.take_ready().requests:
-        raft.on_response(sent, vote_answer(raft.epoch, granted=True), NOW)
-    log.append(entries(raft.epoch))
+        raft.on_response(sent, vote_answer(raft.quorum.epoch, granted=True), NOW)
+    log.append(entries(raft.quorum.epoch))
     raft.appended(NOW)
     for sent in raft.take_ready().requests:
         raft.on_failure(sent, NOW)
@@ -158,6 +158,6 @@ def fetch_answer(
     return fetch.FetchResponse(responses=[topic])
 
 
-def only(sent: tuple[Outgoing, ...]) -> Outgoing:
+def only(sent: tuple[OutboundRequest, ...]) -> OutboundRequest:
     (request,) = sent
     return request

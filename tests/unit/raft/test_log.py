@@ -15,8 +15,16 @@ from moldau.protocol.messages.fetch_snapshot import (
     ResponseTopicSnapshot,
     SnapshotId,
 )
-from moldau.raft.errors import QuorumBroken
-from moldau.raft.types import Append, Election, FetchAnswer, OffsetAndEpoch, Role, SnapshotChunk, Truncate
+from moldau.raft.types import (
+    Append,
+    ElectionState,
+    FetchResult,
+    OffsetAndEpoch,
+    RaftSafetyViolation,
+    Role,
+    SnapshotChunk,
+    Truncate,
+)
 from tests.unit.raft.builders import (
     NOW,
     begin_epoch,
@@ -32,7 +40,7 @@ from tests.unit.raft.builders import (
 )
 
 
-def partition(answer: FetchAnswer) -> PartitionData:
+def partition(answer: FetchResult) -> PartitionData:
     return answer.response.responses[0].partitions[0]
 
 
@@ -45,34 +53,34 @@ def test_committed_is_what_a_majority_has() -> None:
     raft.appended(NOW)
     for replica, offset, committed in ((2, 4, -1), (3, 3, 3), (4, 5, 4), (5, 5, 5), (2, 5, 5)):
         answer = raft.fetch(fetch_request(1, offset, 1, replica=replica), 18, NOW)
-        assert partition(answer).high_watermark == raft.high_watermark == committed
+        assert partition(answer).high_watermark == raft.quorum.high_watermark == committed
 
 
 def test_records_of_earlier_epochs_are_committed_by_one_of_the_own() -> None:
     raft, _ = leader(log_of(1, 1, 2))
-    assert (raft.epoch, raft.epoch_start_offset) == (3, 3)
+    assert (raft.quorum.epoch, raft.quorum.leader.epoch_start_offset) == (3, 3)
     raft.fetch(fetch_request(3, 3, 2), 18, NOW)
-    assert raft.high_watermark == -1
+    assert raft.quorum.high_watermark == -1
     raft.fetch(fetch_request(3, 4, 3), 18, NOW)
-    assert raft.high_watermark == 4
+    assert raft.quorum.high_watermark == 4
 
 
 def test_the_leader_counts_only_what_it_has_on_disk() -> None:
     raft, log = leader()
     log.append(entries(1, 1, 1))
     raft.fetch(fetch_request(1, 4, 1), 18, NOW)
-    assert raft.high_watermark == 1
+    assert raft.quorum.high_watermark == 1
     raft.appended(NOW, 3)
-    assert raft.high_watermark == 3
+    assert raft.quorum.high_watermark == 3
     raft.appended(NOW)
-    assert raft.high_watermark == 4
+    assert raft.quorum.high_watermark == 4
 
 
 def test_observers_commit_nothing() -> None:
     raft, _ = leader()
     raft.fetch(fetch_request(1, 1, 1, replica=9), 18, NOW)
     raft.fetch(fetch_request(1, 1, 1, replica=-1), 18, NOW)
-    assert raft.high_watermark == -1
+    assert raft.quorum.high_watermark == -1
     view = raft.describe(NOW)
     assert view is not None
     assert [(each.key.id, each.end_offset) for each in view.observers] == [(9, 1)]
@@ -156,9 +164,9 @@ def test_a_leader_without_a_majority_resigns() -> None:
     raft, _ = leader()
     raft.fetch(fetch_request(1, 1, 1), 18, NOW + 1000)
     raft.tick(NOW + 3999)
-    assert raft.role is Role.LEADER
+    assert raft.quorum.role is Role.LEADER
     raft.tick(NOW + 4000)
-    assert raft.role is Role.RESIGNED
+    assert raft.quorum.role is Role.RESIGNED
     assert {sent.id for sent in raft.take_ready().requests} == {2, 3}
 
 
@@ -174,7 +182,7 @@ def test_voters_that_do_not_fetch_are_told_who_leads() -> None:
 
 def test_records_are_appended_before_the_next_fetch() -> None:
     log = log_of(3)
-    raft = node(log, Election(2, 3))
+    raft = node(log, ElectionState(2, 3))
     sent = only(raft.take_ready().requests)
     fetched = sent.request
     assert isinstance(fetched, FetchRequest)
@@ -184,26 +192,26 @@ def test_records_are_appended_before_the_next_fetch() -> None:
     assert work == Append(b"records", 3)
     assert raft.take_ready().requests == ()
     log.append(entries(3))
-    assert raft.high_watermark == -1
+    assert raft.quorum.high_watermark == -1
     raft.appended(NOW + 2)
-    assert raft.high_watermark == 2
+    assert raft.quorum.high_watermark == 2
     assert only(raft.take_ready().requests).id == 2
 
 
 def test_nothing_is_fetched_before_the_own_log_is_on_disk_whoever_leads() -> None:
     log = log_of(3)
-    raft = node(log, Election(2, 3))
+    raft = node(log, ElectionState(2, 3))
     raft.on_response(only(raft.take_ready().requests), fetch_answer(3, 2, records=b"records"), NOW + 1)
     log.append(entries(3))
-    raft.begin_quorum_epoch(begin_epoch(3, 4), 1, NOW + 2)
-    assert (raft.leader_id, raft.take_ready().requests) == (3, ())
+    raft.step(begin_epoch(3, 4), 1, NOW + 2)
+    assert (raft.quorum.leader_id, raft.take_ready().requests) == (3, ())
     raft.appended(NOW + 3)
     assert only(raft.take_ready().requests).id == 3
 
 
 def test_a_log_that_differs_is_cut() -> None:
     log = log_of(1, 1, 2, 2)
-    raft = node(log, Election(2, 3))
+    raft = node(log, ElectionState(2, 3))
     sent = only(raft.take_ready().requests)
     assert raft.on_response(sent, fetch_answer(3, 2, diverging=(3, 1)), NOW + 1) == Truncate(2)
     log.truncate(2)
@@ -214,23 +222,23 @@ def test_a_log_that_differs_is_cut() -> None:
 
 
 def test_what_is_committed_is_never_cut() -> None:
-    raft = node(log_of(1, 1, 2, 2), Election(2, 3))
+    raft = node(log_of(1, 1, 2, 2), ElectionState(2, 3))
     raft.on_response(only(raft.take_ready().requests), fetch_answer(3, 2, high_watermark=3), NOW + 1)
     sent = only(raft.take_ready().requests)
-    with pytest.raises(QuorumBroken):
+    with pytest.raises(RaftSafetyViolation):
         raft.on_response(sent, fetch_answer(3, 2, diverging=(2, 1)), NOW + 2)
 
 
 def test_a_snapshot_never_takes_back_what_is_committed() -> None:
-    raft = node(log_of(1, 1, 2, 2), Election(2, 3))
+    raft = node(log_of(1, 1, 2, 2), ElectionState(2, 3))
     raft.on_response(only(raft.take_ready().requests), fetch_answer(3, 2, high_watermark=3), NOW + 1)
     sent = only(raft.take_ready().requests)
-    with pytest.raises(QuorumBroken):
+    with pytest.raises(RaftSafetyViolation):
         raft.on_response(sent, fetch_answer(3, 2, snapshot=(2, 3)), NOW + 2)
 
 
 def test_a_snapshot_that_is_damaged_is_fetched_from_its_beginning() -> None:
-    raft = node(stored=Election(2, 3))
+    raft = node(stored=ElectionState(2, 3))
     raft.on_response(only(raft.take_ready().requests), fetch_answer(3, 2, snapshot=(9, 3)), NOW + 1)
     asked = ResponsePartitionSnapshot(
         snapshot_id=SnapshotId(end_offset=9, epoch=3), size=4, unaligned_records=b"half"
@@ -241,7 +249,7 @@ def test_a_snapshot_that_is_damaged_is_fetched_from_its_beginning() -> None:
     work = raft.on_response(sent, FetchSnapshotResponse(topics=[topic]), NOW + 2)
     assert work == SnapshotChunk(OffsetAndEpoch(9, 3), 0, b"half", is_last=True)
     assert raft.take_ready().requests == ()
-    raft.snapshot_refused(NOW + 3)
+    raft.snapshot_rejected(NOW + 3)
     assert isinstance(only(raft.take_ready().requests).request, FetchRequest)
 
 
@@ -249,7 +257,7 @@ def test_an_answer_to_an_earlier_log_of_the_same_length_cuts_nothing() -> None:
     """The leader was asked twice, once as a bootstrap server; the second answer comes when the log was cut
     and has grown again, and the leader counts on it."""
     log = log_of(1, 1)
-    raft = node(log, Election(2, 3), bootstrap=(("two", 9093),))
+    raft = node(log, ElectionState(2, 3), bootstrap=(("two", 9093),))
     raft.on_failure(only(raft.take_ready().requests), NOW)
     late = only(raft.take_ready().requests)
     raft.tick(NOW + 20)
@@ -271,22 +279,22 @@ def test_a_leader_that_is_told_that_it_leads_goes_on() -> None:
     told.leader_endpoints = [
         LeaderEndpoint(name=name, host="elsewhere", port=1) for name in ("CONTROLLER", "OTHER")
     ]
-    raft.begin_quorum_epoch(told, 1, NOW)
-    assert raft.role is Role.LEADER
+    raft.step(told, 1, NOW)
+    assert raft.quorum.role is Role.LEADER
 
 
 def test_two_leaders_of_one_epoch_are_the_end() -> None:
     raft = follower(epoch=3, leader=2)
-    with pytest.raises(QuorumBroken):
-        raft.begin_quorum_epoch(begin_epoch(3, 3), 1, NOW)
+    with pytest.raises(RaftSafetyViolation):
+        raft.step(begin_epoch(3, 3), 1, NOW)
 
 
 def test_the_high_watermark_never_falls() -> None:
-    raft = node(log_of(1, 1, 1), Election(2, 3))
+    raft = node(log_of(1, 1, 1), ElectionState(2, 3))
     raft.on_response(only(raft.take_ready().requests), fetch_answer(3, 2, high_watermark=3), NOW + 1)
     raft.on_response(only(raft.take_ready().requests), fetch_answer(3, 2, high_watermark=-1), NOW + 1)
     raft.on_response(only(raft.take_ready().requests), fetch_answer(3, 2, high_watermark=2), NOW + 1)
-    assert raft.high_watermark == 3
+    assert raft.quorum.high_watermark == 3
 
 
 def test_whoever_does_not_lead_is_not_asked_again_at_once() -> None:
@@ -304,13 +312,13 @@ def test_whoever_does_not_lead_is_not_asked_again_at_once() -> None:
 
 
 def test_an_unreachable_leader_makes_a_follower_look_around() -> None:
-    raft = node(stored=Election(2, 3))
+    raft = node(stored=ElectionState(2, 3))
     raft.on_failure(only(raft.take_ready().requests), NOW + 1)
     asked = only(raft.take_ready().requests)
     assert asked.id == 3
     answer = fetch_answer(4, 3, error=ErrorCode.FENCED_LEADER_EPOCH)
     raft.on_response(asked, answer, NOW + 2)
-    assert (raft.leader_id, raft.epoch) == (3, 4)
+    assert (raft.quorum.leader_id, raft.quorum.epoch) == (3, 4)
 
 
 # After a restart.
@@ -319,20 +327,20 @@ def test_an_unreachable_leader_makes_a_follower_look_around() -> None:
 @pytest.mark.parametrize(
     ("stored", "role", "epoch"),
     [
-        (Election(), Role.UNATTACHED, 2),
-        (Election(-1, 1, 3), Role.UNATTACHED, 2),
-        (Election(1, 2), Role.RESIGNED, 2),
-        (Election(-1, 4, 1), Role.CANDIDATE, 4),
-        (Election(3, 4), Role.FOLLOWER, 4),
-        (Election(9, 4), Role.UNATTACHED, 4),
-        (Election(-1, 4, 3), Role.UNATTACHED, 4),
+        (ElectionState(), Role.UNATTACHED, 2),
+        (ElectionState(-1, 1, 3), Role.UNATTACHED, 2),
+        (ElectionState(1, 2), Role.RESIGNED, 2),
+        (ElectionState(-1, 4, 1), Role.CANDIDATE, 4),
+        (ElectionState(3, 4), Role.FOLLOWER, 4),
+        (ElectionState(9, 4), Role.UNATTACHED, 4),
+        (ElectionState(-1, 4, 3), Role.UNATTACHED, 4),
     ],
 )
-def test_what_a_node_is_after_a_restart(stored: Election, role: Role, epoch: int) -> None:
+def test_what_a_node_is_after_a_restart(stored: ElectionState, role: Role, epoch: int) -> None:
     raft = node(log_of(1, 2), stored)
-    assert (raft.role, raft.epoch) == (role, epoch)
+    assert (raft.quorum.role, raft.quorum.epoch) == (role, epoch)
     persist = raft.take_ready().persist
-    expected = stored if stored.leader_epoch >= 2 else Election(-1, 2)
+    expected = stored if stored.leader_epoch >= 2 else ElectionState(-1, 2)
     found = persist or stored
     assert (found.leader_id, found.leader_epoch, found.voted_id) == (
         expected.leader_id,
@@ -344,16 +352,16 @@ def test_what_a_node_is_after_a_restart(stored: Election, role: Role, epoch: int
 @pytest.mark.parametrize(("voters", "can_vote"), [((2, 3), True), ((1, 2, 3), False)])
 def test_who_no_longer_votes_does_not_go_on_standing(voters: tuple[int, ...], can_vote: bool) -> None:
     """It voted for itself in its last life, and may have been elected; it must not vote for anybody else."""
-    raft = node(stored=Election(-1, 4, 1), voters=voters, can_vote=can_vote)
-    assert raft.role is Role.UNATTACHED
+    raft = node(stored=ElectionState(-1, 4, 1), voters=voters, can_vote=can_vote)
+    assert raft.quorum.role is Role.UNATTACHED
     raft.tick(NOW + 60_000)
-    assert raft.role is Role.UNATTACHED
-    answer = raft.vote(vote_request(4, candidate=2, last=(9, 3)), 2, NOW)
+    assert raft.quorum.role is Role.UNATTACHED
+    answer = raft.step(vote_request(4, candidate=2, last=(9, 3)), 2, NOW)
     assert not answer.topics[0].partitions[0].vote_granted
 
 
 def test_a_broker_never_stands() -> None:
-    broker = node(stored=Election(2, 3), can_vote=False)
+    broker = node(stored=ElectionState(2, 3), can_vote=False)
     broker.tick(NOW + 60_000)
-    broker.leader_gone(NOW + 60_000)
-    assert (broker.role, broker.is_voter) == (Role.FOLLOWER, False)
+    broker.leader_exited(NOW + 60_000)
+    assert (broker.quorum.role, broker.quorum.is_voter) == (Role.FOLLOWER, False)

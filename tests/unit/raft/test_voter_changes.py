@@ -20,9 +20,8 @@ from moldau.protocol.messages.update_raft_voter import (
 )
 from moldau.protocol.stored.control import VotersRecord
 from moldau.raft.raft import Raft
-from moldau.raft.types import Election, Outgoing, Role
-from moldau.raft.voter_history import VoterHistory
-from moldau.raft.voters import DYNAMIC, VoterSet
+from moldau.raft.types import ElectionState, OutboundRequest, Role
+from moldau.raft.voters import DYNAMIC, VoterHistory, VoterSet
 from tests.harness.worlds.memory_log import MemoryLog
 from tests.harness.worlds.raft import CLUSTER, RaftWorld, directory_of, endpoint, voter
 from tests.unit.raft.builders import NOW, entries, fetch_request, follower, leader, only, vote_answer
@@ -32,15 +31,15 @@ def dynamic_leader() -> tuple[Raft, MemoryLog]:
     """Node 1 of 1, 2 and 3, with everything committed."""
     log, history = MemoryLog(), VoterHistory()
     history.add(-1, kraft_version=DYNAMIC, voters=VoterSet.of(voter(each) for each in (1, 2, 3)))
-    stored = Election(-1, 1, 1, directory_of(1))
+    stored = ElectionState(-1, 1, 1, directory_of(1))
     raft = Raft(RaftWorld().settings(1), log, stored, history, random.Random(1), NOW)
     for sent in raft.take_ready().requests:
         raft.on_response(sent, vote_answer(1, granted=True), NOW)
-    voters = raft.epoch_start_voters
+    voters = raft.quorum.epoch_start_voters
     assert voters is not None and voters.ids == [1, 2, 3]
     log.append(entries(1, 1))
     raft.voters_changed(1, DYNAMIC, voters)
-    assert raft.epoch_start_voters is None
+    assert raft.quorum.epoch_start_voters is None
     raft.appended(NOW)
     for sent in raft.take_ready().requests:
         raft.on_failure(sent, NOW)
@@ -79,7 +78,7 @@ def versions(maximum: int) -> ApiVersionsResponse:
     return ApiVersionsResponse(supported_features=[feature])
 
 
-def begin_adding(raft: Raft, *, ack_when_committed: bool = True) -> Outgoing:
+def begin_adding(raft: Raft, *, ack_when_committed: bool = True) -> OutboundRequest:
     assert raft.add_voter(add_request(ack_when_committed=ack_when_committed), NOW) is None
     asked = only(raft.take_ready().requests)
     assert (asked.id, type(asked.request)) == (4, ApiVersionsRequest)
@@ -104,10 +103,10 @@ def test_a_voter_is_added_when_the_majority_of_the_new_set_has_it() -> None:
     raft.on_response(begin_adding(raft), versions(1), NOW + 1)
     assert write_down(raft, log) == [1, 2, 3, 4]
     fetch_from(raft, 2, 3)
-    assert raft.take_ready().answer is None
+    assert raft.take_ready().voter_change_response is None
     fetch_from(raft, 4, 3)
-    assert error_of(raft.take_ready().answer) is ErrorCode.NONE
-    assert (raft.high_watermark, raft.voters.ids) == (3, [1, 2, 3, 4])
+    assert error_of(raft.take_ready().voter_change_response) is ErrorCode.NONE
+    assert (raft.quorum.high_watermark, raft.quorum.voters.ids) == (3, [1, 2, 3, 4])
 
 
 def test_a_voter_that_adds_itself_is_answered_before_the_commit() -> None:
@@ -115,7 +114,7 @@ def test_a_voter_that_adds_itself_is_answered_before_the_commit() -> None:
     fetch_from(raft, 2, 2)
     fetch_from(raft, 4, 2)
     raft.on_response(begin_adding(raft, ack_when_committed=False), versions(1), NOW + 1)
-    assert error_of(raft.take_ready().answer) is ErrorCode.NONE
+    assert error_of(raft.take_ready().voter_change_response) is ErrorCode.NONE
     assert error_of(raft.remove_voter(remove_request(2), NOW + 1)) is ErrorCode.REQUEST_TIMED_OUT
 
 
@@ -163,7 +162,7 @@ def test_why_a_node_is_not_added(answer: ApiVersionsResponse | None, error: Erro
     else:
         raft.on_response(asked, answer, NOW + 1)
     ready = raft.take_ready()
-    assert (error_of(ready.answer), ready.records) == (error, ())
+    assert (error_of(ready.voter_change_response), ready.records) == (error, ())
 
 
 def test_a_change_that_takes_too_long_is_given_up() -> None:
@@ -174,7 +173,7 @@ def test_a_change_that_takes_too_long_is_given_up() -> None:
     deadline = raft.next_deadline()
     assert deadline is not None and deadline <= NOW + 2000
     raft.tick(NOW + 2000)
-    assert error_of(raft.take_ready().answer) is ErrorCode.REQUEST_TIMED_OUT
+    assert error_of(raft.take_ready().voter_change_response) is ErrorCode.REQUEST_TIMED_OUT
 
 
 def test_whoever_stops_leading_says_so() -> None:
@@ -183,7 +182,7 @@ def test_whoever_stops_leading_says_so() -> None:
     assert raft.remove_voter(remove_request(3), NOW) is None
     raft.resign(NOW + 1)
     ready = raft.take_ready()
-    assert (error_of(ready.answer), ready.records) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, ())
+    assert (error_of(ready.voter_change_response), ready.records) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, ())
 
 
 def test_a_leader_that_removed_itself_resigns_when_that_is_committed() -> None:
@@ -192,10 +191,10 @@ def test_a_leader_that_removed_itself_resigns_when_that_is_committed() -> None:
     assert raft.remove_voter(remove_request(1), NOW) is None
     assert write_down(raft, log) == [2, 3]
     fetch_from(raft, 2, 3)
-    assert raft.role is Role.LEADER
+    assert raft.quorum.role is Role.LEADER
     fetch_from(raft, 3, 3)
-    assert raft.role is Role.RESIGNED
-    assert error_of(raft.take_ready().answer) is ErrorCode.NONE
+    assert raft.quorum.role is Role.RESIGNED
+    assert error_of(raft.take_ready().voter_change_response) is ErrorCode.NONE
 
 
 def update_request(node_id: int, port: int, epoch: int = 1) -> UpdateRaftVoterRequest:
@@ -213,22 +212,22 @@ def update_request(node_id: int, port: int, epoch: int = 1) -> UpdateRaftVoterRe
 def test_a_voter_that_moved_is_written_down() -> None:
     raft, _ = dynamic_leader()
     fetch_from(raft, 2, 2)
-    response = raft.update_voter(update_request(2, 4711), NOW)
+    response = raft.step(update_request(2, 4711), 0, NOW)
     assert (response.error_code, response.current_leader.host) == (0, "node-1")
     (record,) = raft.take_ready().records
     assert isinstance(record, VotersRecord)
     assert VoterSet.from_record(record).endpoints(2)[0].port == 4711
-    assert raft.update_voter(update_request(2, 1, epoch=0), NOW).error_code == ErrorCode.FENCED_LEADER_EPOCH
-    assert raft.update_voter(update_request(7, 1), NOW).error_code == ErrorCode.VOTER_NOT_FOUND
+    assert raft.step(update_request(2, 1, epoch=0), 0, NOW).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert raft.step(update_request(7, 1), 0, NOW).error_code == ErrorCode.VOTER_NOT_FOUND
 
 
 def test_a_static_quorum_is_upgraded_when_every_voter_has_told() -> None:
     raft, _ = leader()
     raft.fetch(fetch_request(1, 1, 1), 18, NOW)
-    assert raft.update_voter(update_request(2, 9093), NOW).error_code == 0
+    assert raft.step(update_request(2, 9093), 0, NOW).error_code == 0
     with pytest.raises(KafkaError, match=r"\[3\]"):
         raft.upgrade_kraft_version(DYNAMIC, validate_only=False)
-    assert raft.update_voter(update_request(3, 9093), NOW).error_code == 0
+    assert raft.step(update_request(3, 9093), 0, NOW).error_code == 0
     raft.upgrade_kraft_version(DYNAMIC, validate_only=True)
     assert raft.take_ready().records == ()
     raft.upgrade_kraft_version(DYNAMIC, validate_only=False)
@@ -239,7 +238,7 @@ def test_a_static_quorum_is_upgraded_when_every_voter_has_told() -> None:
     ]
     raft.upgrade_kraft_version(DYNAMIC, validate_only=False)
     assert raft.take_ready().records == ()
-    assert raft.update_voter(update_request(2, 1), NOW).error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert raft.step(update_request(2, 1), 0, NOW).error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
 def test_voters_go_back_with_the_log() -> None:
@@ -262,6 +261,6 @@ def test_what_a_snapshot_holds_is_forgotten() -> None:
     sets = [VoterSet.of(voter(each) for each in range(count)) for count in range(1, 4)]
     for offset, voters in zip((-1, 5, 9), sets, strict=True):
         history.add(offset, kraft_version=1, voters=voters)
-    history.forget_before(7)
+    history.discard_before(7)
     assert [history.voters_at(offset) for offset in (4, 5, 7, 9)] == [VoterSet(), sets[1], sets[1], sets[2]]
     assert history.kraft_version == 1

@@ -1,7 +1,7 @@
-"""What a follower does with the leader's answers: append, cut, or begin anew from the leader's snapshot.
+"""The follower's part of the metadata quorum: append, truncate, or restart the log at a leader's snapshot.
 
-What was appended is synced before the next fetch, because that fetch tells the leader what is safe here. A
-snapshot comes in pieces into a `.part` file; it counts when it is whole, good and durable under its name.
+Appended records are synced before the next fetch, because its offset tells the leader what is durable here. A
+snapshot is written chunk by chunk into a `.part` file, and renamed when it is complete, valid and durable.
 """
 
 from __future__ import annotations
@@ -14,24 +14,23 @@ from moldau.base.pool import Pool
 from moldau.metadata.loader import MetadataLoader
 from moldau.protocol.errors import CorruptBatch, DecodeError
 from moldau.protocol.schema import Buffer
-from moldau.quorum.batches import Batch, read_batches
-from moldau.quorum.committed import CommittedMetadata, Waiting
+from moldau.quorum.batches import Batch, VoterChange, read_batches, voter_changes
+from moldau.quorum.committed import CommittedMetadata, UncommittedRecords
 from moldau.quorum.errors import UnusableMetadata
-from moldau.quorum.loading import VoterChange, restored, voter_changes
 from moldau.quorum.metadata_log import MetadataLog
+from moldau.quorum.recovery import load_snapshot
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshots import Snapshot, SnapshotId, read_snapshot
-from moldau.raft.errors import QuorumBroken
-from moldau.raft.types import Append, SnapshotChunk, Truncate
+from moldau.raft.types import Append, RaftSafetyViolation, SnapshotChunk, Truncate
 from moldau.storage.disk.disk import Disk, storage_failure, sync_failure
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-#: Reading more than this is left to the pool.
+#: Larger fetch responses are decoded in the pool.
 _OFFLOAD_BYTES = 16_384
 
 
-class Following:
+class QuorumFollower:
     def __init__(
         self,
         metadata_log: MetadataLog,
@@ -47,44 +46,46 @@ class Following:
         self._disk = disk
         self._pool = pool
 
-    async def append(self, work: Append) -> list[VoterChange]:
-        """Take the leader's records; gives what they say of the voters. An error: nothing was taken."""
-        batches = await self._read(work.records)
+    async def append(self, action: Append) -> list[VoterChange]:
+        """Append and sync records of the leader; return the voter changes in them. On an error, nothing is
+        appended."""
+        batches = await self._read(action.records)
         start = self._log.end_offset
         try:
-            # A new segment is begun batch by batch, and the room may end in between.
-            taken = self._log.append_fetched(work.records, batches, work.leader_epoch)
+            # Rolling a segment appends batch by batch, and the disk may become full in between.
+            appended = self._log.append_fetched(action.records, batches, action.leader_epoch)
             await self._pool.run(self._log.flush)
         except KafkaError:
-            self._log.cut(start)
+            self._log.truncate(start)
             raise
         changes: list[VoterChange] = []
-        for batch in taken:
-            self._committed.appended(Waiting.of(batch))
+        for batch in appended:
+            self._committed.append(UncommittedRecords.from_batch(batch))
             changes += voter_changes(batch.control, batch.header.base_offset)
         return changes
 
     async def _read(self, records: Buffer) -> Sequence[Batch]:
         if len(records) > _OFFLOAD_BYTES:
-            return await self._pool.run(_read, records)
-        return _read(records)
+            return await self._pool.run(_decode, records)
+        return _decode(records)
 
-    def truncate(self, work: Truncate) -> None:
-        if work.end_offset < self._committed.position:
-            raise QuorumBroken(
-                f"The leader's metadata log ends at {work.end_offset} where this node's differs from it, but "
-                f"everything before {self._committed.position} was committed."
+    def truncate(self, action: Truncate) -> None:
+        if action.end_offset < self._committed.end_offset:
+            raise RaftSafetyViolation(
+                f"The leader's metadata log diverges at offset {action.end_offset}, but every record before "
+                f"offset {self._committed.end_offset} is committed here."
             )
-        log.warning(
-            "the metadata log differs from the leader's: %d records from offset %d on are cut off",
-            self._log.end_offset - work.end_offset,
-            work.end_offset,
+        logger.warning(
+            "the metadata log diverges from the leader's; truncating %d records from offset %d",
+            self._log.end_offset - action.end_offset,
+            action.end_offset,
         )
-        self._log.cut(work.end_offset)
-        self._committed.cut(work.end_offset)
+        self._log.truncate(action.end_offset)
+        self._committed.truncate(action.end_offset)
 
-    async def store(self, chunk: SnapshotChunk) -> Snapshot | None:
-        """Write a piece of the leader's snapshot; after the last one the log begins there."""
+    async def write_snapshot_chunk(self, chunk: SnapshotChunk) -> Snapshot | None:
+        """Write a chunk of the leader's snapshot. After the last one, restart the log at the snapshot and
+        return it."""
         snapshot_id = SnapshotId(*chunk.snapshot)
         path = f"{self._settings.folder}/{snapshot_id.file_name}.part"
         await self._pool.run(self._write, path, chunk)
@@ -92,12 +93,12 @@ class Following:
             return None
         snapshot, loader = await self._pool.run(self._finish, path, snapshot_id)
         self._log.snapshot_written(snapshot_id)
-        older = self._log.begin_at(snapshot_id)
+        older = self._log.restart_at(snapshot_id)
         timestamp = snapshot.last_contained_log_timestamp
         self._log.last_timestamp = max(self._log.last_timestamp, timestamp)
         self._committed.restore(loader, snapshot_id.end_offset, timestamp)
         await self._pool.run(self._remove, older)
-        log.info("the metadata log begins anew at the leader's snapshot %s", snapshot_id.file_name)
+        logger.info("restarted the metadata log at the leader's snapshot %s", snapshot_id.file_name)
         return snapshot
 
     def _remove(self, snapshots: Sequence[SnapshotId]) -> None:
@@ -121,9 +122,11 @@ class Following:
     def _finish(self, path: str, snapshot_id: SnapshotId) -> tuple[Snapshot, MetadataLoader]:
         try:
             snapshot = read_snapshot(self._disk, path)
-            loader = restored(snapshot, snapshot_id, self._settings.folder)
+            loader = load_snapshot(snapshot, snapshot_id, self._settings.folder)
         except UnusableMetadata as error:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the leader's snapshot: {error}") from error
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE, f"the leader's snapshot is corrupt: {error}"
+            ) from error
         try:
             self._disk.rename(path, path.removesuffix(".part"))
             self._disk.sync_dir(self._settings.folder)
@@ -132,10 +135,10 @@ class Following:
         return snapshot, loader
 
 
-def _read(records: Buffer) -> Sequence[Batch]:
+def _decode(records: Buffer) -> Sequence[Batch]:
     try:
         return list(read_batches(records))
     except (CorruptBatch, DecodeError) as error:
         raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"the leader's records cannot be read: {error}"
+            ErrorCode.CORRUPT_MESSAGE, f"the leader's records cannot be decoded: {error}"
         ) from error

@@ -1,52 +1,52 @@
-"""Which requests are on their way: one at a time to each node, and a pause after one that failed.
+"""Requests in flight: at most one to each node, with a backoff after a failed one.
 
-A request is forgotten when the role changes; what it still brings is then not expected any more.
+A change of role discards all requests in flight; responses to them are ignored when they arrive.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from moldau.raft.types import Outgoing
+from moldau.raft.types import OutboundRequest
 
 
 @dataclass(slots=True)
 class _Connection:
-    """Waits for an answer until then (`sent` is the question), or pauses until then."""
+    """Waits for the response to `sent` until `until_ms`, or backs off until then if `sent` is None."""
 
     until_ms: float
-    sent: Outgoing | None = None
+    sent: OutboundRequest | None = None
 
 
-class Connections:
+class InFlightRequests:
     def __init__(self, retry_backoff_ms: int, request_timeout_ms: int) -> None:
         self._retry_backoff_ms = retry_backoff_ms
         self._request_timeout_ms = request_timeout_ms
         self._connections: dict[int, _Connection] = {}
-        #: Made and not yet taken by the driver.
-        self._outbox: list[Outgoing] = []
+        #: Requests that the driver has not taken yet.
+        self._outbox: list[OutboundRequest] = []
 
-    def send(self, request: Outgoing, now_ms: float) -> bool:
-        """Whether it could be sent: nothing else is on its way there, and there is no pause."""
+    def send(self, request: OutboundRequest, now_ms: float) -> bool:
+        """Queue a request; False if another one to the node is in flight or the node is backing off."""
         if request.id in self._connections:
             return False
         self._connections[request.id] = _Connection(now_ms + self._request_timeout_ms, request)
         self._outbox.append(request)
         return True
 
-    def take(self) -> tuple[Outgoing, ...]:
+    def take(self) -> tuple[OutboundRequest, ...]:
         taken = tuple(self._outbox)
         self._outbox.clear()
         return taken
 
-    def expects(self, sent: Outgoing) -> bool:
+    def expects(self, sent: OutboundRequest) -> bool:
         connection = self._connections.get(sent.id)
         return connection is not None and connection.sent is sent
 
     def is_ready(self, node_id: int) -> bool:
         return node_id not in self._connections
 
-    def is_pausing(self, node_id: int) -> bool:
+    def is_backing_off(self, node_id: int) -> bool:
         connection = self._connections.get(node_id)
         return connection is not None and connection.sent is None
 
@@ -54,23 +54,23 @@ class Connections:
     def any_in_flight(self) -> bool:
         return any(connection.sent is not None for connection in self._connections.values())
 
-    def succeeded(self, sent: Outgoing) -> None:
+    def complete(self, sent: OutboundRequest) -> None:
         if self.expects(sent):
             del self._connections[sent.id]
 
-    def failed(self, sent: Outgoing, now_ms: float) -> None:
+    def fail(self, sent: OutboundRequest, now_ms: float) -> None:
         if self.expects(sent):
             self._connections[sent.id] = _Connection(now_ms + self._retry_backoff_ms)
 
     def expire(self, now_ms: float) -> None:
-        """Pauses end; a request whose answer is overdue has failed."""
+        """End backoffs, and fail requests whose response is overdue."""
         for node_id, connection in list(self._connections.items()):
             if now_ms < connection.until_ms:
                 continue
             if connection.sent is None:
                 del self._connections[node_id]
             else:
-                self.failed(connection.sent, now_ms)
+                self.fail(connection.sent, now_ms)
 
     def reset(self) -> None:
         self._connections.clear()

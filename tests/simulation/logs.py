@@ -73,12 +73,12 @@ class Logs:
             story.write(base + delta, key, records[-1].value or b"")
         log.append_as_leader(build_batch(records, **options), self._epoch)
         log.high_watermark = log.log_end_offset
-        if log.needs_flush():
+        if log.flusher.is_due():
             self.flush(log)
 
     def flush(self, log: Log) -> None:
         end = log.log_end_offset
-        log.flush()
+        log.flusher.flush()
         self.story[log.topic_partition].flushed(end)
 
     async def stop(self) -> None:

@@ -68,7 +68,7 @@ def batches_of(log: Log) -> list[tuple[BatchHeader, memoryview]]:
     found: list[tuple[BatchHeader, memoryview]] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
-        result = log.read(offset, 1 << 20, upper_bound=log.log_end_offset, blocking=True)
+        result = log.reader.read(offset, 1 << 20, upper_bound=log.log_end_offset, blocking=True)
         assert result is not None
         if not result.parts:
             break
@@ -115,7 +115,7 @@ def check_partition(log: Log, story: PartitionStory) -> None:
 def _check_gaps(log: Log, offsets: list[int], story: PartitionStory) -> None:
     """Files reach the disk in any order: of unsynced data, the end of a segment may be lost, and the
     next segment may not. Anywhere else offsets follow each other."""
-    bases = {segment.base_offset for segment in log.segments}
+    bases = {segment.base_offset for segment in log.segments.items}
     for before, offset in zip([log.log_start_offset - 1, *offsets], offsets, strict=False):
         missing = [place for place in range(before + 1, offset) if place in story.now]
         allowed = offset in bases and before + 1 >= story.durable_to

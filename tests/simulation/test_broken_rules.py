@@ -10,7 +10,7 @@ from moldau.quorum.metadata_log import MetadataLog
 from moldau.storage.disk.disk import File
 from moldau.storage.log import recovery
 from moldau.storage.log.config import LogConfig
-from moldau.storage.log.files import LogFiles
+from moldau.storage.log.flush import LogFlusher
 from moldau.testing.simulation.disk import SimulatedDisk, SimulatedFile
 from tests.simulation.crash_points import explore
 from tests.simulation.logs import SMALL, Logs
@@ -63,7 +63,7 @@ def test_a_recovery_without_checksums_is_detected(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_flush_without_recovery_point_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LogFiles, "_sync_place", lambda self: None)
+    monkeypatch.setattr(LogFlusher, "sync_directory_locked", lambda self: None)
     with pytest.raises(AssertionError, match=r"lost|gone"):
         explore(_appends, LogConfig(**SMALL, flush_messages=1))
 

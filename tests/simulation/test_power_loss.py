@@ -13,7 +13,7 @@ def test_flush_messages_keeps_every_acknowledged_record() -> None:
         log = await logs.create()
         for _ in range(14):
             logs.append(log)
-        assert len(log.segments) > 2
+        assert len(log.segments.items) > 2
 
     assert explore(workload, LogConfig(**SMALL, flush_messages=1)) > 100
 
@@ -31,7 +31,7 @@ def test_flush_ms_and_closed_segments() -> None:
                 logs.story[ORDERS].flushed(end)
                 await manager.upkeep.write_recovery_points()
                 await manager.upkeep.write_high_watermarks()
-        assert len(log.segments) > 4
+        assert len(log.segments.items) > 4
 
     assert explore(workload, LogConfig(**SMALL, flush_ms=1000)) > 100
 
@@ -49,7 +49,7 @@ def test_producer_state_survives_a_power_loss() -> None:
             if number % 5 == 4:
                 logs.flush(log)
                 await manager.upkeep.write_recovery_points()
-        assert len(log.segments) > 2
+        assert len(log.segments.items) > 2
 
     assert explore(workload, LogConfig(**SMALL)) > 100
 
@@ -62,7 +62,7 @@ def test_retention_deletes_only_expired_segments() -> None:
             logs.append(log)
             if number % 6 == 5:
                 # What is about to go may be gone from here on.
-                logs.story[ORDERS].may_start = log.segments[-1].base_offset
+                logs.story[ORDERS].may_start = log.segments.items[-1].base_offset
                 await manager.upkeep.retention()
                 logs.story[ORDERS].may_start = log.log_start_offset
                 await manager.upkeep.write_log_starts()

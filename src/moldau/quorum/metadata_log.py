@@ -25,7 +25,8 @@ from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshots import SnapshotId, list_snapshots, remove_leftovers
 from moldau.raft.types import OffsetAndEpoch
 from moldau.storage.disk.disk import Disk, DiskFull, SyncFailed
-from moldau.storage.log.log import Log, Origin
+from moldau.storage.log.append import Origin
+from moldau.storage.log.log import Log
 
 _READ_BYTES = 4 << 20
 
@@ -139,7 +140,7 @@ class MetadataLog:
         """
         room = self.log.config.segment_bytes
         sizes = [batch.header.size_in_bytes for batch in batches]
-        left = room - self.log.segments[-1].size
+        left = room - self.log.segments.active.size
         if sizes and sizes[0] <= left:
             room = left
         taken = 0
@@ -160,7 +161,7 @@ class MetadataLog:
         not synced (`truncate`), and those that replace them are written again.
         """
         try:
-            self.log.flush()
+            self.log.flusher.flush()
         except SyncFailed as error:
             if error.full:
                 raise DiskFull(str(error)) from error
@@ -177,7 +178,7 @@ class MetadataLog:
         """Yield the bytes of whole batches between two offsets. Blocking."""
         offset = start
         while offset < end:
-            result = self.log.read(offset, _READ_BYTES, upper_bound=end, blocking=True)
+            result = self.log.reader.read(offset, _READ_BYTES, upper_bound=end, blocking=True)
             if result is None or not result.parts:
                 raise CorruptBatch(f"no batch can be read at offset {offset}, before the end offset {end}")
             yield from result.parts

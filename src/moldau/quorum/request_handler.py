@@ -91,9 +91,11 @@ class QuorumRequestHandler:
         max_bytes = min(request.max_bytes, request.topics[0].partitions[0].partition_max_bytes)
         size = min(max_bytes, self._settings.max_batch_bytes)
         end = self._log.end_offset
-        data = self._log.log.read(offset, size, upper_bound=end)
+        data = self._log.log.reader.read(offset, size, upper_bound=end)
         if data is None:
-            data = await self._pool.run(self._log.log.read, offset, size, upper_bound=end, blocking=True)
+            data = await self._pool.run(
+                self._log.log.reader.read, offset, size, upper_bound=end, blocking=True
+            )
         if data is not None:
             result.response.responses[0].partitions[0].records = b"".join(data.parts)
         return result.response

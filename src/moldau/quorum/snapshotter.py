@@ -114,7 +114,7 @@ class Snapshotter:
         """Write a snapshot if one is due, and delete expired snapshots and the log before them."""
         await self._snapshot_if_due()
         async with self._lock:
-            expired, oldest_kept = await self._pool.run(self._expired, self._log.log.size)
+            expired, oldest_kept = await self._pool.run(self._expired, self._log.log.segments.size)
             if expired and oldest_kept is not None:
 
                 async def advance_log_start() -> None:
@@ -124,7 +124,7 @@ class Snapshotter:
 
                 await run_serialized(advance_log_start)
                 await self._pool.run(self._delete, expired)
-            await self._pool.run(self._log.log.remove_deleted_files)
+            await self._pool.run(self._log.log.segments.remove_deleted_files)
 
     def _expired(self, log_size: int) -> tuple[list[SnapshotId], SnapshotId | None]:
         """Return the expired snapshots, oldest first, and the oldest one to keep. Blocking."""

@@ -28,7 +28,8 @@ from moldau.protocol.records import LOG_OVERHEAD
 from moldau.protocol.schema import Message
 from moldau.replication.following import Following, truncation_offset
 from moldau.replication.local_broker import LocalBroker
-from moldau.storage.log.log import Log, UnexpectedOffset
+from moldau.storage.log.append import UnexpectedOffset
+from moldau.storage.log.log import Log
 from moldau.storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)

@@ -22,7 +22,8 @@ from moldau.replication.partition_changes import PartitionChanges
 from moldau.replication.replica import Replica
 from moldau.replication.waiters import Waiter
 from moldau.storage.disk.disk import Buffer
-from moldau.storage.log.log import AppendInfo, Log, Origin
+from moldau.storage.log.append import AppendInfo, Origin
+from moldau.storage.log.log import Log
 from moldau.storage.producers.verification import NOT_REQUIRED, Guard
 
 __all__ = ["Partition", "Waiter"]

@@ -13,8 +13,7 @@ from moldau.config.dynamic import apply_dynamic_configs
 from moldau.metadata.image import MetadataImage
 from moldau.network.listener import ConnectionLimits
 from moldau.storage.cleaner.job import CleanerSettings
-from moldau.storage.log.config import LogConfig
-from moldau.storage.log.topic_config import log_config_from
+from moldau.storage.log.config import LogConfig, log_config_from
 from moldau.storage.log_manager import LogManagerSettings
 
 log = logging.getLogger(__name__)

@@ -340,8 +340,8 @@ class LogManager:
 
     async def flush_if_due(self, log: Log) -> None:
         """Bring to disk what `flush.messages` does not allow to wait any longer."""
-        if log.needs_flush():
-            await self._pool.run(log.flush)
+        if log.flusher.is_due():
+            await self._pool.run(log.flusher.flush)
 
     async def truncate_to(
         self, topic_partition: TopicPartition, offset: int, *, when: Callable[[], bool] = lambda: True
@@ -371,7 +371,7 @@ class LogManager:
                 # It has copied what is gone now, and must not keep it when the log grows again.
                 truncate(future)
             directory = self.directories.of(log)
-            limit = log.segments[-1].base_offset
+            limit = log.segments.active.base_offset
             if directory.cleaner_offsets.get(topic_partition, 0) > limit:
                 directory.cleaner_offsets[topic_partition] = limit
                 await self.upkeep.write_cleaner_offsets([directory.path])

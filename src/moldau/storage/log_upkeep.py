@@ -69,8 +69,8 @@ class LogUpkeep:
         """Sync the logs whose `flush.ms` is over, and segments that were closed."""
         now_ms = self._clock.time_ms()
         for log in self._all_logs():
-            if self._is_current(log) and log.needs_flush(now_ms):
-                await self._guarded(log, log.flush)
+            if self._is_current(log) and log.flusher.is_due(now_ms):
+                await self._guarded(log, log.flusher.flush)
 
     async def retention(self) -> int:
         """Let go of segments that are too old, too many, or before the log start; how many.
@@ -151,7 +151,7 @@ class LogUpkeep:
         damaged = 0
         for log in self._all_logs():
             if self._is_current(log):
-                damaged += await self._guarded(log, log.check) or 0
+                damaged += await self._guarded(log, log.reader.check) or 0
         return damaged
 
     async def _write(
@@ -197,7 +197,7 @@ class LogUpkeep:
 
 
 def _recovery_point(log: Log) -> int:
-    return log.recovery_point
+    return log.flusher.recovery_point
 
 
 def _high_watermark(log: Log) -> int:
@@ -207,7 +207,7 @@ def _high_watermark(log: Log) -> int:
 def _log_start_to_note(log: Log) -> int | None:
     """None for a log that begins where its first segment does: that needs no note."""
     start = log.log_start_offset
-    return start if start > log.segments[0].base_offset else None
+    return start if start > log.segments.items[0].base_offset else None
 
 
 _CHECKPOINTS: dict[str, Callable[[Log], int | None]] = {
@@ -221,7 +221,7 @@ def _remove_deleted_files(logs: list[Log]) -> list[tuple[Log, KafkaError]]:
     errors: list[tuple[Log, KafkaError]] = []
     for log in logs:
         try:
-            log.remove_deleted_files()
+            log.segments.remove_deleted_files()
         except KafkaError as error:
             errors.append((log, error))
     return errors

@@ -38,7 +38,7 @@ from moldau.server.fetch_sessions import FetchSessionCache
 from moldau.server.roles import BROKER
 from moldau.storage.cleaner.runner import InlineRunner
 from moldau.storage.disk.disk import Disk, PosixDisk
-from moldau.storage.log.topic_config import log_config_from
+from moldau.storage.log.config import log_config_from
 from moldau.storage.log_manager import DirectoryFailure, LogManager
 
 TOPIC_ID = Uuid(b"topic-id-16bytes")

@@ -28,8 +28,9 @@ from moldau.statemachine.decision import Decision
 from moldau.statemachine.effects import WriteTxnMarkers
 from moldau.statemachine.runtime import Runtime
 from moldau.storage.disk.disk import PosixDisk
+from moldau.storage.log.append import Origin
 from moldau.storage.log.config import LogConfig
-from moldau.storage.log.log import Log, Origin
+from moldau.storage.log.log import Log
 from moldau.storage.producers.verification import Guard
 from moldau.transactions.context import TransactionContext
 from moldau.transactions.settings import TransactionSettings
@@ -205,7 +206,7 @@ class TransactionWorld:
         bound = log.last_stable_offset
         aborted = {
             (each.producer_id, offset)
-            for each in log.aborted_transactions(0, bound)
+            for each in log.reader.aborted_transactions(0, bound)
             for offset in range(each.first_offset, each.last_offset)
         }
         values = []
@@ -218,7 +219,7 @@ class TransactionWorld:
     def _records(log: Log, bound: int) -> list[Any]:
         found, offset = [], log.log_start_offset
         while offset < bound:
-            result = log.read(offset, 1 << 20, upper_bound=bound, blocking=True)
+            result = log.reader.read(offset, 1 << 20, upper_bound=bound, blocking=True)
             if result is None or not result.parts:
                 break
             data = memoryview(b"".join(result.parts))

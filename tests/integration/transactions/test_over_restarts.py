@@ -14,8 +14,9 @@ from moldau.protocol.stored.coordinator import TRANSACTION_STATE
 from moldau.protocol.stored.transaction_state import TransactionLogValue
 from moldau.statemachine.coordinator_records import CoordinatorRecord, decode_entries, encode_entries
 from moldau.storage.disk.disk import PosixDisk
+from moldau.storage.log.append import Origin
 from moldau.storage.log.config import LogConfig
-from moldau.storage.log.log import Log, Origin
+from moldau.storage.log.log import Log
 from moldau.transactions.records import from_record, to_record
 from tests.harness.waiting import eventually
 from tests.harness.wire.requests import create_and_wait
@@ -65,7 +66,7 @@ def leave_prepared(node: Node, *, committed: bool) -> None:
     log.append_as_leader(
         encode_entries([to_record(prepared, 2)], 1), log.leader_epochs.latest, origin=Origin.COORDINATOR
     )
-    log.flush()
+    log.flusher.flush()
     log.close()
 
 

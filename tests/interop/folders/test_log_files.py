@@ -21,8 +21,9 @@ from moldau.base.clock import SystemClock
 from moldau.base.ids import TopicPartition
 from moldau.protocol.records import Record, build_batch
 from moldau.storage.disk.disk import PosixDisk
+from moldau.storage.log.append import Origin
 from moldau.storage.log.config import LogConfig
-from moldau.storage.log.log import Log, Origin
+from moldau.storage.log.log import Log
 from tests.harness.apache.node import ApacheCluster, java_command, kafka_libs
 from tests.unit.storage.log.one_log import Folder, marker
 
@@ -63,8 +64,8 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
             end = marker(commit=number % 8 == 0, producer_id=producer_id)
             log.append_as_leader(end, number // 50, origin=Origin.COORDINATOR)
     log.high_watermark = log.log_end_offset
-    assert len(log.segments) > 2
-    assert log.aborted_transactions(0, log.log_end_offset)
+    assert len(log.segments.items) > 2
+    assert log.reader.aborted_transactions(0, log.log_end_offset)
     log.close()
     return folder.path
 
@@ -158,8 +159,10 @@ def test_moldau_opens_folders_of_apache_kafka(apaches: tuple[Path, Path], tmp_pa
         log.high_watermark = log.log_end_offset
         assert log.topic_id is not None
         assert log.log_end_offset == {"plain": 30_000, "transactions": 408, "empty": 0}[topic]
-        assert log.first_unstable_offset is None
-        assert len(log.aborted_transactions(0, log.log_end_offset)) == (3 if topic == "transactions" else 0)
+        assert log.offsets.first_unstable_offset is None
+        assert len(log.reader.aborted_transactions(0, log.log_end_offset)) == (
+            3 if topic == "transactions" else 0
+        )
         read_through(log)
         log.close()
         assert contents(copy / f"{topic}-0") == measure
@@ -168,7 +171,7 @@ def test_moldau_opens_folders_of_apache_kafka(apaches: tuple[Path, Path], tmp_pa
 def read_through(log: Log) -> None:
     offset = 0
     while offset < log.log_end_offset:
-        result = log.read(offset, 100_000, upper_bound=log.log_end_offset, blocking=True)
+        result = log.reader.read(offset, 100_000, upper_bound=log.log_end_offset, blocking=True)
         assert result is not None
         offset = result.next_offset
 

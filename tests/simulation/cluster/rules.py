@@ -158,7 +158,7 @@ def _digest(image: MetadataImage) -> int:
 def _batches(log: Log, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     """First and last offset of every batch, and a checksum of all its bytes."""
     while start < end:
-        found = log.read(start, _CHUNK, upper_bound=end, blocking=True)
+        found = log.reader.read(start, _CHUNK, upper_bound=end, blocking=True)
         data = memoryview(b"".join(found.parts)) if found is not None else memoryview(b"")
         if not data:
             return

@@ -90,7 +90,7 @@ def test_what_is_taken_at_once_lies_in_one_segment(tmp_path: Path) -> None:
         while node.log.end_offset < len(batches):
             await node.following.append(Append(b"".join(batches[node.log.end_offset :]), 1))
             ends.append(node.log.end_offset)
-        assert ends == [segment.base_offset for segment in node.log.log.segments[1:]] + [7]
+        assert ends == [segment.base_offset for segment in node.log.log.segments.items[1:]] + [7]
         await node.committed.advance(7)
         assert len(topics(node.committed.image)) == 7
 

@@ -17,7 +17,7 @@ from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTo
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.server.node import Node
 from moldau.storage.disk.disk import LogDirectoryFailed
-from moldau.storage.log.log import Log
+from moldau.storage.log.reader import LogReader
 from tests.harness.nodes.node import connected, running_node
 from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import produce_request
@@ -167,14 +167,14 @@ def test_partitions_where_nothing_happened_are_not_looked_at_again(
     async def scenario() -> None:
         async with running_node(tmp_path) as node, connected(node) as connection:
             topic_id = await create(connection)
-            read, reads = Log.read, []
+            read, reads = LogReader.read, []
 
-            def counted(log: Log, *arguments: Any, **options: Any) -> Any:
-                if log.topic_partition.topic == "t":
-                    reads.append(log)
-                return read(log, *arguments, **options)
+            def counted(reader: LogReader, *arguments: Any, **options: Any) -> Any:
+                if reader.topic_partition.topic == "t":
+                    reads.append(reader)
+                return read(reader, *arguments, **options)
 
-            monkeypatch.setattr(Log, "read", counted)
+            monkeypatch.setattr(LogReader, "read", counted)
             answer = await connection.call(fetch(topic_id, wait_ms=50))
             assert answer.responses[0].partitions[0].error_code == ErrorCode.NONE
             assert len(reads) == 1

@@ -69,7 +69,7 @@ def stored(log: Log) -> list[Record]:
     found: list[Record] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
-        result = log.read(offset, 1 << 20, upper_bound=log.log_end_offset, blocking=True)
+        result = log.reader.read(offset, 1 << 20, upper_bound=log.log_end_offset, blocking=True)
         assert result is not None
         if not result.parts:
             break

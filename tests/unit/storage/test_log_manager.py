@@ -43,7 +43,7 @@ def test_records_survive_a_restart_without_recovery(tmp_path: Path) -> None:
         assert manager.previous_broker_epoch == 7
         assert not (data / ".kafka_cleanshutdown").exists()
         log = manager.logs[ORDERS]
-        assert (log.topic_id, log.high_watermark, log.recovery_point) == (TOPIC_ID, 2, 2)
+        assert (log.topic_id, log.high_watermark, log.flusher.recovery_point) == (TOPIC_ID, 2, 2)
         assert [record.value for record in stored(log)] == [b"1", b"2"]
         await manager.shutdown()
 
@@ -361,10 +361,10 @@ def test_flush_when_due(tmp_path: Path) -> None:
         log = await manager.get_or_create(ORDERS, TOPIC_ID, replace(CONFIG, flush_ms=5000))
         append(log, [(b"a", b"1")])
         await manager.upkeep.flush_due()
-        assert log.recovery_point == 0
+        assert log.flusher.recovery_point == 0
         world.clock.advance(5000)
         await manager.upkeep.flush_due()
-        assert log.recovery_point == 1
+        assert log.flusher.recovery_point == 1
         await manager.upkeep.write_recovery_points()
         checkpoint = Path(world.paths[0]) / "recovery-point-offset-checkpoint"
         assert checkpoint.read_text() == "0\n1\norders 0 1\n"
@@ -574,7 +574,7 @@ def test_truncation_moves_the_checkpoints_back(tmp_path: Path) -> None:
         for number in range(4):
             append(log, [(b"k", b"%d" % number)])
             log.roll()
-        log.flush()
+        log.flusher.flush()
         manager.directories[world.paths[0]].cleaner_offsets[ORDERS] = 4
         await manager.truncate_to(ORDERS, 2)
         assert log.log_end_offset == 2

@@ -11,7 +11,8 @@ from moldau.base.pool import Pool
 from moldau.protocol.stored.coordinator import CoordinatorTable
 from moldau.replication.partition import Partition
 from moldau.statemachine.coordinator_records import EndTransaction, Entry, decode_entries, encode_entries
-from moldau.storage.log.log import Log, Origin
+from moldau.storage.log.append import Origin
+from moldau.storage.log.log import Log
 
 _READ_BYTES = 1024 * 1024
 #: Replaying this many entries takes about a millisecond; then the loop runs other tasks.
@@ -86,7 +87,7 @@ async def replay_partition(
 
 
 def _read(log: Log, table: CoordinatorTable, offset: int) -> tuple[list[tuple[int, Entry]], int]:
-    found = log.read(offset, _READ_BYTES, upper_bound=log.log_end_offset, blocking=True)
+    found = log.reader.read(offset, _READ_BYTES, upper_bound=log.log_end_offset, blocking=True)
     if found is None:
         return [], offset
     entries: list[tuple[int, Entry]] = []

@@ -15,7 +15,7 @@ from moldau.base.ids import CONSUMER_OFFSETS_TOPIC, TopicPartition
 from moldau.base.loop_slice import LoopSlice
 from moldau.server.commit_wait import until_committed
 from moldau.statemachine.coordinator_records import EndTransaction, encode_entries
-from moldau.storage.log.log import Origin
+from moldau.storage.log.append import Origin
 
 if TYPE_CHECKING:
     from moldau.server.node import Node

@@ -78,7 +78,7 @@ def _partition(node: Node, log: Log) -> DescribeLogDirsPartition:
     )
     return DescribeLogDirsPartition(
         partition_index=log.topic_partition.partition,
-        partition_size=log.size,
+        partition_size=log.segments.size,
         offset_lag=max(0, lag),
         is_future_key=is_future,
     )

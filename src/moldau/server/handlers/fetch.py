@@ -36,7 +36,8 @@ from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.fetch_sessions import FetchSession, SessionKey, SessionPartition
 from moldau.server.handlers.fetch_followers import Follower, Quiet
-from moldau.storage.log.log import Log, ReadResult
+from moldau.storage.log.log import Log
+from moldau.storage.log.reader import ReadResult
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -227,7 +228,9 @@ class _Fetch:
             if not found.size and asked.fetch_offset == leader_end:
                 self._remember_quiet(partition, log, replica, asked)
         elif self.request.isolation_level == READ_COMMITTED:
-            aborted = log.aborted_transactions(asked.fetch_offset, found.next_offset) if found.size else ()
+            aborted = (
+                log.reader.aborted_transactions(asked.fetch_offset, found.next_offset) if found.size else ()
+            )
             answer.aborted_transactions = [
                 AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
                 for each in aborted
@@ -264,7 +267,7 @@ class _Fetch:
             bound = log.last_stable_offset
         else:
             bound = log.high_watermark
-        return log.read(
+        return log.reader.read(
             asked.fetch_offset,
             max(0, min(asked.partition_max_bytes, self.max_bytes - self.size)),
             upper_bound=bound,

@@ -22,7 +22,8 @@ from moldau.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from moldau.server.dispatch.context import RequestContext
-from moldau.storage.log.log import Log, TimestampOffset
+from moldau.storage.log.log import Log
+from moldau.storage.log.reader import TimestampOffset
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -92,9 +93,9 @@ async def _find(
         case offsets.LATEST_TIERED | offsets.EARLIEST_PENDING_UPLOAD:
             return _NOWHERE
         case offsets.MAX_TIMESTAMP:
-            found = await node.pool.run(log.offset_of_max_timestamp)
+            found = await node.pool.run(log.reader.offset_of_max_timestamp)
         case timestamp:
-            found = await node.pool.run(log.offset_for_timestamp, timestamp)
+            found = await node.pool.run(log.reader.offset_for_timestamp, timestamp)
     if found is not None and found.offset < end:
         return found
     if unsure:

@@ -36,7 +36,8 @@ from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.handlers.produce_replication import Replication
 from moldau.server.handlers.produce_transactions import Membership, NotInTransaction
-from moldau.storage.log.log import AppendInfo, Log
+from moldau.storage.log.append import AppendInfo
+from moldau.storage.log.log import Log
 from moldau.storage.producers.verification import NOT_REQUIRED
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class _Produce:
     async def _flush(self) -> None:
         for log, answer in self.flushes:
             try:
-                await self.node.pool.run(log.flush)
+                await self.node.pool.run(log.flusher.flush)
             except KafkaError as error:
                 # The records are written but not safe: the producer must not believe they are.
                 self.errors += 1
@@ -233,7 +234,7 @@ class _Produce:
             return self._error(data.index, error, topic)
         answer = _appended(data.index, info)
         log = partition.log
-        if log is not None and log.needs_flush():
+        if log is not None and log.flusher.is_due():
             self.flushes.append((log, answer))
         if self.request.acks == ACKS_ALL and not partition.committed(info.last_offset):
             if self.replication is None:

@@ -19,7 +19,8 @@ from moldau.server.share.sessions import TopicIdPartition
 from moldau.server.share.share_partition import SharePartition
 from moldau.share.acquisition import Acquired, AcquireRequest, FetchedBatch, FetchedRecords, acquire
 from moldau.share.keys import SharePartitionKey
-from moldau.storage.log.log import Log, ReadResult
+from moldau.storage.log.log import Log
+from moldau.storage.log.reader import ReadResult
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -180,7 +181,9 @@ class ShareFetch:
         self, log: Log, offset: int, max_bytes: int, min_one_batch: bool, *, blocking: bool
     ) -> ReadResult | None:
         bound = log.last_stable_offset if self._params.committed else log.high_watermark
-        return log.read(offset, max_bytes, upper_bound=bound, min_one_batch=min_one_batch, blocking=blocking)
+        return log.reader.read(
+            offset, max_bytes, upper_bound=bound, min_one_batch=min_one_batch, blocking=blocking
+        )
 
     def _read_failed(self, key: TopicIdPartition, partition: SharePartition, error: KafkaError) -> None:
         self._node.replicas.storage_failed(error)
@@ -224,7 +227,7 @@ class ShareFetch:
     def _aborted(self, found: _PartitionRead) -> list[tuple[int, int]]:
         if not self._params.committed or not found.read.size:
             return []
-        aborted = found.log.aborted_transactions(found.offset, found.read.next_offset)
+        aborted = found.log.reader.aborted_transactions(found.offset, found.read.next_offset)
         return [(each.producer_id, each.first_offset) for each in aborted]
 
 

@@ -104,7 +104,7 @@ class SharePartition:
         if not strategy.startswith(_BY_DURATION):
             return log_.high_watermark
         since = self._node.clock.time_ms() - duration_ms(strategy.removeprefix(_BY_DURATION))
-        found = await self._node.pool.run(log_.offset_for_timestamp, since)
+        found = await self._node.pool.run(log_.reader.offset_for_timestamp, since)
         if found is None or found.offset >= log_.high_watermark:
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, "No record has this timestamp or a later one.")
         return found.offset

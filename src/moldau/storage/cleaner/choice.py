@@ -55,7 +55,7 @@ def dirtiest(candidates: Iterable[Dirtiness]) -> Dirtiness | None:
 
 def examine(log: Log, checkpoint: int | None, now_ms: int) -> Dirtiness:
     """How dirty a log is, given how far it was cleaned before."""
-    segments = log.segments
+    segments = log.segments.items
     closed = segments[:-1]
     first_dirty, invalid = _first_dirty_offset(log, checkpoint)
     bound = max(first_dirty, _cleanable_up_to(log, segments, first_dirty, now_ms))

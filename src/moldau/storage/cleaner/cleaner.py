@@ -24,8 +24,8 @@ from moldau.storage.cleaner.transactions import CleanedTransactions
 from moldau.storage.disk.disk import Buffer, Disk
 from moldau.storage.disk.open_files import OpenFiles
 from moldau.storage.segment.files import CLEANED
-from moldau.storage.segment.reader import damaged
-from moldau.storage.segment.segment import Segment, StoredBatch
+from moldau.storage.segment.reader import StoredBatch, damaged
+from moldau.storage.segment.segment import Segment
 
 _MAX_OFFSETS_IN_SEGMENT = 2**31 - 1
 _WRITE_BYTES = 256 * 1024
@@ -164,15 +164,15 @@ class Cleaner:
         output.flush()
         self.result.bytes_written += cleaned.size
         for transaction in transactions.take_retained():
-            cleaned.append_aborted(transaction)
+            cleaned.txn_index.append(transaction)
         cleaned.finish()
         cleaned.flush()
-        cleaned.set_modified(group[-1].modified_ms())
+        cleaned.files.set_modified(group[-1].files.modified_ms())
 
     def _examine(self, segment: Segment, batch: StoredBatch) -> None:
         self._throttle(batch.header.size_in_bytes)
         if not check_crc(batch.data, 0, batch.header):
-            raise damaged(segment.path("log"), batch.position, "the checksum does not match")
+            raise damaged(segment.files.log_path, batch.position, "the checksum does not match")
 
 
 class _Output:

@@ -201,7 +201,7 @@ class LogCleaner:
 
     async def _job(self, candidate: Dirtiness) -> CleanJob:
         log, upper_bound = candidate.log, candidate.first_uncleanable_offset
-        segments = tuple(item.base_offset for item in log.segments if item.base_offset < upper_bound)
+        segments = tuple(item.base_offset for item in log.segments.items if item.base_offset < upper_bound)
         last_records = tuple(
             (producer_id, LastRecord(offset, epoch))
             for producer_id, (offset, epoch) in log.producer_state.last_records().items()
@@ -216,7 +216,7 @@ class LogCleaner:
             first_dirty_offset=candidate.first_dirty_offset,
             first_uncleanable_offset=upper_bound,
             now_ms=self._clock.time_ms(),
-            aborted=tuple(await self._pool.run(log.aborted_transactions, segments[0], upper_bound)),
+            aborted=tuple(await self._pool.run(log.reader.aborted_transactions, segments[0], upper_bound)),
             last_records=last_records,
             dedupe_buffer_size=self.settings.dedupe_buffer_size // threads,
             load_factor=self.settings.io_buffer_load_factor,
@@ -224,8 +224,8 @@ class LogCleaner:
         )
 
     async def _swap(self, log: Log, group: CleanedGroup) -> None:
-        replaced = [segment for segment in log.segments if segment.base_offset in group.replaced]
-        log.replace_segments([group.base_offset], replaced)
+        replaced = [segment for segment in log.segments.items if segment.base_offset in group.replaced]
+        log.segments.replace([group.base_offset], replaced)
         await self._pool.run(self._disk.sync_dir, log.directory)
 
     async def _note(self, log: Log, job: CleanJob, result: CleanResult) -> None:

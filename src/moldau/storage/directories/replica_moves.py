@@ -120,9 +120,9 @@ class ReplicaMoves:
                 return
             _align(log, future)
             if future.log_end_offset == log.log_end_offset:
-                if not flushed or future.recovery_point < log.recovery_point:
+                if not flushed or future.flusher.recovery_point < log.flusher.recovery_point:
                     # What the old log has on the disk, the new one must have there too.
-                    await self._pool.run(future.flush)
+                    await self._pool.run(future.flusher.flush)
                     flushed = True
                     continue
                 self._replace(log, future)
@@ -131,13 +131,17 @@ class ReplicaMoves:
             if self.throttle is not None and self.throttle.is_exceeded():
                 return
             read = partial(
-                log.read, future.log_end_offset, _READ_BYTES, upper_bound=log.log_end_offset, blocking=True
+                log.reader.read,
+                future.log_end_offset,
+                _READ_BYTES,
+                upper_bound=log.log_end_offset,
+                blocking=True,
             )
-            generation = log.generation
+            generation = log.segments.generation
             result = await self._pool.run(read)
             if manager.future_logs.get(topic_partition) is not future or result is None or not result.parts:
                 return
-            if log.generation != generation:
+            if log.segments.generation != generation:
                 # What was read may have been cut off meanwhile.
                 continue
             for part in result.parts:
@@ -164,7 +168,7 @@ class ReplicaMoves:
         manager = self._manager
         paths = [manager.directories.of(each).path for each in (log, future)]
         # The old folder goes only when the new one has its name for good.
-        await self._pool.run(future.sync_place)
+        await self._pool.run(future.flusher.sync_directory)
         await manager.discard(log)
         await manager.upkeep.write_checkpoints(paths)
         await manager.upkeep.write_cleaner_offsets(paths)

@@ -1,20 +1,23 @@
-"""The topic settings that storage works by, as plain numbers.
+"""The topic configs that storage uses, as typed values.
 
-One frozen `LogConfig` is shared by all partitions of a topic; a change of configuration is a new object.
+One frozen `LogConfig` is shared by all partitions of a topic; a changed config is a new object.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moldau.config.broker.settings import BrokerSettings
 
 MAX_LONG = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Kafka's topic configs with dots turned into underscores, and Kafka's defaults."""
+    """Kafka's topic configs and their defaults, with underscores for dots."""
 
     segment_bytes: int = 1_073_741_824
     segment_ms: int = 604_800_000
@@ -52,18 +55,18 @@ class LogConfig:
 
     @property
     def max_segment_ms(self) -> int:
-        """When a segment is closed at the latest: what is not closed is never compacted."""
+        """The age at which a segment is rolled; only closed segments are compacted."""
         if self.max_compaction_lag_ms > 0 and self.compact:
             return min(self.max_compaction_lag_ms, self.segment_ms)
         return self.segment_ms
 
     @classmethod
     def from_configs(cls, configs: Mapping[str, Any]) -> LogConfig:
-        """From topic configs by Kafka's names, typed or as text; names not used here are passed over."""
+        """Build from topic configs by Kafka's names, typed or as text; other names are ignored."""
         return cls().with_configs(configs)
 
     def with_configs(self, configs: Mapping[str, Any]) -> LogConfig:
-        """The same with some values changed."""
+        """Return a copy with some values changed."""
         changes: dict[str, Any] = {}
         for item in fields(self):
             value = configs.get(item.name.replace("_", "."))
@@ -83,3 +86,10 @@ def _convert(kind: str, value: Any) -> Any:
         return str(value)
     names = value.split(",") if isinstance(value, str) else value
     return frozenset(name.strip() for name in names if name.strip())
+
+
+def log_config_from(overrides: Mapping[str, str], settings: BrokerSettings) -> LogConfig:
+    """The `LogConfig` of a topic: its own configs, and the broker's for all others."""
+    values = settings.topic_values(overrides)
+    segment_bytes = values["internal.segment.bytes"] or values["segment.bytes"]
+    return LogConfig.from_configs({**values, "segment.bytes": segment_bytes})

@@ -1,9 +1,9 @@
-"""What an interrupted deletion or compaction leaves in a folder, and how it is settled before the log opens.
+"""Completing or undoing an interrupted deletion or compaction before a log is opened.
 
-Replacing segments goes `.cleaned` to `.swap` (last to first), old ones to `.deleted`, `.swap` to nothing; a
-crash may come between any two renames. A `.cleaned` file says that the first step was not over: the old
-segments are still there, and `.swap` files from its offset on are of no use. Otherwise `.swap` files are
-complete and win.
+The cleaner replaces segments by renaming `.cleaned` to `.swap` (last to first), the old ones to `.deleted`,
+and `.swap` to no suffix; a crash may happen between any two renames. If a `.cleaned` file exists, the first
+step was not complete: the old segments still exist, and `.swap` files from its offset on are of no use.
+Otherwise the `.swap` files are complete and replace the old segments.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from moldau.storage.log.config import LogConfig
 from moldau.storage.segment.files import CLEANED, DELETED, KINDS, LOG, SWAP, TRUNCATED, file_name
 from moldau.storage.segment.segment import Segment
 
-#: Snapshots of the metadata log have their own owner.
+#: Snapshots of the metadata log are deleted by the quorum.
 _NOT_OURS = f".checkpoint{DELETED}"
 
 logger = logging.getLogger(__name__)
 
 
 def settle_leftovers(files: OpenFiles, directory: str, config: LogConfig) -> list[str]:
-    """Finish or undo what was interrupted; gives back the names of the files that are there then."""
+    """Complete or undo what was interrupted; return the names of the files that exist afterwards."""
     names = files.disk.listdir(directory)
     if all(name.endswith(_ORDINARY) for name in names) and not _orphaned_indexes(names):
         return names
@@ -40,7 +40,7 @@ def settle_leftovers(files: OpenFiles, directory: str, config: LogConfig) -> lis
     if finished:
         _remove_replaced(files, directory, config, finished)
         for name in finished:
-            logger.info("%s/%s takes its place, compaction was interrupted", directory, name)
+            logger.info("Completing an interrupted compaction with %s/%s", directory, name)
             disk.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP)}")
     names = disk.listdir(directory)
     orphans = _orphaned_indexes(names)
@@ -62,19 +62,19 @@ def _is_stray(name: str) -> bool:
 
 def _remove(disk: Disk, directory: str, names: Iterable[str]) -> None:
     for name in names:
-        logger.info("removing %s/%s, left over", directory, name)
+        logger.info("Removing %s/%s, left by an interrupted change", directory, name)
         disk.remove(f"{directory}/{name}")
 
 
 def _remove_replaced(files: OpenFiles, directory: str, config: LogConfig, swaps: list[str]) -> None:
-    """Remove the segments between the first and the last offset that the `.swap` segments cover."""
+    """Remove the segments in the range of offsets that the `.swap` segments cover."""
     bases = [_offset(name) for name in swaps if name.endswith(f".{LOG}{SWAP}")]
     if not bases:
         return
     end = max(_end_of_swap(files, directory, config, base) for base in bases)
     for name in files.disk.listdir(directory):
         if not name.endswith(SWAP) and min(bases) <= _offset(name) < end:
-            logger.info("removing %s/%s, compacted", directory, name)
+            logger.info("Removing %s/%s, which was compacted", directory, name)
             files.disk.remove(f"{directory}/{name}")
 
 
@@ -86,8 +86,7 @@ def _end_of_swap(files: OpenFiles, directory: str, config: LogConfig, base_offse
             end = batch.header.next_offset
     except CorruptBatch as error:
         logger.error("%s, in a compacted segment", error)
-    for path in segment.paths():
-        files.forget(path)
+    segment.files.close()
     return end
 
 

@@ -1,74 +1,86 @@
 """One log: the records of one partition in one directory.
 
-In three layers: how it lies on disk, rolls and is flushed (`log_files`), how it grows (`log_append`), and
-here how it is opened, read, and cut at either end. Opening one after whatever happened is the work of
-`recovery`.
+A log is composed of its segments (`LogSegments`), its offsets (`LogOffsets`), leader epochs, the state of
+producers, a `LogReader` and a `LogFlusher`. `Log` contains the operations that concern several of them:
+opening, appending, rolling, deleting and truncating. `recovery` opens a directory after a crash.
 
-`log_start_offset` ≤ `high_watermark` ≤ `log_end_offset`; consumers read below the high watermark, and those
-that want only committed transactions below the last stable offset.
+An append is validated (`validation`, `ProducerState`), gets its offsets and leader epoch written into the
+bytes it arrived in, and goes to the active segment in one write. Nothing is done per record, and nothing
+changes before the write has succeeded: an append that fails has not happened.
 
-The event loop owns a log. Only `read(blocking=True)`, the searches, `prepare`, `flush`, `check` and
-`remove_deleted_files` may run in a thread while the loop goes on: they work on what they saw when they began,
-and begin again if segments were taken away meanwhile. An `OSError` never leaves: it becomes `DiskFull`, after
-which the log works on when there is room, or `LogDirectoryFailed`, after which the directory is lost.
+The event loop owns a log. Only the `reader` (with `blocking=True`), `prepare`, `flusher.flush`,
+`reader.check` and `segments.remove_deleted_files` may run in a thread meanwhile. No `OSError` leaves a log:
+it becomes `DiskFull`, after which the log continues when there is room, or `LogDirectoryFailed`, after which
+the directory is offline.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from struct import error as StructError
-from typing import NamedTuple, TypeVar
+from collections.abc import Sequence
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import Randomness, TopicPartition, Uuid, format_uuid
-from moldau.protocol.records import CorruptBatch
-from moldau.storage.directories.partition_metadata import read_topic_id, write_topic_id
-from moldau.storage.disk.disk import Disk, WouldWait, storage_failure
+from moldau.base.ids import Randomness, TopicPartition, Uuid
+from moldau.protocol.records import (
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    BatchHeader,
+    CorruptBatch,
+    patch_batch,
+    read_batch_header,
+    set_max_timestamp,
+)
+from moldau.storage.directories.partition_metadata import matching_topic_id, write_topic_id
+from moldau.storage.disk.disk import Buffer, Disk, storage_failure
 from moldau.storage.disk.open_files import OpenFiles
-from moldau.storage.log.append import GrowingLog
-from moldau.storage.log.append_info import AppendInfo, InvalidRecords, Origin, RecordError, UnexpectedOffset
+from moldau.storage.log.append import (
+    AppendInfo,
+    Origin,
+    assign_offsets,
+    check_producers,
+    leader_batches,
+    trusted_batches,
+    writable,
+)
 from moldau.storage.log.config import LogConfig
-from moldau.storage.log.files import LoadedLog, Place
-from moldau.storage.log.recovery import Recovery
+from moldau.storage.log.flush import LogFlusher
+from moldau.storage.log.offsets import LogOffsets
+from moldau.storage.log.reader import LogReader
+from moldau.storage.log.recovery import RecoveredLog, Recovery
 from moldau.storage.log.retention import expired_segments
-from moldau.storage.log.search import TimestampOffset, aborted_between, first_at_or_after, latest_by_time
-from moldau.storage.producers.restore import restore_producers
-from moldau.storage.segment.list import SegmentList
+from moldau.storage.log.segments import LogSegments
+from moldau.storage.log.validation import Validation
+from moldau.storage.producers.restore import apply_to_producers, restore_producers
+from moldau.storage.producers.state import ProducedBatch
+from moldau.storage.producers.verification import NOT_REQUIRED, Guard
+from moldau.storage.segment.reader import StoredBatch
 from moldau.storage.segment.segment import Segment
-from moldau.storage.segment.txn_index import AbortedTransaction
-
-__all__ = [
-    "AbortedTransaction",
-    "AppendInfo",
-    "InvalidRecords",
-    "Log",
-    "Origin",
-    "ReadResult",
-    "RecordError",
-    "TimestampOffset",
-    "UnexpectedOffset",
-]
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
+#: Validating a smaller batch takes less time than handing it to the thread pool.
+_OFFLOAD_BYTES = 4096
 
 
-class ReadResult(NamedTuple):
-    """Whole batches of one segment. `parts` is empty when nothing below the upper bound is at that offset."""
+class Log:
+    """Callers use the parts directly: `segments`, `reader`, `flusher`, `leader_epochs`, `producer_state`."""
 
-    parts: list[memoryview]
-    size: int
-    first_offset: int
-    next_offset: int
-    segment_base: int
-    position: int
-
-
-class Log(GrowingLog):
-    __slots__ = ("_reported_damage",)
+    __slots__ = (
+        "_clock",
+        "_opened_at",
+        "_snapshots",
+        "_validation",
+        "config",
+        "flusher",
+        "leader_epochs",
+        "offsets",
+        "producer_state",
+        "reader",
+        "segments",
+        "topic_id",
+        "topic_partition",
+    )
 
     @classmethod
     def open(
@@ -87,16 +99,16 @@ class Log(GrowingLog):
         files: OpenFiles | None = None,
         randomness: Randomness | None = None,
     ) -> Log:
-        """Open or create a log, the folder too, with recovery unless the shutdown was clean. Blocking.
+        """Open or create a log and its directory, with recovery unless the shutdown was clean. Blocking.
 
-        A `topic_id` is written to `partition.metadata` if that is missing; another id there is an error; None
-        takes what is there. Without `randomness` there is no `segment.jitter.ms`.
+        A `topic_id` is written to `partition.metadata` if that is missing; a different id there raises
+        INCONSISTENT_TOPIC_ID; None accepts the stored one.
         """
         files = files if files is not None else OpenFiles(disk)
         try:
             disk.makedirs(directory)
-            stored_id = _stored_topic_id(disk, directory, topic_id)
-            loaded = Recovery(
+            stored_id = matching_topic_id(disk, directory, topic_id)
+            recovered = Recovery(
                 files,
                 directory,
                 topic_partition,
@@ -111,249 +123,377 @@ class Log(GrowingLog):
                 write_topic_id(disk, directory, topic_id)
         except OSError as error:
             raise storage_failure(error, directory) from error
-        # A process that was killed may have left in the cache what it had not synced.
+        segments = LogSegments(
+            files, clock, randomness, directory, config,
+            recovered.segments, recovered.snapshots, recovered.log_end_offset,
+        )  # fmt: skip
+        # A process that was killed may have left unsynced files in the page cache.
         synced = clean_shutdown or recovery_point > 0
-        place = Place(directory, topic_partition, stored_id or topic_id, synced)
-        return cls(files, clock, randomness, place, config, loaded)
+        return cls(
+            clock, topic_partition, stored_id or topic_id, segments, recovered, directory_synced=synced
+        )
 
     def __init__(
         self,
-        files: OpenFiles,
         clock: Clock,
-        randomness: Randomness | None,
-        place: Place,
-        config: LogConfig,
-        loaded: LoadedLog,
-    ) -> None:
-        super().__init__(files, clock, randomness, place, config, loaded)
-        self._reported_damage = ""
-
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
+        topic_partition: TopicPartition,
+        topic_id: Uuid | None,
+        segments: LogSegments,
+        recovered: RecoveredLog,
         *,
-        upper_bound: int,
-        min_one_batch: bool = True,
-        blocking: bool = False,
-    ) -> ReadResult | None:
-        """Whole batches from the one that holds `offset` on, below `upper_bound`, out of one segment.
+        directory_synced: bool,
+    ) -> None:
+        self._clock = clock
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.config = segments.config
+        self.segments = segments
+        self.leader_epochs = recovered.epochs
+        self.producer_state = recovered.producer_state
+        self._snapshots = recovered.snapshots
+        self.offsets = LogOffsets(segments, self.producer_state, recovered.log_start_offset)
+        self._validation = Validation(topic_partition, segments.config)
+        self.reader = LogReader(topic_partition, segments, self.offsets)
+        self.flusher = LogFlusher(
+            clock,
+            segments,
+            recovered.epochs,
+            recovered.snapshots,
+            recovery_point=recovered.recovery_point,
+            has_topic_id=topic_id is not None,
+            directory_synced=directory_synced,
+        )
+        flushed = recovered.recovery_point == segments.end_offset
+        #: The end and the segments of a log that was opened completely flushed; None otherwise.
+        self._opened_at = (segments.end_offset, segments.current) if flushed else None
 
-        None only when `blocking` is False and the disk would have to be waited for. A first batch larger than
-        `max_bytes` comes whole with `min_one_batch`. Damage is CORRUPT_MESSAGE, once it is the first thing to
-        read.
-        """
+    @property
+    def directory(self) -> str:
+        return self.segments.directory
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.offsets.log_start_offset
+
+    @property
+    def local_log_start_offset(self) -> int:
+        """The first offset on this disk; equal to the log start offset without tiered storage."""
+        return self.offsets.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.segments.end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self.offsets.high_watermark
+
+    @high_watermark.setter
+    def high_watermark(self, offset: int) -> None:
+        self.offsets.advance_high_watermark(offset)
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.offsets.last_stable_offset
+
+    def update_config(self, config: LogConfig) -> None:
+        self.config = self.segments.config = config
+        self._validation = Validation(self.topic_partition, config)
+
+    def needs_offload(self, records: Buffer) -> bool:
+        """Whether the records must be recompressed or parsed, and are long enough to delay the event loop."""
+        if not self._validation.opens or len(records) < _OFFLOAD_BYTES:
+            return False
         try:
-            return self._steadily(lambda: self._read(offset, max_bytes, upper_bound, min_one_batch, blocking))
-        except WouldWait:
-            return None
+            return self._validation.must_open(read_batch_header(records))
+        except CorruptBatch:
+            return False
 
-    def _read(
-        self, offset: int, max_bytes: int, upper_bound: int, min_one_batch: bool, blocking: bool
-    ) -> ReadResult:
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self.topic_partition}: offset {offset} is not in {self.log_start_offset} to "
-                f"{self.log_end_offset}",
+    def prepare(self, records: Buffer) -> Buffer:
+        """Validate and recompress in a thread, for `append_as_leader(..., prepared=True)`."""
+        validation = self._validation
+        header = validation.client_batch(records)
+        validation.check_client(records, header, self._clock.time_ms())
+        return validation.open_batch(records, header)
+
+    def append_as_leader(
+        self,
+        records: Buffer,
+        leader_epoch: int,
+        *,
+        origin: Origin = Origin.CLIENT,
+        prepared: bool = False,
+        guard: Guard | None = NOT_REQUIRED,
+        transaction_version: int = 0,
+    ) -> AppendInfo:
+        """Validate, number and write. Raises `KafkaError` with the code for the producer.
+
+        Offsets and epoch are written into `records` itself if it is writable. A batch that an idempotent
+        producer sends again is not written again: its first offsets are returned, marked `duplicate`. The
+        first batch of a transaction needs the `guard` of its verification (KIP-890); markers are checked by
+        the `transaction_version` of the transaction they end.
+        """
+        now_ms = self._clock.time_ms()
+        if origin is not Origin.CLIENT:
+            limited = origin is not Origin.RAFT_LEADER
+            return self._append_trusted(
+                records, leader_epoch, now_ms, limited=limited, transaction_version=transaction_version
             )
-        end_offset, active, active_size = self._end
-        segments = self._list
-        bound = min(upper_bound, end_offset)
-        number = segments.floor(offset)
-        while offset < bound and number < len(segments.items):
-            segment = segments.items[number]
-            if segment.base_offset >= bound:
-                break
-            if segment is active:
-                end, size = end_offset, active_size
-            else:
-                end, size = segments.end_of(number, end_offset), segment.size
-            found = segment.read(
-                offset,
-                max_bytes,
-                size,
-                upper_bound=bound if bound < end else None,
-                end_offset=end,
-                min_one_batch=min_one_batch,
-                blocking=blocking,
-            )
-            if found is not None:
-                parts = [found.data] if len(found.data) else []
-                return ReadResult(
-                    parts,
-                    len(found.data),
-                    found.first_offset,
-                    found.next_offset,
-                    segment.base_offset,
-                    found.position,
-                )
-            number += 1
-        return ReadResult([], 0, offset, offset, active.base_offset, active_size)
+        validation = self._validation
+        header = validation.client_batch(records)
+        if not prepared:
+            validation.check_client(records, header, now_ms)
+            if validation.opens and validation.must_open(header):
+                records = validation.open_batch(records, header)
+                header = read_batch_header(records)
+        if header.producer_id >= 0:
+            duplicate = self.producer_state.check(header, from_client=True, guard=guard)
+            if duplicate is not None:
+                return self._duplicate(duplicate)
+        size = header.size_in_bytes
+        batch = writable(records if len(records) == size else memoryview(records)[:size])
+        return self._append_batch(batch, header, leader_epoch, now_ms)
 
-    def _steadily(self, look: Callable[[], T]) -> T:
-        """Do it again if segments were cut or removed while it looked; in a thread, that can happen."""
-        while True:
-            generation = self._generation
-            try:
-                result = look()
-            except CorruptBatch as error:
-                if self._unchanged_since(generation):
-                    self._report_damage(str(error))
-                    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
-            except StructError:
-                if self._unchanged_since(generation):
-                    raise
-            except OSError as error:
-                if self._unchanged_since(generation):
-                    raise self._failure(error) from error
-            else:
-                if generation == self._generation:
-                    return result
+    def _duplicate(self, batch: ProducedBatch) -> AppendInfo:
+        first, last, time = batch.first_offset, batch.last_offset, batch.timestamp
+        return AppendInfo(first, last, time, time, self.offsets.log_start_offset, True, 0)
 
-    def _report_damage(self, message: str) -> None:
-        """Once, however often clients come back for it."""
-        if message != self._reported_damage:
-            self._reported_damage = message
-            logger.error("%s", message)
+    def _append_batch(
+        self, batch: bytearray | memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
+    ) -> AppendInfo:
+        """The hot path: one batch, one write."""
+        base_offset = self.segments.end_offset
+        last_offset = base_offset + header.last_offset_delta
+        patch_batch(batch, 0, base_offset, leader_epoch)
+        append_time = -1
+        if self._validation.log_append_time:
+            append_time = now_ms
+            set_max_timestamp(batch, 0, header, LOG_APPEND_TIME, now_ms)
+            header = header._replace(max_timestamp=now_ms)
+        elif header.timestamp_type != CREATE_TIME:
+            set_max_timestamp(batch, 0, header, CREATE_TIME, header.max_timestamp)
+        size, max_timestamp = len(batch), header.max_timestamp
+        segment = self._segment_for(size, base_offset, last_offset, max_timestamp, now_ms)
+        try:
+            segment.append_batch(batch, last_offset, max_timestamp)
+        except OSError as error:
+            raise self.segments.failure(error) from error
+        if leader_epoch != self.leader_epochs.latest:
+            self.leader_epochs.assign(leader_epoch, base_offset)
+        self.segments.advance(last_offset + 1, segment)
+        if header.producer_id >= 0:
+            self.producer_state.update(header, base_offset)
+            if header.is_transactional:
+                self.offsets.update_first_unstable()
+        log_start_offset = self.offsets.log_start_offset
+        return AppendInfo(base_offset, last_offset, max_timestamp, append_time, log_start_offset, False, size)
 
-    def aborted_transactions(self, start: int, upper_bound: int) -> list[AbortedTransaction]:
-        """What a reader of `[start, upper_bound)` that wants only committed records must leave out."""
-        return self._steadily(lambda: aborted_between(self._list, start, upper_bound))
+    def _segment_for(
+        self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> Segment:
+        """The active segment, after a roll if these bytes must not go into the present one."""
+        if size > self.config.segment_bytes:
+            self._validation.check_fits_segment(size)
+        if self.segments.must_roll(size, last_offset, max_timestamp, now_ms):
+            return self.roll(first_offset)
+        return self.segments.active
 
-    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record at or after a time. Reads batches and may wait: run it in the pool."""
-        return self._steadily(
-            lambda: first_at_or_after(self._list, timestamp, self.log_start_offset, self.log_end_offset)
+    def _append_trusted(
+        self, records: Buffer, leader_epoch: int, now_ms: int, *, limited: bool, transaction_version: int
+    ) -> AppendInfo:
+        """Append what the node itself writes: any number of batches, also control batches, all or nothing."""
+        batches = trusted_batches(self.topic_partition, records)
+        for _, header in batches:
+            if limited:
+                self._validation.check_size(header.size_in_bytes)
+        buffer = writable(records)
+        check_producers(self.producer_state, buffer, batches, transaction_version)
+        if len(batches) == 1 and not batches[0][1].is_control:
+            return self._append_batch(buffer, batches[0][1], leader_epoch, now_ms)
+        append_time = now_ms if self._validation.log_append_time else None
+        stored = assign_offsets(buffer, batches, self.segments.end_offset, leader_epoch, append_time)
+        return self._append_stored(buffer, stored, now_ms)
+
+    def _append_stored(self, data: Buffer, batches: Sequence[StoredBatch], now_ms: int) -> AppendInfo:
+        """Write batches that have their final offsets, in one write, and account for them."""
+        first, last = batches[0].header, batches[-1].header
+        max_timestamp = max(batch.header.max_timestamp for batch in batches)
+        first_offset, last_offset = first.base_offset, last.last_offset
+        segment = self._segment_for(len(data), first_offset, last_offset, max_timestamp, now_ms)
+        try:
+            segment.append(data, [batch.header for batch in batches])
+        except OSError as error:
+            raise self.segments.failure(error) from error
+        self.segments.advance(last_offset + 1, segment)
+        for batch in batches:
+            header = batch.header
+            if header.partition_leader_epoch > self.leader_epochs.latest:
+                self.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
+            aborted = apply_to_producers(self.producer_state, batch)
+            if aborted is not None:
+                segment.txn_index.append(aborted)
+        self.offsets.update_first_unstable()
+        append_time = now_ms if self._validation.log_append_time else -1
+        return AppendInfo(
+            first_offset, last_offset, max_timestamp, append_time, self.log_start_offset, False, len(data)
         )
 
-    def offset_of_max_timestamp(self) -> TimestampOffset | None:
-        """The record with the largest timestamp. Reads a batch and may wait: run it in the pool."""
-        return self._steadily(lambda: latest_by_time(self._list))
+    def append_as_follower(self, records: Buffer, leader_epoch: int | None = None) -> AppendInfo | None:
+        """Append batches of the leader with its offsets and epochs; None if there is no whole batch.
+
+        Batches of a later epoch than the `leader_epoch` they were fetched in are ignored: they cannot be
+        real.
+        """
+        batches = leader_batches(self.topic_partition, records, self.segments.end_offset, leader_epoch)
+        if not batches:
+            return None
+        now_ms = self._clock.time_ms()
+        first, last = batches[0].header, batches[-1].header
+        size = batches[-1].position + last.size_in_bytes
+        if size <= self.config.segment_bytes - self.segments.active.size or len(batches) == 1:
+            return self._append_stored(memoryview(records)[:size], batches, now_ms)
+        for batch in batches:
+            self._append_stored(batch.data, [batch], now_ms)
+        max_timestamp = max(batch.header.max_timestamp for batch in batches)
+        return AppendInfo(
+            first.base_offset, last.last_offset, max_timestamp, -1, self.log_start_offset, False, size
+        )
+
+    def roll(self, base_offset: int = 0) -> Segment:
+        """Close the active segment and begin a new one at the log end, or at `base_offset` if larger."""
+        old = self.segments.active
+        base = max(self.segments.end_offset, base_offset)
+        if base == old.base_offset:
+            return old
+        new = self.segments.roll(base)
+        self.flusher.retreat(old.base_offset)
+        self.producer_state.end_offset = base
+        try:
+            self._save_producers(sync=False)
+        except OSError as error:
+            # A snapshot only shortens recovery.
+            logger.warning("%s: cannot write the producer snapshot at %d: %s", self.directory, base, error)
+        return new
+
+    def _save_producers(self, *, sync: bool) -> None:
+        state = self.producer_state
+        latest = self._snapshots.latest
+        if state.end_offset > (self.log_start_offset if latest is None else latest):
+            self._snapshots.write(state.end_offset, state.to_snapshot(), sync=sync)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """The largest epoch known up to the asked one and where it ends; (-1, -1) when unknown."""
-        return self.leader_epochs.end_offset_for(leader_epoch, self.log_end_offset)
+        """The largest known epoch up to `leader_epoch` and its end offset; (-1, -1) if unknown."""
+        return self.leader_epochs.end_offset_for(leader_epoch, self.segments.end_offset)
 
     def delete_records_before(self, offset: int) -> int:
-        """Move the log start up (-1: to the high watermark); gives back the log start.
+        """Raise the log start offset (-1: to the high watermark) and return it.
 
-        The segments below it go with the next `delete_old_segments`.
+        `delete_old_segments` deletes the segments before it.
         """
         if offset == -1:
-            offset = self._high_watermark
-        if not 0 <= offset <= self._high_watermark:
+            offset = self.high_watermark
+        if not 0 <= offset <= self.high_watermark:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"{self.topic_partition}: the log cannot start at {offset}, its high watermark is "
-                f"{self._high_watermark}",
+                f"{self.high_watermark}",
             )
-        self._move_start(offset)
+        self._advance_start(offset)
         return self.log_start_offset
 
-    def _move_start(self, offset: int) -> None:
+    def _advance_start(self, offset: int) -> None:
         if offset > self.log_start_offset:
-            self.log_start_offset = offset
-            self._high_watermark = max(self._high_watermark, offset)
+            self.offsets.advance_start(offset)
             self.leader_epochs.truncate_from_start(offset)
-            self._settle_transactions(max(offset, self._high_watermark))
 
     def delete_old_segments(self, now_ms: int) -> list[Segment]:
-        """Retention by time, size and log start. Files become `.deleted`; see `remove_deleted_files`."""
+        """Apply retention by time, size and log start offset; return the segments that were deleted."""
+        segments = self.segments
         try:
             expired = expired_segments(
-                self._list.items,
+                segments.items,
                 self.config,
                 now_ms=now_ms,
                 log_start_offset=self.log_start_offset,
-                log_end_offset=self.log_end_offset,
-                high_watermark=self._high_watermark,
+                log_end_offset=segments.end_offset,
+                high_watermark=self.high_watermark,
             )
             if not expired:
                 return []
-            if len(expired) == len(self._list.items):
+            if len(expired) == len(segments.items):
                 self.roll()
-            remaining = self._list.with_changes(without=expired)
-            self._move_start(remaining.items[0].base_offset)
-            with self._changing():
-                self._discard(expired)
-                self._list = remaining
+            self._advance_start(segments.items[len(expired)].base_offset)
+            segments.delete(expired)
         except OSError as error:
-            raise self._failure(error) from error
+            raise segments.failure(error) from error
         return expired
 
     def truncate_to(self, offset: int) -> bool:
-        """Remove everything at or behind an offset; was there anything?"""
-        if offset >= self.log_end_offset:
-            # A leader that never wrote may have left an epoch at the very end.
-            self.leader_epochs.truncate_from_end(self.log_end_offset)
+        """Remove everything at or after an offset; return whether there was anything."""
+        segments = self.segments
+        if offset >= segments.end_offset:
+            # A leader that never wrote may have left an epoch that begins at the log end.
+            self.leader_epochs.truncate_from_end(segments.end_offset)
             return False
-        if offset < self._list.items[0].base_offset:
+        if offset < segments.items[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return True
         try:
-            # The last one first: a crash on the way leaves a log without gaps.
-            later = [segment for segment in reversed(self._list.items) if segment.base_offset > offset]
-            with self._changing():
-                self._discard(later)
-                self._list = self._list.with_changes(without=later)
-                self._place_synced = False
-                self._list.active.truncate_to(offset)
-                self._set_bounds(min(self.log_start_offset, offset), offset)
+            with segments.changing():
+                self.flusher.directory_synced = False
+                segments.truncate_to(offset)
+                self.offsets.truncate(min(self.log_start_offset, offset))
+                self.flusher.retreat(offset)
             self._after_truncation()
         except OSError as error:
-            raise self._failure(error) from error
+            raise segments.failure(error) from error
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove everything and begin anew at an offset."""
+        """Remove everything and continue at an offset."""
+        segments = self.segments
         try:
-            with self._changing():
-                self._discard(self._list.items)
-                self._place_synced = False
-                new = self._begin_anew(offset)
-                self._list = SegmentList([new])
-                self._set_bounds(offset, offset)
+            with segments.changing():
+                self.flusher.directory_synced = False
+                segments.restart_at(offset)
+                self.offsets.truncate(offset)
+                self.flusher.retreat(offset)
             self.leader_epochs.clear()
             self._after_truncation()
         except OSError as error:
-            raise self._failure(error) from error
-
-    def _begin_anew(self, offset: int) -> Segment:
-        """The one segment after all were discarded; they come back if it cannot be made."""
-        now_ms = self._clock.time_ms()
-        try:
-            return Segment.create(self._files, self.directory, offset, self.config, now_ms=now_ms)
-        except OSError:
-            for segment in self._list.items:
-                segment.change_suffix("")
-            raise
-
-    def _set_bounds(self, start: int, end: int) -> None:
-        self.log_end_offset = end
-        self.log_start_offset = start
-        self._high_watermark = max(start, min(self._high_watermark, end))
-        self._retreat(end)
-        self._begin_active(self._list.active)
+            raise segments.failure(error) from error
 
     def _after_truncation(self) -> None:
-        start, end = self.log_start_offset, self.log_end_offset
+        start, end = self.log_start_offset, self.segments.end_offset
         self.leader_epochs.truncate_from_end(end)
-        with self._flush_lock:
+        with self.flusher.lock:
             self.leader_epochs.write()
         now_ms = self._clock.time_ms()
-        restore_producers(self.producer_state, self._snapshots, self._list, start, end, now_ms)
-        self._settle_transactions(self._high_watermark)
+        restore_producers(self.producer_state, self._snapshots, self.segments.current, start, end, now_ms)
+        self.offsets.update_first_unstable()
 
+    def rename_directory(self, directory: str) -> None:
+        """Rename the directory: the topic is being deleted, or a moved replica takes over. Blocking."""
+        with self.flusher.lock, self.segments.changing():
+            self.segments.rename_directory(directory)
+            self.flusher.directory_synced = False
+            self.leader_epochs.move(directory)
 
-def _stored_topic_id(disk: Disk, directory: str, topic_id: Uuid | None) -> Uuid | None:
-    try:
-        stored = read_topic_id(disk, directory)
-    except ValueError as error:
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-    if stored is not None and topic_id is not None and stored != topic_id:
-        raise KafkaError(
-            ErrorCode.INCONSISTENT_TOPIC_ID,
-            f"{directory} belongs to topic id {format_uuid(stored)}, not {format_uuid(topic_id)}",
-        )
-    return stored
+    def close(self) -> None:
+        """Sync everything for a clean shutdown, after which the next start needs no recovery. Blocking."""
+        try:
+            with self.flusher.lock:
+                self._finish()
+        except OSError as error:
+            raise self.segments.failure(error) from error
+        finally:
+            self.segments.close_files()
+
+    def _finish(self) -> None:
+        if self._opened_at != (self.segments.end_offset, self.segments.current):
+            self.producer_state.end_offset = self.segments.end_offset
+            self._save_producers(sync=True)
+            self.segments.active.finish()
+            self.flusher.finish()
+        elif not self.flusher.directory_synced:
+            self.flusher.sync_directory_locked()

@@ -1,43 +1,54 @@
-"""Opening a log's folder, whatever state it was left in.
+"""Opening the directory of a log in whatever state it was left.
 
-First, leftovers: `.deleted` files are removed, `.cleaned` ones too (the cleaner had not finished), `.swap`
-files take the place of what they replace (see `leftovers`).
+First, interrupted deletions and compactions are completed or undone (`leftovers`).
 
-After a crash, every segment from the recovery point on is read batch by batch and its indexes are built anew;
-at the first bad batch the log is cut, and later segments go. After a clean shutdown nothing is read but the
-end of the last segment. A segment that lacks an index gets it back; a last segment whose end makes no sense
-is read through in any case.
+After a crash, every segment from the recovery point on is read batch by batch and its indexes are rebuilt;
+the log is truncated at the first bad batch, and later segments are removed. After a clean shutdown only the
+end of the last segment is read. A missing index is rebuilt, and a last segment that does not end with a whole
+batch is recovered in any case.
 
-The state of producers comes from the newest snapshot and the batches behind it.
+The state of producers is restored from the newest snapshot and the batches after it.
 
-Indexes before the recovery point are trusted; damage there is found by reads and by `Log.check`.
+Indexes before the recovery point are trusted; damage there is found by reads and by `LogReader.check`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from moldau.base.ids import TopicPartition
 from moldau.protocol.records import CorruptBatch
 from moldau.storage.disk.open_files import OpenFiles
 from moldau.storage.log.config import LogConfig
-from moldau.storage.log.files import LoadedLog
 from moldau.storage.log.leader_epochs import LeaderEpochs
 from moldau.storage.log.leftovers import settle_leftovers
+from moldau.storage.log.segments import SegmentList
 from moldau.storage.producers.restore import apply_to_producers, restore_producers
 from moldau.storage.producers.snapshot import ProducerSnapshots
 from moldau.storage.producers.state import ProducerState
 from moldau.storage.segment.files import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, file_name
-from moldau.storage.segment.list import SegmentList
-from moldau.storage.segment.reader import verify_batch
-from moldau.storage.segment.segment import MAX_RELATIVE_OFFSET, Segment, StoredBatch
+from moldau.storage.segment.reader import StoredBatch, verify_batch
+from moldau.storage.segment.segment import MAX_RELATIVE_OFFSET, Segment
 
 logger = logging.getLogger(__name__)
 
 
+class RecoveredLog(NamedTuple):
+    """What was found in the directory of a log."""
+
+    segments: SegmentList
+    epochs: LeaderEpochs
+    producer_state: ProducerState
+    snapshots: ProducerSnapshots
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+
+
 class Recovery:
-    """Loads one folder; used once."""
+    """Loads one directory; used once."""
 
     def __init__(
         self,
@@ -68,15 +79,15 @@ class Recovery:
         self._segments: list[Segment] = []
         self._end: int | None = None
 
-    def load(self) -> LoadedLog:
+    def load(self) -> RecoveredLog:
         self._open_segments()
         first = self._first_to_recover()
         if first is not None:
-            # What is cut and built anew is not on the disk until it is flushed again.
+            # Truncated files and rebuilt indexes are not on disk until the next flush.
             self._recovery_point = min(self._recovery_point, self._segments[first].base_offset)
         for segment in self._segments[:first]:
             if self._lacks_index(segment):
-                self._index_again(segment)
+                self._rebuild_indexes(segment)
         if first is not None:
             self._recover_from(first)
         log_end_offset = self._find_end()
@@ -86,7 +97,7 @@ class Recovery:
         self._snapshots.remove_stray([segment.base_offset for segment in self._segments])
         self._load_producers(log_start_offset, log_end_offset)
         recovery_point = min(self._recovery_point, log_end_offset)
-        return LoadedLog(
+        return RecoveredLog(
             SegmentList(self._segments),
             self._epochs,
             self._producers,
@@ -104,21 +115,21 @@ class Recovery:
                 self._segments.append(Segment.open(self._files, self._directory, base_offset, self._config))
 
     def _first_to_recover(self) -> int | None:
-        """The number of the first segment that must be read through."""
+        """The index of the first segment that must be recovered."""
         candidates = [number for number, segment in enumerate(self._segments) if self._is_damaged(segment)]
         if not self._clean and self._segments:
             candidates.append(SegmentList(self._segments).floor(self._recovery_point))
-        elif self._segments and not self._ends_well(self._segments[-1]):
+        elif self._segments and not self._ends_with_whole_batch(self._segments[-1]):
             candidates.append(len(self._segments) - 1)
         return min(candidates, default=None)
 
     def _is_damaged(self, segment: Segment) -> bool:
         if file_name(segment.base_offset, TXN_INDEX) not in self._names or segment.txn_index.is_sane():
             return False
-        logger.warning("%s has a damaged transaction index, it is built anew", segment.path(LOG))
+        logger.warning("%s has a damaged transaction index, which is rebuilt", segment.files.log_path)
         return True
 
-    def _ends_well(self, segment: Segment) -> bool:
+    def _ends_with_whole_batch(self, segment: Segment) -> bool:
         if segment.size and self._lacks_index(segment):
             return False
         try:
@@ -133,9 +144,9 @@ class Recovery:
             file_name(segment.base_offset, kind) not in self._names for kind in (OFFSET_INDEX, TIME_INDEX)
         )
 
-    def _index_again(self, segment: Segment) -> None:
-        """Only the indexes were lost; the batches had been flushed, so nothing is cut."""
-        logger.warning("%s lacks an index, they are built anew", segment.path(LOG))
+    def _rebuild_indexes(self, segment: Segment) -> None:
+        """Rebuild lost indexes; the batches had been flushed, so nothing is truncated."""
+        logger.warning("%s lacks an index; its indexes are rebuilt", segment.files.log_path)
         size = segment.size
         segment.reset_indexes(transactions=False)
         try:
@@ -147,7 +158,7 @@ class Recovery:
         segment.finish()
 
     def _recover_from(self, number: int) -> None:
-        """Read segments through, from one on."""
+        """Recover the segments from one on, up to the first damage."""
         base_offset = self._segments[number].base_offset
         self._restore_producers(self._log_start_offset, base_offset)
         for place in range(number, len(self._segments)):
@@ -159,55 +170,54 @@ class Recovery:
                 return
 
     def _end_of(self, place: int) -> int:
-        """The offset that no batch of a segment can reach."""
+        """The offset before which all batches of a segment must end."""
         following = [segment.base_offset for segment in self._segments[place + 1 : place + 2]]
         return min([self._segments[place].base_offset + MAX_RELATIVE_OFFSET + 1, *following])
 
     def _recover(self, segment: Segment, end_offset: int) -> bool:
-        """Build the indexes anew and cut what is damaged; was there anything to cut?"""
+        """Rebuild the indexes and truncate at damage; return whether there was any."""
         end, valid = segment.size, 0
         segment.reset_indexes(transactions=True)
-        path, next_offset = segment.path(LOG), segment.base_offset
+        path, next_offset = segment.files.log_path, segment.base_offset
         try:
             for batch in segment.batches(0, end):
                 verify_batch(path, batch.position, batch.data, batch.header, next_offset, end_offset)
                 segment.index_batch(batch.header, batch.position)
-                self._note(segment, batch)
+                self._account(segment, batch)
                 next_offset = batch.header.next_offset
                 valid = batch.position + batch.header.size_in_bytes
         except CorruptBatch as error:
-            logger.warning("%s, the log is cut there", error)
+            logger.warning("%s; the log is truncated there", error)
         segment.cut_to(valid)
-        segment.trust_all()
+        segment.mark_verified()
         segment.finish()
         self._producers.end_offset = self._end = next_offset
         return valid < end
 
-    def _note(self, segment: Segment, batch: StoredBatch) -> None:
+    def _account(self, segment: Segment, batch: StoredBatch) -> None:
         header = batch.header
         if header.partition_leader_epoch > self._epochs.latest:
             self._epochs.assign(header.partition_leader_epoch, header.base_offset)
         aborted = apply_to_producers(self._producers, batch)
         if aborted is not None:
-            segment.append_aborted(aborted)
+            segment.txn_index.append(aborted)
 
     def _remove(self, segments: Sequence[Segment]) -> None:
         for segment in segments:
-            logger.warning("%s is removed: it lies behind damage", segment.path(LOG))
-            paths = segment.paths()
-            for path in paths:
+            logger.warning("%s is removed: it follows damage", segment.files.log_path)
+            for path in segment.files.existing():
                 self._files.forget(path)
                 self._disk.remove(path)
             self._segments.remove(segment)
 
     def _find_end(self) -> int:
-        """The log end offset; there is at least one segment afterwards."""
+        """Return the log end offset; afterwards there is at least one segment."""
         if self._segments:
             end = self._segments[-1].next_offset() if self._end is None else self._end
             if end >= self._log_start_offset:
                 return end
             logger.warning(
-                "%s ends at %d, before its log start offset %d: it begins there, empty",
+                "%s ends at %d, before its log start offset %d: the log restarts there, empty",
                 self._directory,
                 end,
                 self._log_start_offset,
@@ -240,4 +250,4 @@ class Recovery:
         try:
             self._snapshots.write(offset, self._producers.to_snapshot(), sync=True)
         except OSError as error:
-            logger.warning("%s: no producer snapshot at %d: %s", self._directory, offset, error)
+            logger.warning("%s: cannot write the producer snapshot at %d: %s", self._directory, offset, error)

@@ -1,6 +1,6 @@
-"""Which segments of a log are too old, too many, or before the log start.
+"""Retention: which segments exceed `retention.ms` or `retention.bytes`, or precede the log start offset.
 
-Always from the oldest on, never past the high watermark, and never an empty active segment.
+Segments expire from the oldest on, never past the high watermark, and never an empty active segment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def expired_segments(
     log_end_offset: int,
     high_watermark: int,
 ) -> list[Segment]:
-    """The leading segments that some rule removes."""
+    """The leading segments that one of the rules deletes."""
     bounds = [segment.base_offset for segment in segments[1:]] + [log_end_offset]
     removable = [
         segment

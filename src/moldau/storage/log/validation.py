@@ -32,7 +32,7 @@ from moldau.protocol.records import (
 )
 from moldau.storage.cleaner.records import scan
 from moldau.storage.disk.disk import Buffer
-from moldau.storage.log.append_info import InvalidRecords, RecordError
+from moldau.storage.log.append import InvalidRecords, RecordError
 from moldau.storage.log.config import LogConfig
 
 _LAST_CODEC = ZSTD

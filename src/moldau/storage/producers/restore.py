@@ -1,4 +1,4 @@
-"""Bringing the state of producers up to an offset, from a snapshot and the batches behind it."""
+"""Restoring the state of producers at an offset from a snapshot and the batches after it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import logging
 from collections.abc import Iterator
 
 from moldau.protocol.records import CorruptBatch
+from moldau.storage.log.segments import SegmentList
 from moldau.storage.producers.end_marker import read_end_marker
 from moldau.storage.producers.snapshot import ProducerSnapshots
 from moldau.storage.producers.state import ProducerState
-from moldau.storage.segment.list import SegmentList
-from moldau.storage.segment.segment import StoredBatch
+from moldau.storage.segment.reader import StoredBatch
 from moldau.storage.segment.txn_index import AbortedTransaction
 
 logger = logging.getLogger(__name__)
@@ -26,9 +26,9 @@ def restore_producers(
     *,
     trust_absence: bool = False,
 ) -> None:
-    """The state at offset `end` of a log that starts at `start`. Snapshots outside of that are removed.
+    """Restore the state at offset `end` of a log that starts at `start`; remove snapshots outside of that.
 
-    With `trust_absence`, a log without any snapshot is taken to have no producers, and is not read for them.
+    With `trust_absence`, a log without a snapshot is assumed to have no producers and is not read.
     """
     snapshots.remove_outside(start, end)
     trust_absence = trust_absence and snapshots.latest is None
@@ -42,7 +42,7 @@ def restore_producers(
             for batch in _batches_between(segments, producers.end_offset, end):
                 apply_to_producers(producers, batch)
         except CorruptBatch as error:
-            logger.error("%s, met while reading the state of producers", error)
+            logger.error("%s, found while restoring the state of producers", error)
     producers.end_offset = end
 
 
@@ -58,7 +58,7 @@ def _batches_between(segments: SegmentList, start: int, end: int) -> Iterator[St
 
 
 def apply_to_producers(producers: ProducerState, batch: StoredBatch) -> AbortedTransaction | None:
-    """Account for a batch that is in the log; gives back the transaction that it aborts, if it does."""
+    """Account for a batch of the log; return the transaction that it aborts, if any."""
     header = batch.header
     if header.producer_id < 0:
         return None

@@ -99,7 +99,7 @@ class SegmentReader:
 
         Stops before `upper_bound` (None: no such limit); `end_offset` is where the segment's offsets end.
         """
-        file = self._files.file(LOG)
+        file = self._files.open_files.get(self._files.log_path)
         start, data, first = self._find_start(file, offset, max_bytes, size, blocking)
         if first is None:
             return None
@@ -204,7 +204,7 @@ class SegmentReader:
         verify_to: int | None = None,
     ) -> tuple[int, int]:
         """With `verify_to`, the offset where the segment ends, everything in a batch is checked."""
-        path = self._files.path(LOG)
+        path = self._files.log_path
         begin, next_offset = here, -1
         while len(data) - here >= BATCH_HEADER_SIZE:
             try:

@@ -12,7 +12,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC
 from moldau.protocol.records import Record, build_batch
 from moldau.server.node import Node
-from moldau.storage.log.log import Origin
+from moldau.storage.log.append import Origin
 from tests.harness.nodes.node import running_node
 from tests.unit.server.coordinators.test_coordinators import ONE_REPLICA, commit, committed, make_topic, until
 from tests.unit.server.test_failing_disks import OneBadFolder, partitions_in, two_folders

@@ -30,8 +30,13 @@ class FakeSegment:
 
 
 @dataclass
+class FakeSegments:
+    items: list[FakeSegment]
+
+
+@dataclass
 class FakeLog:
-    segments: list[FakeSegment]
+    segments: FakeSegments
     last_stable_offset: int = 10**6
     log_start_offset: int = 0
     log_end_offset: int = 10**6
@@ -40,7 +45,7 @@ class FakeLog:
 
 
 def log(*bases: int, **changes: Any) -> FakeLog:
-    return FakeLog([FakeSegment(base) for base in bases], **changes)
+    return FakeLog(FakeSegments([FakeSegment(base) for base in bases]), **changes)
 
 
 def look(fake: FakeLog, checkpoint: int | None = None) -> Dirtiness:
@@ -85,7 +90,7 @@ def test_nothing_behind_the_last_stable_offset() -> None:
 
 def test_nothing_younger_than_the_minimum_lag() -> None:
     fake = log(0, 10, 20, 30, config=config(min_compaction_lag_ms=5000))
-    for segment, age in zip(fake.segments, (9000, 4000, 9000, 0), strict=True):
+    for segment, age in zip(fake.segments.items, (9000, 4000, 9000, 0), strict=True):
         segment.largest = NOW - age
     assert look(fake).first_uncleanable_offset == 10
 
@@ -95,9 +100,9 @@ def test_the_maximum_lag_makes_cleaning_urgent() -> None:
     found = look(fake, checkpoint=30)
     assert found.overdue_ms == 500
     assert found.worth_cleaning
-    fake.segments[3].first = NOW - 1000
+    fake.segments.items[3].first = NOW - 1000
     assert not look(fake, checkpoint=30).worth_cleaning
-    fake.segments[3].first = -1
+    fake.segments.items[3].first = -1
     assert not look(fake, checkpoint=30).worth_cleaning
 
 

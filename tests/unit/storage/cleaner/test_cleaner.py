@@ -21,8 +21,9 @@ from moldau.base.ids import TopicPartition
 from moldau.protocol.records import BatchHeader, Record, build_batch, iter_batches
 from moldau.storage.cleaner.job import CleanerSettings
 from moldau.storage.disk.disk import File, PosixDisk
+from moldau.storage.log.append import Origin
 from moldau.storage.log.config import LogConfig
-from moldau.storage.log.log import Log, Origin
+from moldau.storage.log.log import Log
 from moldau.storage.log_manager import LogManager
 from tests.unit.storage.managed_logs import (
     COMPACT,
@@ -68,7 +69,7 @@ def test_a_new_reader_sees_only_the_last_value_of_each_key(tmp_path: Path) -> No
         checkpoint = Path(world.paths[0]) / "cleaner-offset-checkpoint"
         assert checkpoint.read_text() == "0\n1\norders 0 5\n"
         assert await manager.cleaner.clean_due() == 0
-        assert [segment.base_offset for segment in log.segments] == [0, 5]
+        assert [segment.base_offset for segment in log.segments.items] == [0, 5]
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -188,11 +189,11 @@ def test_small_segments_become_few(tmp_path: Path) -> None:
         manager, log = await open_log(World(tmp_path), replace(COMPACT, segment_bytes=450))
         for number in range(12):
             fill(log, (b"key-%d" % number, b"x" * 30))
-        sizes = [segment.size for segment in log.segments[:-1]]
+        sizes = [segment.size for segment in log.segments.items[:-1]]
         await manager.cleaner.clean_due()
-        assert len(log.segments) < 6
-        assert sum(segment.size for segment in log.segments) == sum(sizes)
-        assert all(segment.size <= 450 for segment in log.segments)
+        assert len(log.segments.items) < 6
+        assert sum(segment.size for segment in log.segments.items) == sum(sizes)
+        assert all(segment.size <= 450 for segment in log.segments.items)
         assert len(stored(log)) == 12
         await manager.shutdown()
 
@@ -238,8 +239,8 @@ def test_a_read_under_way_survives_the_swap(tmp_path: Path) -> None:
         value = bytes(200_000)
         for number in range(3):
             fill(log, (b"a", value + b"%d" % number))
-        copy = b"".join(log.read(0, 10**6, upper_bound=3, blocking=True).parts)
-        under_way = log.read(0, 10**6, upper_bound=3, blocking=False) or log.read(
+        copy = b"".join(log.reader.read(0, 10**6, upper_bound=3, blocking=True).parts)
+        under_way = log.reader.read(0, 10**6, upper_bound=3, blocking=False) or log.reader.read(
             0, 10**6, upper_bound=3, blocking=True
         )
         await manager.cleaner.clean_due()
@@ -267,8 +268,11 @@ def test_readers_in_threads_never_meet_a_swap_half_done(tmp_path: Path) -> None:
             while not stop.is_set():
                 end = log.log_end_offset
                 try:
-                    assert log.read(chance.randrange(end), 500, upper_bound=end, blocking=True) is not None
-                    assert log.offset_for_timestamp(0) is not None
+                    assert (
+                        log.reader.read(chance.randrange(end), 500, upper_bound=end, blocking=True)
+                        is not None
+                    )
+                    assert log.reader.offset_for_timestamp(0) is not None
                 except Exception as error:
                     problems.append(error)
 
@@ -301,7 +305,7 @@ def test_batches_keep_their_codec(tmp_path: Path, codec: int) -> None:
         fill(log, (b"a", b"x" * 1000), (b"b", b"y" * 1000), codec=codec)
         fill(log, (b"a", b"z"), codec=codec)
         await manager.cleaner.clean_due()
-        data = b"".join(log.read(0, 10**6, upper_bound=3, blocking=True).parts)
+        data = b"".join(log.reader.read(0, 10**6, upper_bound=3, blocking=True).parts)
         assert [header.codec for _, header in iter_batches(data)] == [codec, codec]
         assert latest(stored(log)) == {b"a": b"z", b"b": b"y" * 1000}
         await manager.shutdown()
@@ -355,10 +359,10 @@ def test_aborted_transactions_are_cleaned_away(tmp_path: Path) -> None:
         log.append_as_leader(control(0), 0, origin=Origin.COORDINATOR)
         fill(log, (b"b", b"1"))
         log.high_watermark = log.log_end_offset
-        assert len(log.aborted_transactions(0, 10)) == 1
+        assert len(log.reader.aborted_transactions(0, 10)) == 1
         await manager.cleaner.clean_due()
         assert latest(stored(log)) == {b"a": b"committed", b"b": b"1"}
-        assert len(log.aborted_transactions(0, 10)) == 1
+        assert len(log.reader.aborted_transactions(0, 10)) == 1
         # The emptied batch still holds the producer's last sequence number; a newer one takes over.
         log.append_as_leader(producer_batch(2, b"c", b"committed", True), 0)
         log.append_as_leader(control(1), 0, origin=Origin.COORDINATOR)
@@ -366,7 +370,7 @@ def test_aborted_transactions_are_cleaned_away(tmp_path: Path) -> None:
             fill(log, (b"d", b"%d" % number))
             await manager.cleaner.clean_due()
             world.clock.advance(10_000)
-        assert log.aborted_transactions(0, 10) == []
+        assert log.reader.aborted_transactions(0, 10) == []
         assert latest(stored(log)) == {b"a": b"committed", b"b": b"1", b"c": b"committed", b"d": b"2"}
         assert [header.base_offset for header in headers(log) if header.is_control] == [1, 6]
         await manager.shutdown()
@@ -375,7 +379,7 @@ def test_aborted_transactions_are_cleaned_away(tmp_path: Path) -> None:
 
 
 def headers(log: Log) -> list[BatchHeader]:
-    paths = [segment.path("log") for segment in log.segments]
+    paths = [segment.files.log_path for segment in log.segments.items]
     return [header for path in paths for _, header in iter_batches(Path(path).read_bytes())]
 
 
@@ -402,7 +406,7 @@ def test_a_damaged_log_is_set_aside_and_the_others_go_on(
         for each in (log, other):
             fill(each, (b"a", b"1"))
             fill(each, (b"a", b"2"))
-        path = log.segments[0].path("log")
+        path = log.segments.items[0].files.log_path
         damage(path)
         assert await manager.cleaner.clean_due() == 1
         assert manager.cleaner.uncleanable == {ORDERS}
@@ -466,7 +470,7 @@ class Model:
         assert actual == expected
         assert log.log_end_offset == len(self.history)
         for offset in range(log.log_end_offset):
-            result = log.read(offset, 1, upper_bound=log.log_end_offset, blocking=True)
+            result = log.reader.read(offset, 1, upper_bound=log.log_end_offset, blocking=True)
             assert result is not None
             later = [record.offset for record in found if record.offset >= offset]
             assert result.parts or not later

@@ -239,7 +239,7 @@ def test_damage_is_told_across_the_pipe(tmp_path: Path, caplog: pytest.LogCaptur
     async def scenario() -> None:
         manager, log = await open_log(World(tmp_path), ProcessRunner(), CleanerSettings())
         fill(log)
-        damage(log.segments[1].path("log"))
+        damage(log.segments.items[1].files.log_path)
         await manager.cleaner.clean_due()
         assert manager.cleaner.uncleanable == {ORDERS}
         await manager.shutdown()
@@ -306,7 +306,7 @@ def test_serves_jobs_until_the_input_ends(tmp_path: Path) -> None:
         log = await manager.get_or_create(ORDERS, TOPIC_ID, replace(COMPACT, segment_bytes=2000))
         fill(log, segments=3)
         await manager.shutdown()
-        bases = tuple(segment.base_offset for segment in log.segments[:-1])
+        bases = tuple(segment.base_offset for segment in log.segments.items[:-1])
         return CleanJob(ORDERS, log.directory, log.config, bases, 0, 30, 1)
 
     job = asyncio.run(scenario()).to_json().encode() + b"\n"

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from moldau.protocol.records import BatchHeader, Record, build_batch, iter_batches, iter_records
 from moldau.storage.cleaner.transactions import CleanedTransactions
-from moldau.storage.log.log import Log, Origin
+from moldau.storage.log.append import Origin
+from moldau.storage.log.log import Log
 from moldau.storage.segment.txn_index import AbortedTransaction
 from tests.unit.storage.managed_logs import COMPACT, ORDERS, TOPIC_ID, World
 
@@ -62,13 +63,13 @@ def read_committed(log: Log) -> dict[bytes | None, bytes | None]:
     """The last value of each key as a consumer with `read_committed` sees it."""
     stable = log.last_stable_offset
     aborted = sorted(
-        log.aborted_transactions(log.log_start_offset, stable), key=lambda item: item.first_offset
+        log.reader.aborted_transactions(log.log_start_offset, stable), key=lambda item: item.first_offset
     )
     active: set[int] = set()
     found: dict[bytes | None, bytes | None] = {}
     offset = log.log_start_offset
     while offset < stable:
-        result = log.read(offset, 1 << 20, upper_bound=stable, blocking=True)
+        result = log.reader.read(offset, 1 << 20, upper_bound=stable, blocking=True)
         if result is None or not result.parts:
             break
         data = b"".join(result.parts)
@@ -133,7 +134,7 @@ def test_consumers_of_committed_records_notice_nothing(actions: list[Any], segme
             log.high_watermark = log.log_end_offset
             assert manager.cleaner.uncleanable == set()
             assert read_committed(log) == history.expected(log.last_stable_offset)
-        assert log.first_unstable_offset == min(
+        assert log.offsets.first_unstable_offset == min(
             (items[0][0] for items in history.open.values()), default=None
         )
         await manager.shutdown()

@@ -154,7 +154,7 @@ def test_follows_truncation(tmp_path: Path) -> None:
         append(log, [(b"a", b"1")])
         await manager.move(ORDERS, world.paths[1])
         manager.future_logs[ORDERS].append_as_follower(
-            b"".join(log.read(0, 1000, upper_bound=1, blocking=True).parts)
+            b"".join(log.reader.read(0, 1000, upper_bound=1, blocking=True).parts)
         )
         log.truncate_fully_and_start_at(50)
         append(log, [(b"b", b"2")])

@@ -48,14 +48,14 @@ def test_no_room_for_a_new_segment(tmp_path: Path) -> None:
     disk.room = 0
     with pytest.raises(DiskFull):
         log.append_as_leader(batch(10, value=b"v" * 100), 0)
-    assert len(log.segments) == 1
+    assert len(log.segments.items) == 1
     assert len(records(log)) == 30
     disk.room = 40
     with pytest.raises(DiskFull):
         log.append_as_leader(batch(10, value=b"v" * 100), 0)
     disk.room = None
     fill(log, 4)
-    assert len(log.segments) == 3
+    assert len(log.segments.items) == 3
     assert [record.offset for record in records(log)] == list(range(70))
     log.close()
     assert len(records(folder.open(clean_shutdown=True))) == 70
@@ -86,8 +86,8 @@ def test_a_broken_disk_takes_the_directory_down(tmp_path: Path, code: int) -> No
     assert failure.value.path == str(folder.path)
     assert failure.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     with pytest.raises(LogDirectoryFailed):
-        log.flush()
-    assert log.recovery_point == 0
+        log.flusher.flush()
+    assert log.flusher.recovery_point == 0
     with pytest.raises(LogDirectoryFailed):
         log.roll()
     with pytest.raises(LogDirectoryFailed):
@@ -100,9 +100,9 @@ def test_a_read_that_fails(tmp_path: Path) -> None:
     fill(log, 3)
     disk.broken_reads = errno.EIO
     with pytest.raises(LogDirectoryFailed):
-        log.read(0, 100, upper_bound=30, blocking=True)
+        log.reader.read(0, 100, upper_bound=30, blocking=True)
     with pytest.raises(LogDirectoryFailed):
-        log.offset_for_timestamp(NOW)
+        log.reader.offset_for_timestamp(NOW)
 
 
 def test_a_file_that_vanished(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_file_that_vanished(tmp_path: Path) -> None:
     log.close()
     (folder.path / "00000000000000000000.log").unlink()
     with pytest.raises(LogDirectoryFailed):
-        log.read(0, 100, upper_bound=30, blocking=True)
+        log.reader.read(0, 100, upper_bound=30, blocking=True)
 
 
 def test_too_many_open_files_is_not_the_end(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_too_many_open_files_is_not_the_end(tmp_path: Path) -> None:
     folder = Folder(tmp_path, disk)
     log = folder.open()
     fill(log, 3)
-    log._files.forget_directory(str(folder.path))
+    log.segments.open_files.forget_directory(str(folder.path))
     disk.broken_opens = errno.EMFILE
     with pytest.raises(KafkaError) as failure:
         log.append_as_leader(batch(1), 0)

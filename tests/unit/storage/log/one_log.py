@@ -79,9 +79,9 @@ def headers(log: Log, *, blocking: bool = True, max_bytes: int = 50_000) -> list
     found: list[BatchHeader] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
-        result = log.read(offset, max_bytes, upper_bound=log.log_end_offset, blocking=blocking)
+        result = log.reader.read(offset, max_bytes, upper_bound=log.log_end_offset, blocking=blocking)
         if result is None:
-            result = log.read(offset, max_bytes, upper_bound=log.log_end_offset, blocking=True)
+            result = log.reader.read(offset, max_bytes, upper_bound=log.log_end_offset, blocking=True)
         assert result is not None
         if not result.parts:
             break
@@ -102,7 +102,7 @@ def records(log: Log) -> list[Record]:
     found: list[Record] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
-        result = log.read(offset, 1 << 20, upper_bound=log.log_end_offset, blocking=True)
+        result = log.reader.read(offset, 1 << 20, upper_bound=log.log_end_offset, blocking=True)
         assert result is not None
         if not result.parts:
             break

@@ -14,16 +14,16 @@ from moldau.protocol.records import (
     iter_records,
     read_batch_header,
 )
-from moldau.storage.log.append_info import InvalidRecords
-from moldau.storage.log.log import Log, Origin, UnexpectedOffset
+from moldau.storage.log.append import InvalidRecords, Origin, UnexpectedOffset
+from moldau.storage.log.log import Log
 from tests.unit.storage.log.one_log import NOW, TOPIC_ID, Folder, batch, batches_in, fill, headers, records
 
 
 def refused(log: Log, data: bytes | bytearray, **options: object) -> ErrorCode:
-    before = (log.log_end_offset, log.size, log.producer_state.to_snapshot())
+    before = (log.log_end_offset, log.segments.size, log.producer_state.to_snapshot())
     with pytest.raises(KafkaError) as refusal:
         log.append_as_leader(data, 0, **options)  # type: ignore[arg-type]
-    assert (log.log_end_offset, log.size, log.producer_state.to_snapshot()) == before
+    assert (log.log_end_offset, log.segments.size, log.producer_state.to_snapshot()) == before
     return refusal.value.code
 
 
@@ -189,15 +189,17 @@ def test_a_follower_takes_what_the_leader_has(tmp_path: Path) -> None:
             leader.append_as_leader(batch(3, value=b"x" * 100), epoch)
     follower = Folder(tmp_path / "follower", segment_bytes=2000).open()
     while follower.log_end_offset < leader.log_end_offset:
-        result = leader.read(follower.log_end_offset, 4000, upper_bound=leader.log_end_offset, blocking=True)
+        result = leader.reader.read(
+            follower.log_end_offset, 4000, upper_bound=leader.log_end_offset, blocking=True
+        )
         assert result is not None
         info = follower.append_as_follower(b"".join(result.parts) + b"cut")
         assert info is not None
         assert info.last_offset == follower.log_end_offset - 1
     assert records(follower) == records(leader)
     assert follower.leader_epochs.entries == leader.leader_epochs.entries == ((1, 0), (4, 30))
-    assert len(follower.segments) > len(leader.segments)
-    assert all(segment.size <= 2000 for segment in follower.segments)
+    assert len(follower.segments.items) > len(leader.segments.items)
+    assert all(segment.size <= 2000 for segment in follower.segments.items)
 
 
 def test_what_a_follower_refuses(tmp_path: Path) -> None:
@@ -247,7 +249,7 @@ def test_one_read_gives_what_many_appends_gave(tmp_path: Path) -> None:
     sent = [batch(count) for count in (1, 2, 3)]
     for data in sent:
         log.append_as_leader(data, 0)
-    result = log.read(0, 10_000, upper_bound=6, blocking=True)
+    result = log.reader.read(0, 10_000, upper_bound=6, blocking=True)
     assert result is not None
     data = b"".join(result.parts)
     assert data == b"".join(sent)

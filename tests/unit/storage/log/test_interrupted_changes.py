@@ -14,6 +14,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.storage.disk.disk import DiskFull, File, LogDirectoryFailed, PosixDisk
 from moldau.storage.disk.open_files import OpenFiles
 from moldau.storage.segment.files import DELETED
+from moldau.storage.segment.reader import SegmentReader
 from moldau.storage.segment.segment import Segment
 from tests.unit.storage.disk.flaky_disk import FlakyDisk
 from tests.unit.storage.log.one_log import NOW, ORDERS, Folder, batch, fill, records
@@ -90,7 +91,7 @@ def test_an_index_that_cannot_be_read_does_not_undo_an_append(tmp_path: Path) ->
     fill(log, 3)
     log.close()
     log = folder.open(clean_shutdown=True)
-    log.maybe_roll(NOW)
+    assert not log.segments.must_roll(0, log.log_end_offset, NOW, NOW)
     disk.broken_reads = errno.EIO
     assert log.append_as_leader(batch(10), 0).first_offset == 30
     assert log.append_as_leader(batch(10), 0).first_offset == 40
@@ -130,7 +131,7 @@ def test_without_room_for_a_producer_snapshot_a_shutdown_is_not_clean(tmp_path: 
     folder = Folder(tmp_path, disk)
     log = folder.open()
     log.append_as_leader(_idempotent(0), 0)
-    log.flush()
+    log.flusher.flush()
 
     def no_room(path: str, create: bool) -> None:
         if create and path.endswith(".snapshot"):
@@ -140,7 +141,7 @@ def test_without_room_for_a_producer_snapshot_a_shutdown_is_not_clean(tmp_path: 
     with pytest.raises(DiskFull):
         log.close()
     disk.before_open = lambda path, create: None
-    again = folder.open(recovery_point=log.recovery_point)
+    again = folder.open(recovery_point=log.flusher.recovery_point)
     assert again.append_as_leader(_idempotent(0), 0).duplicate
 
 
@@ -167,9 +168,9 @@ def test_a_deleted_file_that_cannot_be_removed(tmp_path: Path) -> None:
 
     disk.before_remove = refuse
     with pytest.raises(LogDirectoryFailed):
-        log.remove_deleted_files()
+        log.segments.remove_deleted_files()
     disk.before_remove = lambda path: None
-    assert log.remove_deleted_files() == 0
+    assert log.segments.remove_deleted_files() == 0
     assert folder.names(DELETED) == []
 
 
@@ -177,15 +178,15 @@ def test_a_new_segment_is_in_its_folder_for_sure_before_the_recovery_point_passe
     disk = _Hooks()
     log = Folder(tmp_path, disk).open()
     fill(log, 3)
-    log.flush()
+    log.flusher.flush()
     log.roll()
-    log.flush()
+    log.flusher.flush()
     fill(log, 3)
     disk.synced_folders.clear()
-    assert log.flush() == 60
+    assert log.flusher.flush() == 60
     assert disk.synced_folders == [log.directory]
     fill(log, 3)
-    log.flush()
+    log.flusher.flush()
     assert disk.synced_folders == [log.directory]
 
 
@@ -194,8 +195,8 @@ def test_what_recovery_wrote_is_synced_by_a_clean_shutdown(tmp_path: Path) -> No
     folder = Folder(tmp_path, disk)
     log = folder.open()
     fill(log, 30)
-    log.flush()
-    crashed = folder.open(recovery_point=log.recovery_point)
+    log.flusher.flush()
+    crashed = folder.open(recovery_point=log.flusher.recovery_point)
     disk.syncs.clear()
     crashed.close()
     assert str(folder.path / "00000000000000000000.index") in disk.syncs
@@ -210,9 +211,9 @@ def test_a_reader_that_comes_in_the_middle_of_a_rename_leaves_no_stale_file(tmp_
     fill(log, 1)
     log.roll()
     disk.before_rename = lambda path: files.get(path)
-    old = log.segments[0]
-    path = old.path("log")
-    old.change_suffix(DELETED)
+    old = log.segments.items[0]
+    path = old.files.log_path
+    old.files.change_suffix(DELETED)
     (tmp_path / "new").write_bytes(b"new")
     PosixDisk().rename(str(tmp_path / "new"), path)
     assert bytes(files.get(path).pread(10, 0)) == b"new"
@@ -227,21 +228,21 @@ def test_a_reader_that_comes_before_a_new_segment_leaves_no_stale_file(tmp_path:
     disk.before_remove = lambda path: path.endswith(".log") and files.get(path)
     segment = Segment.create(files, log.directory, 0, folder.config, now_ms=NOW)
     segment.append_batch(batch(10), 9, NOW)
-    assert Path(segment.path("log")).stat().st_size == len(batch(10))
+    assert Path(segment.files.log_path).stat().st_size == len(batch(10))
 
 
 def test_a_read_that_retention_overtakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = Folder(tmp_path, segment_bytes=3 * SIZE, retention_bytes=SIZE).open()
     fill(log, 9)
-    read = Segment.read
+    read = SegmentReader.read
 
-    def overtaken(self: Segment, *args: Any, **options: Any) -> Any:
+    def overtaken(self: SegmentReader, *args: Any, **options: Any) -> Any:
         log.delete_old_segments(NOW)
         return read(self, *args, **options)
 
-    monkeypatch.setattr(Segment, "read", overtaken)
+    monkeypatch.setattr(SegmentReader, "read", overtaken)
     with pytest.raises(KafkaError) as refusal:
-        log.read(5, 1000, upper_bound=90, blocking=True)
+        log.reader.read(5, 1000, upper_bound=90, blocking=True)
     assert refusal.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
@@ -260,7 +261,7 @@ def test_without_room_to_begin_anew_everything_is_as_before(tmp_path: Path) -> N
         log.truncate_fully_and_start_at(500)
     disk.before_open = lambda path, create: None
     fill(log, 1)
-    log.remove_deleted_files()
+    log.segments.remove_deleted_files()
     assert [record.offset for record in records(log)] == list(range(70))
     assert [record.offset for record in records(folder.open())] == list(range(70))
 
@@ -268,13 +269,13 @@ def test_without_room_to_begin_anew_everything_is_as_before(tmp_path: Path) -> N
 def test_a_shutdown_waits_for_a_flush_that_is_under_way(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     fill(log, 3)
-    with log._flush_lock:
+    with log.flusher.lock:
         closing = threading.Thread(target=log.close)
         closing.start()
         closing.join(0.05)
         assert closing.is_alive()
     closing.join()
-    assert log.recovery_point == 30
+    assert log.flusher.recovery_point == 30
 
 
 def test_a_truncation_that_is_interrupted_leaves_no_gap(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def flush(self) -> None:
-        assert self.log.flush() == self.end
+        assert self.log.flusher.flush() == self.end
 
     @rule(data=st.data())
     def truncate(self, data: st.DataObject) -> None:
@@ -95,9 +95,9 @@ class LogMachine(RuleBasedStateMachine):
     def restart(self) -> None:
         self.log.close()
         self.log = self.folder.open(
-            clean_shutdown=True, recovery_point=self.log.recovery_point, log_start_offset=self.start
+            clean_shutdown=True, recovery_point=self.log.flusher.recovery_point, log_start_offset=self.start
         )
-        assert self.log.recovery_point == self.end
+        assert self.log.flusher.recovery_point == self.end
         self.log.high_watermark = self.end
 
     @rule()
@@ -108,24 +108,24 @@ class LogMachine(RuleBasedStateMachine):
     @rule(data=st.data(), flip=st.booleans())
     @precondition(lambda self: self.end > self.start)
     def crash_with_a_torn_tail(self, data: st.DataObject, flip: bool) -> None:
-        active = self.log.segments[-1]
-        recovery_point = self.log.recovery_point
+        active = self.log.segments.items[-1]
+        recovery_point = self.log.flusher.recovery_point
         safe = 0 if recovery_point <= active.base_offset else active.position_of(recovery_point)
         if safe is None or safe >= active.size:
             return
         position = data.draw(st.integers(safe, active.size - 1))
-        name = Path(active.path("log")).name
+        name = Path(active.files.log_path).name
         self._reopen_copy(name, position, flip)
         assert recovery_point <= self.log.log_end_offset <= self.end
         self.end = self.log.log_end_offset
         self.batches = [item for item in self.batches if item.next_offset <= self.end]
         self.start = min(self.start, self.end)
-        assert self.log.log_start_offset == max(self.start, self.log.segments[0].base_offset)
+        assert self.log.log_start_offset == max(self.start, self.log.segments.items[0].base_offset)
         self.start = self.log.log_start_offset
 
     def _reopen_copy(self, name: str | None = None, position: int = 0, flip: bool = False) -> None:
         self.crashes += 1
-        recovery_point = self.log.recovery_point
+        recovery_point = self.log.flusher.recovery_point
         self.folder = self.folder.copy(self.parent / f"crash-{self.crashes}")
         if name is not None:
             path = self.folder.path / name
@@ -142,9 +142,9 @@ class LogMachine(RuleBasedStateMachine):
         bound = data.draw(
             st.sampled_from([self.start, *(item.next_offset for item in self.batches), self.end])
         )
-        result = self.log.read(offset, max_bytes, upper_bound=bound, blocking=blocking)
+        result = self.log.reader.read(offset, max_bytes, upper_bound=bound, blocking=blocking)
         if result is None:
-            result = self.log.read(offset, max_bytes, upper_bound=bound, blocking=True)
+            result = self.log.reader.read(offset, max_bytes, upper_bound=bound, blocking=True)
         assert result is not None
         expected = [item for item in self.batches if item.next_offset > offset and item.base_offset < bound]
         if offset >= bound or not expected:
@@ -175,15 +175,15 @@ class LogMachine(RuleBasedStateMachine):
             for item in self.batches
             if item.timestamp >= wanted and item.next_offset > self.start
         ]
-        assert self.log.offset_for_timestamp(wanted) == (candidates[0] if candidates else None)
+        assert self.log.reader.offset_for_timestamp(wanted) == (candidates[0] if candidates else None)
 
     @invariant()
     def ends_are_right(self) -> None:
         if hasattr(self, "log"):
             assert self.log.log_end_offset == self.end
             assert self.log.log_start_offset == self.start
-            assert self.log.segments[-1].base_offset <= self.end
-            assert self.log.recovery_point <= self.end
+            assert self.log.segments.items[-1].base_offset <= self.end
+            assert self.log.flusher.recovery_point <= self.end
             entries = self.log.leader_epochs.entries
             assert list(entries) == sorted(set(entries))
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.storage.log.log import Log, ReadResult
+from moldau.storage.log.log import Log
+from moldau.storage.log.reader import ReadResult
 from tests.unit.storage.disk.flaky_disk import FlakyDisk
 from tests.unit.storage.log.one_log import NOW, Folder, batch, batches_in, fill, headers
 
@@ -16,7 +17,7 @@ def read(
 ) -> ReadResult:
     options.setdefault("blocking", True)
     bound = log.log_end_offset if upper_bound is None else upper_bound
-    result = log.read(offset, max_bytes, upper_bound=bound, **options)
+    result = log.reader.read(offset, max_bytes, upper_bound=bound, **options)
     assert result is not None
     assert result.size == sum(len(part) for part in result.parts)
     return result
@@ -31,7 +32,7 @@ def test_a_read_may_begin_at_every_offset(tmp_path: Path, blocking: bool, state:
     if state == "reopened":
         log.close()
         log = folder.open(clean_shutdown=True)
-    assert len(log.segments) > 1
+    assert len(log.segments.items) > 1
     for offset in range(log.log_end_offset):
         result = read(log, offset, 4000, blocking=blocking)
         found = batches_in(result.parts)
@@ -95,9 +96,9 @@ def test_cold_pages_are_left_to_the_pool(tmp_path: Path) -> None:
     fill(log, 50, 10)
     disk.cold = True
     for offset in (0, log.log_end_offset - 1):
-        assert log.read(offset, 1000, upper_bound=log.log_end_offset, blocking=False) is None
+        assert log.reader.read(offset, 1000, upper_bound=log.log_end_offset, blocking=False) is None
         assert read(log, offset, 1000).parts
-    empty = log.read(log.log_end_offset, 1000, upper_bound=log.log_end_offset, blocking=False)
+    empty = log.reader.read(log.log_end_offset, 1000, upper_bound=log.log_end_offset, blocking=False)
     assert empty is not None
     assert empty.parts == []
 
@@ -105,11 +106,11 @@ def test_cold_pages_are_left_to_the_pool(tmp_path: Path) -> None:
 def test_large_reads_of_closed_segments_are_mapped(tmp_path: Path) -> None:
     log = Folder(tmp_path, segment_bytes=1_000_000).open()
     fill(log, 300, 10, value=b"v" * 500)
-    assert not log.segments[0].reader.mapped
+    assert not log.segments.items[0].reader.mapped
     expected = headers(log)
     assert headers(log, blocking=False, max_bytes=400_000) == expected
-    assert log.segments[0].reader.mapped
-    assert not log.segments[-1].reader.mapped
+    assert log.segments.items[0].reader.mapped
+    assert not log.segments.items[-1].reader.mapped
 
 
 def damage(folder: Folder, name: str, position: int) -> None:
@@ -142,7 +143,7 @@ def test_damage_in_a_closed_segment_is_never_served(
     lines = [entry for entry in caplog.records if entry.levelno == logging.ERROR]
     assert len(lines) == 1
     assert f"position {position}" in lines[0].getMessage()
-    later = log.segments[1].base_offset
+    later = log.segments.items[1].base_offset
     assert read(log, later).parts, "the rest is served"
 
 
@@ -152,11 +153,11 @@ def test_the_background_check_finds_damage_in_what_was_good_before(
     folder = Folder(tmp_path, segment_bytes=20_000)
     log = folder.open()
     fill(log, 50, 10)
-    assert log.check() == 0
+    assert log.reader.check() == 0
     bad = headers(log)[4]
     damage(folder, "00000000000000000000.log", 4 * bad.size_in_bytes + 100)
     damage(folder, "00000000000000000000.log", 6 * bad.size_in_bytes + 100)
-    assert log.check() == 2
+    assert log.reader.check() == 2
     assert f"00000000000000000000.log at position {4 * bad.size_in_bytes}" in caplog.text
     with pytest.raises(KafkaError) as refusal:
         read(log, 45, blocking=False)
@@ -170,21 +171,21 @@ def test_a_damaged_length_ends_the_check_of_its_segment(tmp_path: Path) -> None:
     log = folder.open()
     fill(log, 50, 10)
     damage(folder, "00000000000000000000.log", headers(log)[0].size_in_bytes + 8)
-    assert log.check() == 1
+    assert log.reader.check() == 1
 
 
 def test_by_time(tmp_path: Path) -> None:
     log = Folder(tmp_path, segment_bytes=20_000, index_interval_bytes=500).open()
-    assert log.offset_for_timestamp(0) is None
-    assert log.offset_of_max_timestamp() is None
+    assert log.reader.offset_for_timestamp(0) is None
+    assert log.reader.offset_of_max_timestamp() is None
     fill(log, 50, 10, step_ms=100)
     for number in range(50):
         for before in (0, 1, 99):
-            found = log.offset_for_timestamp(NOW + number * 100 - before)
+            found = log.reader.offset_for_timestamp(NOW + number * 100 - before)
             assert found == (NOW + number * 100, number * 10, 0)
-    assert log.offset_for_timestamp(NOW + 49 * 100 + 1) is None
-    assert log.offset_for_timestamp(0) == (NOW, 0, 0)
-    assert log.offset_of_max_timestamp() == (NOW + 4900, 490, 0)
+    assert log.reader.offset_for_timestamp(NOW + 49 * 100 + 1) is None
+    assert log.reader.offset_for_timestamp(0) == (NOW, 0, 0)
+    assert log.reader.offset_of_max_timestamp() == (NOW + 4900, 490, 0)
 
 
 def test_by_time_inside_a_batch_and_out_of_order(tmp_path: Path) -> None:
@@ -194,25 +195,25 @@ def test_by_time_inside_a_batch_and_out_of_order(tmp_path: Path) -> None:
     for times in ([10, 30, 20], [5, 50, 50], [40, 1, 2]):
         log.append_as_leader(build_batch([Record(n, time, b"", b"") for n, time in enumerate(times)]), 7)
     expected = {5: 0, 10: 0, 11: 1, 30: 1, 31: 4, 50: 4}
-    assert {time: log.offset_for_timestamp(time).offset for time in expected} == expected  # type: ignore[union-attr]
-    assert log.offset_for_timestamp(51) is None
-    assert log.offset_of_max_timestamp() == (50, 4, 7)
+    assert {time: log.reader.offset_for_timestamp(time).offset for time in expected} == expected  # type: ignore[union-attr]
+    assert log.reader.offset_for_timestamp(51) is None
+    assert log.reader.offset_of_max_timestamp() == (50, 4, 7)
 
 
 def test_by_time_from_the_log_start_on(tmp_path: Path) -> None:
     log = Folder(tmp_path, segment_bytes=20_000).open()
     fill(log, 50, 10, step_ms=100)
     log.delete_records_before(255)
-    assert log.offset_for_timestamp(0) == (NOW + 2500, 255, 0)
+    assert log.reader.offset_for_timestamp(0) == (NOW + 2500, 255, 0)
     log.delete_old_segments(NOW)
-    assert log.offset_for_timestamp(NOW + 2501) == (NOW + 2600, 260, 0)
+    assert log.reader.offset_for_timestamp(NOW + 2501) == (NOW + 2600, 260, 0)
 
 
 def test_records_without_a_time(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     log.append_as_leader(batch(3, timestamp=-1), 0)
-    assert log.offset_of_max_timestamp() is None
-    assert log.offset_for_timestamp(5) is None
+    assert log.reader.offset_of_max_timestamp() is None
+    assert log.reader.offset_for_timestamp(5) is None
 
 
 def test_searches_survive_a_restart(tmp_path: Path) -> None:
@@ -222,8 +223,8 @@ def test_searches_survive_a_restart(tmp_path: Path) -> None:
     log.close()
     for clean in (True, False):
         log = folder.open(clean_shutdown=clean)
-        assert log.offset_for_timestamp(NOW + 3333) == (NOW + 3400, 340, 0)
-        assert log.offset_of_max_timestamp() == (NOW + 4900, 490, 0)
+        assert log.reader.offset_for_timestamp(NOW + 3333) == (NOW + 3400, 340, 0)
+        assert log.reader.offset_of_max_timestamp() == (NOW + 4900, 490, 0)
 
 
 @pytest.mark.parametrize("left", [0, 30, 100])
@@ -235,5 +236,5 @@ def test_a_file_that_lost_its_end_is_an_error_and_not_a_wait(tmp_path: Path, lef
     third = 3 * headers(log)[0].size_in_bytes
     (folder.path / "00000000000000000000.log").open("r+b").truncate(third + left)
     with pytest.raises(KafkaError) as refusal:
-        log.read(30, 10_000, upper_bound=log.log_end_offset, blocking=True)
+        log.reader.read(30, 10_000, upper_bound=log.log_end_offset, blocking=True)
     assert refusal.value.code == ErrorCode.CORRUPT_MESSAGE

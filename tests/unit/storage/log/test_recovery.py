@@ -28,7 +28,7 @@ def filled(parent: Path, batches: int = 20, **config: int) -> Folder:
 
 def check_indexes(folder: Folder, log: Log) -> None:
     """Every entry of every index says the truth."""
-    for segment in log.segments:
+    for segment in log.segments.items:
         by_position = {item.position: item.header for item in segment.batches()}
         stem = str(folder.path / f"{segment.base_offset:020d}")
         for relative, position in struct.iter_unpack(">iI", Path(f"{stem}.index").read_bytes()):
@@ -43,7 +43,7 @@ def test_after_a_crash_everything_written_is_there(tmp_path: Path) -> None:
     log = folder.open()
     assert [record.offset for record in records(log)] == list(range(200))
     assert log.log_end_offset == 200
-    assert log.recovery_point == 0
+    assert log.flusher.recovery_point == 0
     check_indexes(folder, log)
 
 
@@ -79,7 +79,7 @@ def test_later_segments_go_with_the_damage(tmp_path: Path, caplog: pytest.LogCap
         file.write(b"\xff")
     log = folder.open()
     assert log.log_end_offset == 50
-    assert len(log.segments) == 2
+    assert len(log.segments.items) == 2
     assert "00000000000000000040.log at position 1201" in caplog.text
     assert folder.names(".log") == [f"{ZERO}.log", "00000000000000000040.log"]
     assert folder.names(".index") == [f"{ZERO}.index", "00000000000000000040.index"]
@@ -92,13 +92,13 @@ def test_only_what_was_not_flushed_is_checked(tmp_path: Path) -> None:
         file.write(b"\xff")
     log = folder.open(recovery_point=120)
     assert log.log_end_offset == 200, "damage before the recovery point is left for readers to find"
-    assert log.recovery_point == 120
+    assert log.flusher.recovery_point == 120
 
 
 def test_a_recovery_point_behind_the_end(tmp_path: Path) -> None:
     log = filled(tmp_path).open(recovery_point=10_000)
-    assert log.recovery_point == log.segments[-1].base_offset == 160
-    assert log.flush() == 200
+    assert log.flusher.recovery_point == log.segments.items[-1].base_offset == 160
+    assert log.flusher.flush() == 200
 
 
 def test_after_a_clean_shutdown_nothing_is_read(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_after_a_clean_shutdown_nothing_is_read(tmp_path: Path) -> None:
         file.seek(100)
         file.write(b"\xff")
     log = folder.open(clean_shutdown=True)
-    assert log.log_end_offset == log.recovery_point == 200
+    assert log.log_end_offset == log.flusher.recovery_point == 200
     log.close()
 
 
@@ -187,14 +187,14 @@ def test_producers_are_remembered_across_a_crash(tmp_path: Path) -> None:
 def test_snapshots_belong_to_segments_and_the_end(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     log = folder.open()
-    bases = [segment.base_offset for segment in log.segments]
+    bases = [segment.base_offset for segment in log.segments.items]
     log.close()
     assert folder.names(".snapshot") == [f"{base:020d}.snapshot" for base in [*bases[1:], 200]]
     log = folder.open(clean_shutdown=True)
     fill(log, 1)
     log.close()
     log = folder.open(clean_shutdown=True)
-    names = [f"{segment.base_offset:020d}.snapshot" for segment in log.segments[1:]]
+    names = [f"{segment.base_offset:020d}.snapshot" for segment in log.segments.items[1:]]
     assert folder.names(".snapshot") == [*names, "00000000000000000210.snapshot"]
 
 
@@ -249,7 +249,7 @@ def test_leftovers_are_removed(tmp_path: Path) -> None:
 def compacted(folder: Folder, suffix: str) -> list[Segment]:
     """The first two segments written again as one, every second batch missing."""
     log = folder.open()
-    old = list(log.segments[:2])
+    old = list(log.segments.items[:2])
     cleaned = Segment.create(
         OpenFiles(folder.disk), str(folder.path), 0, folder.config, now_ms=NOW, suffix=suffix
     )
@@ -268,14 +268,14 @@ def test_replacing_segments(tmp_path: Path) -> None:
     # Opening removes what the cleaner has not finished.
     assert folder.names(".cleaned") == []
     compacted(folder, ".cleaned")
-    new = log.replace_segments([0], list(log.segments[:2]))
+    new = log.segments.replace([0], list(log.segments.items[:2]))
     assert [segment.base_offset for segment in new] == [0]
-    assert [segment.base_offset for segment in log.segments] == [0, 80, 120, 160]
+    assert [segment.base_offset for segment in log.segments.items] == [0, 80, 120, 160]
     assert [header.base_offset for header in headers(log)][:6] == [0, 20, 40, 60, 80, 90]
     assert "00000000000000000040.snapshot.deleted" in folder.names()
     assert folder.names(".cleaned") == folder.names(".swap") == []
     folder.clock.advance(60_000)
-    log.remove_deleted_files()
+    log.segments.remove_deleted_files()
     log.close()
     log = folder.open(clean_shutdown=True)
     assert [header.base_offset for header in headers(log)][:6] == [0, 20, 40, 60, 80, 90]
@@ -286,7 +286,7 @@ def test_a_swap_that_was_interrupted_is_finished(tmp_path: Path) -> None:
     compacted(folder, ".swap")
     (folder.path / f"{ZERO}.log").rename(folder.path / f"{ZERO}.log.deleted")
     log = folder.open(recovery_point=200)
-    assert [segment.base_offset for segment in log.segments] == [0, 80, 120, 160]
+    assert [segment.base_offset for segment in log.segments.items] == [0, 80, 120, 160]
     assert [header.base_offset for header in headers(log)][:6] == [0, 20, 40, 60, 80, 90]
     assert log.log_end_offset == 200
 

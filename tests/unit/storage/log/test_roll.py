@@ -17,7 +17,7 @@ WEEK = 604_800_000
 
 
 def bases(log: Log) -> list[int]:
-    return [segment.base_offset for segment in log.segments]
+    return [segment.base_offset for segment in log.segments.items]
 
 
 def test_a_full_segment_makes_room_for_the_next(tmp_path: Path) -> None:
@@ -26,8 +26,8 @@ def test_a_full_segment_makes_room_for_the_next(tmp_path: Path) -> None:
     log = folder.open()
     fill(log, 7, 10)
     assert bases(log) == [0, 30, 60]
-    assert [segment.size for segment in log.segments] == [3 * size, 3 * size, size]
-    assert log.size == 7 * size
+    assert [segment.size for segment in log.segments.items] == [3 * size, 3 * size, size]
+    assert log.segments.size == 7 * size
     assert folder.names(".log") == [f"{base:020d}.log" for base in (0, 30, 60)]
     assert folder.names(".snapshot") == [f"{base:020d}.snapshot" for base in (30, 60)]
     assert len(headers(log)) == 7
@@ -79,15 +79,21 @@ def test_age_is_known_after_a_restart(tmp_path: Path) -> None:
     assert bases(log) == [0, 1]
 
 
-def test_a_quiet_log_is_rolled_when_asked(tmp_path: Path) -> None:
+def must_roll(log: Log, now_ms: int) -> bool:
+    """Whether an append of nothing would roll the log."""
+    return log.segments.must_roll(0, log.log_end_offset, now_ms, now_ms)
+
+
+def test_segment_ms_rolls_only_a_segment_with_records(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_ms=1000)
     log = folder.open()
-    assert not log.maybe_roll(NOW + 99_999), "nothing to close"
+    assert not must_roll(log, NOW + 99_999), "nothing to close"
     fill(log, 1)
-    assert not log.maybe_roll(NOW + 1000)
-    assert log.maybe_roll(NOW + 1001)
+    assert not must_roll(log, NOW + 1000)
+    assert must_roll(log, NOW + 1001)
+    log.roll()
     assert bases(log) == [0, 10]
-    assert log.roll() is log.segments[-1], "an empty segment stays"
+    assert log.roll() is log.segments.items[-1], "an empty segment stays"
     assert bases(log) == [0, 10]
 
 
@@ -99,18 +105,18 @@ def test_jitter_brings_the_roll_forward(tmp_path: Path) -> None:
             randomness=random.Random(seed)
         )
         fill(log, 1)
-        time = next(time for time in range(0, 100_002, 1) if log.maybe_roll(NOW + time))
+        time = next(time for time in range(0, 100_002, 1) if must_roll(log, NOW + time))
         assert 50_000 <= time <= 100_001
         rolled_at.add(time)
     assert len(rolled_at) > 1
-    assert folder.open().segments[-1].roll_jitter_ms == 0
+    assert folder.open().segments.active.roll_jitter_ms == 0
 
 
 def test_a_full_index_closes_the_segment(tmp_path: Path) -> None:
     log = Folder(tmp_path, segment_index_bytes=80, index_interval_bytes=0).open()
     fill(log, 30, 1, step_ms=1)
-    assert len(log.segments) > 2
-    assert all(size <= 80 for segment in log.segments for size in segment.index_sizes())
+    assert len(log.segments.items) > 2
+    assert all(size <= 80 for segment in log.segments.items for size in segment.index_sizes())
     assert len(records(log)) == 30
 
 
@@ -129,29 +135,29 @@ def test_offsets_too_far_from_the_first_close_the_segment(tmp_path: Path) -> Non
 def test_the_last_time_goes_into_the_index_of_a_closed_segment(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     log.append_as_leader(batch(5, timestamp=NOW + 77), 0)
-    assert len(log.segments[0].time_index) == 0
+    assert len(log.segments.items[0].time_index) == 0
     log.roll()
-    assert log.segments[0].time_index.last() == (NOW + 77, 4)
+    assert log.segments.items[0].time_index.last() == (NOW + 77, 4)
 
 
 def test_flush_by_messages(tmp_path: Path) -> None:
     log = Folder(tmp_path, flush_messages=25).open()
     fill(log, 2, 10)
-    assert not log.needs_flush()
+    assert not log.flusher.is_due()
     fill(log, 1, 10)
-    assert log.needs_flush()
-    assert log.flush() == 30
-    assert log.recovery_point == 30
-    assert not log.needs_flush()
+    assert log.flusher.is_due()
+    assert log.flusher.flush() == 30
+    assert log.flusher.recovery_point == 30
+    assert not log.flusher.is_due()
 
 
 def test_flush_by_time(tmp_path: Path) -> None:
     log = Folder(tmp_path, flush_ms=1000).open()
-    assert not log.needs_flush(NOW + 5000), "there is nothing to flush"
+    assert not log.flusher.is_due(NOW + 5000), "there is nothing to flush"
     fill(log, 1)
-    assert not log.needs_flush(NOW + 999)
-    assert log.needs_flush(NOW + 1000)
-    assert not log.needs_flush(), "not before the answer to a producer"
+    assert not log.flusher.is_due(NOW + 999)
+    assert log.flusher.is_due(NOW + 1000)
+    assert not log.flusher.is_due(), "not before the answer to a producer"
 
 
 def test_what_is_flushed(tmp_path: Path) -> None:
@@ -161,8 +167,8 @@ def test_what_is_flushed(tmp_path: Path) -> None:
     log.roll()
     fill(log, 2)
     disk.syncs.clear()
-    assert log.needs_flush(NOW)
-    log.flush(30)
+    assert log.flusher.is_due(NOW)
+    log.flusher.flush(30)
     names = {Path(path).name for path in disk.syncs}
     zero = "00000000000000000000"
     assert names == {
@@ -172,25 +178,25 @@ def test_what_is_flushed(tmp_path: Path) -> None:
         "00000000000000000030.snapshot",
         "partition.metadata",
     }
-    assert log.recovery_point == 30
-    assert not log.needs_flush(NOW)
+    assert log.flusher.recovery_point == 30
+    assert not log.flusher.is_due(NOW)
     disk.syncs.clear()
-    log.flush()
+    log.flusher.flush()
     assert [Path(path).name for path in disk.syncs] == ["00000000000000000030.log"]
-    assert log.recovery_point == 50
+    assert log.flusher.recovery_point == 50
 
 
 def test_closing_a_segment_takes_the_recovery_point_back(tmp_path: Path) -> None:
     """Its batches are on the disk, its indexes are not: after a power cut they have to be built again."""
     log = Folder(tmp_path).open()
     fill(log, 3)
-    log.flush()
-    assert log.recovery_point == 30
+    log.flusher.flush()
+    assert log.flusher.recovery_point == 30
     log.roll()
-    assert log.recovery_point == 0
-    assert log.needs_flush(NOW)
-    assert log.flush() == 30
-    assert not log.needs_flush(NOW)
+    assert log.flusher.recovery_point == 0
+    assert log.flusher.is_due(NOW)
+    assert log.flusher.flush() == 30
+    assert not log.flusher.is_due(NOW)
 
 
 def test_nothing_is_synced_for_a_log_that_was_only_opened(tmp_path: Path) -> None:
@@ -219,7 +225,7 @@ def test_leader_epochs_are_on_disk_before_the_recovery_point_moves(tmp_path: Pat
     folder = Folder(tmp_path)
     log = folder.open()
     log.append_as_leader(batch(3), 7)
-    log.flush()
+    log.flusher.flush()
     assert (folder.path / "leader-epoch-checkpoint").read_text() == "0\n1\n7 0\n"
 
 
@@ -236,9 +242,9 @@ def test_retention_by_time(tmp_path: Path) -> None:
     assert folder.names(".log")[0] == "00000000000000000040.log"
     assert records(log)[0].offset == 40
     folder.clock.advance(59_999)
-    assert log.remove_deleted_files() == 7
+    assert log.segments.remove_deleted_files() == 7
     folder.clock.advance(1)
-    assert log.remove_deleted_files() == 0
+    assert log.segments.remove_deleted_files() == 0
     assert folder.names(".deleted") == []
 
 
@@ -265,7 +271,7 @@ def test_retention_by_size(tmp_path: Path) -> None:
     log = Folder(tmp_path, segment_bytes=2 * size, retention_bytes=5 * size, retention_ms=-1).open()
     fill(log, 10)
     log.delete_old_segments(NOW + 10 * WEEK)
-    assert log.size == 6 * size, "one segment less would be less than asked for"
+    assert log.segments.size == 6 * size, "one segment less would be less than asked for"
     assert log.log_start_offset == 40
 
 
@@ -284,7 +290,7 @@ def test_records_without_a_time_expire_by_their_file(tmp_path: Path) -> None:
     log = folder.open()
     log.append_as_leader(batch(3, timestamp=-1), 0)
     log.high_watermark = 3
-    written = log.segments[0].modified_ms()
+    written = log.segments.items[0].files.modified_ms()
     assert log.delete_old_segments(written + 1000) == []
     assert len(log.delete_old_segments(written + 1001)) == 1
 
@@ -299,7 +305,7 @@ def test_delete_records(tmp_path: Path) -> None:
         log.delete_records_before(101)
     assert refusal.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
     with pytest.raises(KafkaError):
-        log.read(36, 100, upper_bound=100)
+        log.reader.read(36, 100, upper_bound=100)
     assert headers(log)[0].base_offset == 30, "a batch is never cut"
     assert log.leader_epochs.entries == ((0, 37),)
     log.close()
@@ -341,22 +347,22 @@ def test_blocks_are_reserved_ahead_and_given_back(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     log = folder.open()
     path = folder.path / "00000000000000000000.log"
-    while log.size < 6_000_000:
+    while log.segments.size < 6_000_000:
         fill(log, 1, 10, value=b"v" * 10_000)
-    assert path.stat().st_size == log.size
-    assert path.stat().st_blocks * 512 > log.size + 8_000_000
+    assert path.stat().st_size == log.segments.size
+    assert path.stat().st_blocks * 512 > log.segments.size + 8_000_000
     crashed = folder.copy(tmp_path / "crashed")
-    assert crashed.open().size == log.size
+    assert crashed.open().segments.size == log.segments.size
     log.roll()
-    assert path.stat().st_blocks * 512 < log.size + 100_000
-    assert path.stat().st_size == log.size
+    assert path.stat().st_blocks * 512 < log.segments.size + 100_000
+    assert path.stat().st_size == log.segments.size
 
 
 def test_preallocate(tmp_path: Path) -> None:
     folder = Folder(tmp_path, preallocate=True, segment_bytes=3_000_000)
     log = folder.open()
     fill(log, 1)
-    assert (folder.path / "00000000000000000000.log").stat().st_size == log.size
+    assert (folder.path / "00000000000000000000.log").stat().st_size == log.segments.size
     log.close()
     assert len(records(folder.open(clean_shutdown=True))) == 10
 

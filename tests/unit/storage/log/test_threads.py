@@ -41,7 +41,7 @@ class Reader(threading.Thread):
         for _ in range(20):
             end = self.log.log_end_offset
             try:
-                result = self.log.read(
+                result = self.log.reader.read(
                     offset, self.random.choice([500, 5000, 300_000]), upper_bound=end, blocking=self.blocking
                 )
             except KafkaError as error:
@@ -76,7 +76,7 @@ def test_readers_see_only_whole_good_batches(tmp_path: Path, cutting: bool) -> N
         if chance.random() < 0.2:
             log.delete_old_segments(folder.clock.time_ms())
             folder.clock.advance(100_000)
-            log.remove_deleted_files()
+            log.segments.remove_deleted_files()
         if cutting and chance.random() < 0.3:
             log.truncate_to(
                 chance.randint(max(log.log_start_offset, log.log_end_offset - 800), log.log_end_offset)
@@ -98,9 +98,9 @@ def test_flushing_and_checking_in_a_thread(tmp_path: Path) -> None:
     def flush() -> None:
         try:
             while not stop.is_set():
-                point = log.flush()
+                point = log.flusher.flush()
                 assert point <= log.log_end_offset
-                assert log.check() == 0
+                assert log.reader.check() == 0
         except BaseException as error:
             problems.append(error)
 
@@ -112,7 +112,7 @@ def test_flushing_and_checking_in_a_thread(tmp_path: Path) -> None:
         fill(log, 10)
         if chance.random() < 0.1:
             log.truncate_to(chance.randint(max(0, log.log_end_offset - 500), log.log_end_offset))
-            assert log.recovery_point <= log.log_end_offset
+            assert log.flusher.recovery_point <= log.log_end_offset
     stop.set()
     thread.join()
     assert problems == []

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.storage.log.config import LogConfig
-from moldau.storage.log.topic_config import log_config_from
+from moldau.storage.log.config import LogConfig, log_config_from
 from tests.unit.config.node_properties import config
 
 

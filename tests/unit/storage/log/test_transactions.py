@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.storage.log.log import AbortedTransaction, Log, Origin
+from moldau.storage.log.append import Origin
+from moldau.storage.log.log import Log
+from moldau.storage.segment.txn_index import AbortedTransaction
 from tests.unit.storage.disk.flaky_disk import FlakyDisk
 from tests.unit.storage.log.one_log import Folder, batch, marker
 
@@ -41,18 +43,18 @@ def test_the_last_stable_offset_waits_for_the_oldest_transaction(tmp_path: Path)
     first.send()
     second.send()
     log.high_watermark = 25
-    assert log.first_unstable_offset == log.last_stable_offset == 5
+    assert log.offsets.first_unstable_offset == log.last_stable_offset == 5
     first.end(commit=True)
     assert log.last_stable_offset == 5, "the marker is not replicated yet"
     log.high_watermark = 26
     assert log.last_stable_offset == 15
     second.end(commit=False)
     log.high_watermark = 27
-    assert log.first_unstable_offset is None
+    assert log.offsets.first_unstable_offset is None
     assert log.last_stable_offset == 27
-    assert log.aborted_transactions(0, 27) == [AbortedTransaction(2, 15, 26, 27)]
-    assert log.aborted_transactions(0, 15) == []
-    assert log.aborted_transactions(27, 99) == []
+    assert log.reader.aborted_transactions(0, 27) == [AbortedTransaction(2, 15, 26, 27)]
+    assert log.reader.aborted_transactions(0, 15) == []
+    assert log.reader.aborted_transactions(27, 99) == []
 
 
 def test_aborted_transactions_over_several_segments(tmp_path: Path) -> None:
@@ -68,16 +70,16 @@ def test_aborted_transactions_over_several_segments(tmp_path: Path) -> None:
         if number % 2:
             expected.append(AbortedTransaction(number % 3, start, start + 10, start + 11))
         log.high_watermark = log.log_end_offset
-    assert len(log.segments) > 3
-    assert log.aborted_transactions(0, log.log_end_offset) == expected
+    assert len(log.segments.items) > 3
+    assert log.reader.aborted_transactions(0, log.log_end_offset) == expected
     middle = expected[2]
-    assert log.aborted_transactions(middle.first_offset, middle.last_offset) == [middle]
+    assert log.reader.aborted_transactions(middle.first_offset, middle.last_offset) == [middle]
     log.close()
     for clean in (True, False):
         again = folder.open(clean_shutdown=clean)
-        assert again.aborted_transactions(0, 10**6) == expected
+        assert again.reader.aborted_transactions(0, 10**6) == expected
         again.high_watermark = again.log_end_offset
-        assert again.first_unstable_offset is None
+        assert again.offsets.first_unstable_offset is None
 
 
 def test_open_transactions_are_known_after_a_restart(tmp_path: Path) -> None:
@@ -89,14 +91,14 @@ def test_open_transactions_are_known_after_a_restart(tmp_path: Path) -> None:
     crashed = folder.copy(tmp_path / "crashed")
     log.close()
     for other in (folder.open(clean_shutdown=True), folder.open(), crashed.open()):
-        assert other.first_unstable_offset == 0
+        assert other.offsets.first_unstable_offset == 0
         other.high_watermark = 50
         assert other.last_stable_offset == 0
     log = crashed.open()
     log.append_as_leader(marker(commit=False, producer_id=1), 0, origin=Origin.COORDINATOR)
     log.high_watermark = 51
     assert log.last_stable_offset == 51
-    assert log.aborted_transactions(0, 51) == [AbortedTransaction(1, 0, 50, 51)]
+    assert log.reader.aborted_transactions(0, 51) == [AbortedTransaction(1, 0, 50, 51)]
 
 
 def test_truncation_reopens_a_transaction(tmp_path: Path) -> None:
@@ -105,10 +107,10 @@ def test_truncation_reopens_a_transaction(tmp_path: Path) -> None:
     producer.send()
     producer.end(commit=False)
     log.high_watermark = 11
-    assert log.first_unstable_offset is None
+    assert log.offsets.first_unstable_offset is None
     log.truncate_to(10)
-    assert log.first_unstable_offset == 0
-    assert log.aborted_transactions(0, 99) == []
+    assert log.offsets.first_unstable_offset == 0
+    assert log.reader.aborted_transactions(0, 99) == []
 
 
 def test_an_aborted_transaction_is_known_even_on_a_full_disk(tmp_path: Path) -> None:
@@ -120,10 +122,12 @@ def test_an_aborted_transaction_is_known_even_on_a_full_disk(tmp_path: Path) -> 
     disk.room = len(marker(commit=False, producer_id=1))
     producer.end(commit=False)
     log.high_watermark = 11
-    assert log.aborted_transactions(0, 11) == [AbortedTransaction(1, 0, 10, 11)]
+    assert log.reader.aborted_transactions(0, 11) == [AbortedTransaction(1, 0, 10, 11)]
     disk.room = None
     log.close()
-    assert folder.open(clean_shutdown=True).aborted_transactions(0, 11) == [AbortedTransaction(1, 0, 10, 11)]
+    assert folder.open(clean_shutdown=True).reader.aborted_transactions(0, 11) == [
+        AbortedTransaction(1, 0, 10, 11)
+    ]
 
 
 def test_old_coordinators_are_fenced(tmp_path: Path) -> None:
@@ -151,5 +155,5 @@ def test_deleting_records_inside_an_open_transaction(tmp_path: Path) -> None:
     producer.send()
     log.high_watermark = 10
     log.delete_records_before(5)
-    assert log.first_unstable_offset == 5
+    assert log.offsets.first_unstable_offset == 5
     assert log.last_stable_offset == 5

@@ -16,8 +16,8 @@ def test_cutting_at_a_batch(tmp_path: Path) -> None:
     assert log.truncate_to(110)
     assert log.log_end_offset == log.high_watermark == 110
     assert [record.offset for record in records(log)] == list(range(110))
-    assert log.segments[-1].base_offset <= 110
-    assert log.offset_of_max_timestamp() == (NOW + 100, 100, 0)
+    assert log.segments.items[-1].base_offset <= 110
+    assert log.reader.offset_of_max_timestamp() == (NOW + 100, 100, 0)
     fill(log, 5)
     assert log.log_end_offset == 160
     assert [record.offset for record in records(log)] == list(range(160))
@@ -50,11 +50,11 @@ def test_starting_anew(tmp_path: Path) -> None:
     log.truncate_fully_and_start_at(500)
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (500, 500, 500)
     assert log.leader_epochs.entries == ()
-    assert log.recovery_point == 0
+    assert log.flusher.recovery_point == 0
     assert folder.names(".log") == ["00000000000000000500.log"]
     assert folder.names(".snapshot") == []
     with pytest.raises(KafkaError):
-        log.read(5, 100, upper_bound=500)
+        log.reader.read(5, 100, upper_bound=500)
     log.truncate_fully_and_start_at(0)
     fill(log, 1)
     assert len(records(log)) == 10
@@ -78,9 +78,9 @@ def test_epochs_and_producers_are_cut_too(tmp_path: Path) -> None:
 def test_the_recovery_point_never_lies_behind_the_end(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     fill(log, 5)
-    log.flush()
+    log.flusher.flush()
     log.truncate_to(20)
-    assert log.recovery_point == 20
+    assert log.flusher.recovery_point == 20
 
 
 def test_an_epoch_at_the_very_end_goes(tmp_path: Path) -> None:
@@ -97,10 +97,10 @@ def test_bytes_given_to_a_reader_stay_when_their_file_is_cut(tmp_path: Path) -> 
     log = folder.open()
     fill(log, 300, 10, value=b"v" * 500)
     log.roll()
-    result = log.read(0, 1_000_000, upper_bound=log.log_end_offset, blocking=False)
+    result = log.reader.read(0, 1_000_000, upper_bound=log.log_end_offset, blocking=False)
     if result is None:
         pytest.skip("this file system cannot tell what is in memory")
-    assert log.segments[0].reader.mapped
+    assert log.segments.items[0].reader.mapped
     before = bytes(result.parts[0])
     log.truncate_to(10)
     fill(log, 1)

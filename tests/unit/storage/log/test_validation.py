@@ -7,7 +7,7 @@ import pytest
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.compression import CODEC_NAMES
 from moldau.protocol.records import Record, build_batch, iter_records, read_batch_header
-from moldau.storage.log.append_info import InvalidRecords
+from moldau.storage.log.append import InvalidRecords
 from moldau.storage.log.config import LogConfig
 from moldau.storage.log.validation import Validation
 from tests.harness.wire.batches import batch as lying_batch

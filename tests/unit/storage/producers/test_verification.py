@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.storage.log.log import Log, Origin
+from moldau.storage.log.append import Origin
+from moldau.storage.log.log import Log
 from moldau.storage.producers.verification import Guard
 from tests.unit.storage.log.one_log import NOW, Folder, batch, marker
 

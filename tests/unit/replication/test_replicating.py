@@ -52,7 +52,7 @@ def values(broker: ReplicaBroker, end: int | None = None) -> list[bytes]:
     log, found, offset = broker.log, [], broker.log.log_start_offset
     end = log.log_end_offset if end is None else end
     while offset < end:
-        result = log.read(offset, 1 << 20, upper_bound=end, blocking=True)
+        result = log.reader.read(offset, 1 << 20, upper_bound=end, blocking=True)
         data = b"".join(result.parts)
         for position, header in iter_batches(data):
             view = memoryview(data)[position : position + header.size_in_bytes]

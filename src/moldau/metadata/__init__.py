@@ -1,1 +1,1 @@
-"""The cluster's state as data: records, the image they add up to, the delta between two images. Pure."""
+"""The cluster metadata as data: records, images and the deltas between them. Pure."""

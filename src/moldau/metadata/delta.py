@@ -1,18 +1,17 @@
-"""What a run of records changes: replay them into a delta, then `apply` it to get the next image.
+"""The changes between two images: replay records into a delta, then `apply` it to get the next image.
 
 Replicated state changes nowhere else. Each record type has one line in `_REPLAY`; a record that does not fit
-the state before it raises `InconsistentMetadata`. The delta also tells listeners what to look at, so that
-publishing an image costs in proportion to the change and not to the cluster.
+the state before it raises `InconsistentMetadata`. The delta also names what changed, so that the cost of
+publishing an image is proportional to the change and not to the size of the cluster.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from moldau.base.ids import TopicId, Uuid
-from moldau.metadata.changes import MapChanges
 from moldau.metadata.errors import InconsistentMetadata
 from moldau.metadata.features import KRAFT_VERSION, METADATA_VERSION, metadata_version_name
 from moldau.metadata.image import (
@@ -32,6 +31,51 @@ from moldau.metadata.registrations import broker_from_record, controller_from_re
 from moldau.metadata.topics_delta import TopicsDelta
 from moldau.protocol.stored import metadata as stored
 
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class MapChanges(Generic[K, V]):
+    """Changes to a map that is itself not modified; the result is copied only if there are any."""
+
+    __slots__ = ("_base", "changes")
+
+    def __init__(self, base: Mapping[K, V]) -> None:
+        self._base = base
+        #: The new value of each changed key; None if it was removed.
+        self.changes: dict[K, V | None] = {}
+
+    def get(self, key: K) -> V | None:
+        if key in self.changes:
+            return self.changes[key]
+        return self._base.get(key)
+
+    def set(self, key: K, value: V) -> None:
+        self.changes[key] = value
+
+    def remove(self, key: K) -> None:
+        self.changes[key] = None
+
+    def result(self) -> Mapping[K, V]:
+        if not self.changes:
+            return self._base
+        merged = dict(self._base)
+        for key, value in self.changes.items():
+            if value is None:
+                merged.pop(key, None)
+            else:
+                merged[key] = value
+        return merged
+
+    def become(self, target: Mapping[K, V]) -> None:
+        """Change the map so that it equals `target`."""
+        for key in self._base:
+            if key not in target:
+                self.remove(key)
+        for key, value in target.items():
+            if self._base.get(key) != value:
+                self.set(key, value)
+
 
 class MetadataDelta:
     def __init__(self, image: MetadataImage) -> None:
@@ -49,11 +93,28 @@ class MetadataDelta:
         )
         self.next_producer_id = image.next_producer_id
 
-    # What changed.
+    @classmethod
+    def between(cls, old: MetadataImage, new: MetadataImage) -> MetadataDelta:
+        """Return the delta from one image to another, for a node that loads a snapshot instead of replaying
+        the records between them."""
+        delta = cls(old)
+        delta.topics.become(new.topics)
+        delta.features.become(new.features.levels)
+        delta.brokers.become(new.cluster.brokers)
+        delta.controllers.become(new.cluster.controllers)
+        delta.configs.become(new.configs)
+        delta.client_quotas.become(new.client_quotas)
+        delta.acls.become(new.acls)
+        delta.scram.become(new.scram)
+        delta.delegation_tokens.become(new.delegation_tokens)
+        delta.next_producer_id = new.next_producer_id
+        return delta
+
+    # Changed entities.
 
     @property
     def topics_changed(self) -> dict[TopicId, set[int]]:
-        """Ids of new and changed topics with the indexes of their new and changed partitions."""
+        """The ids of new and changed topics, with the indexes of their new and changed partitions."""
         return self.topics.changed
 
     @property
@@ -81,20 +142,22 @@ class MetadataDelta:
         return set(self.client_quotas.changes)
 
     def topic_configs_changed(self) -> set[str]:
-        """Names of topics whose own configs changed."""
+        """Return the names of topics whose configs changed."""
         return {name for kind, name in self.configs.changes if kind == ResourceType.TOPIC}
 
     def broker_configs_changed(self, broker_id: int) -> bool:
-        """Whether the configs of this broker or the cluster-wide defaults changed."""
+        """Whether the configs of this broker or the cluster-wide defaults have changed."""
         names = ("", str(broker_id))
         return any(ConfigResource(ResourceType.BROKER, name) in self.configs.changes for name in names)
 
-    # Replaying.
+    # Replay.
 
     def replay(self, record: MetadataRecord) -> None:
         replay = _REPLAY.get(type(record))
         if replay is None:
-            raise InconsistentMetadata(f"{type(record).__name__} cannot be replayed here")
+            raise InconsistentMetadata(
+                f"{type(record).__name__} is not a metadata record that can be replayed"
+            )
         replay(self, record)
 
     def replay_all(self, records: Iterable[MetadataRecord]) -> None:
@@ -102,7 +165,7 @@ class MetadataDelta:
             self.replay(record)
 
     def apply(self, offset: int, epoch: int) -> MetadataImage:
-        """The image after the records; `offset` is that of the last one."""
+        """Return the image after the replayed records, the last of which has this offset."""
         cluster = self.image.cluster
         if self.brokers.changes or self.controllers.changes:
             cluster = ClusterImage(self.brokers.result(), self.controllers.result())
@@ -127,7 +190,7 @@ class MetadataDelta:
         broker = self.brokers.get(broker_id)
         if broker is None or broker.epoch != epoch:
             raise InconsistentMetadata(
-                f"the metadata log speaks of broker {broker_id} with epoch {epoch}, which is not registered"
+                f"the metadata log refers to broker {broker_id} with epoch {epoch}, which is not registered"
             )
         return broker
 
@@ -150,7 +213,8 @@ def _unfence_broker(delta: MetadataDelta, record: stored.UnfenceBrokerRecord) ->
 
 
 def _change_registration(delta: MetadataDelta, record: stored.BrokerRegistrationChangeRecord) -> None:
-    """1 fences, -1 unfences, 0 leaves it; a broker leaves controlled shutdown only by registering again."""
+    """`fenced` is 1 to fence, -1 to unfence and 0 for no change. Only a new registration ends a controlled
+    shutdown."""
     broker = delta._broker(record.broker_id, record.broker_epoch)
     if record.fenced:
         broker = replace(broker, fenced=record.fenced > 0)
@@ -174,7 +238,7 @@ def _feature_level(delta: MetadataDelta, record: stored.FeatureLevelRecord) -> N
         except ValueError as error:
             raise InconsistentMetadata(str(error)) from error
     if record.name == KRAFT_VERSION:
-        return  # Kept by the quorum, in control records.
+        return  # Stored by the quorum in control records.
     if record.feature_level:
         delta.features.set(record.name, record.feature_level)
     else:
@@ -219,10 +283,10 @@ def _producer_ids(delta: MetadataDelta, record: stored.ProducerIdsRecord) -> Non
 
 
 def _ignore(delta: MetadataDelta, record: MetadataRecord) -> None:
-    """Records without a state of their own: marks of transactions are the loader's."""
+    """Ignore a record without state; the loader handles transaction markers."""
 
 
-#: The one table of record types.
+#: The replay function of each record type.
 _REPLAY: dict[type[MetadataRecord], Callable[[MetadataDelta, Any], None]] = {
     stored.RegisterBrokerRecord: _register_broker,
     stored.UnregisterBrokerRecord: _unregister_broker,

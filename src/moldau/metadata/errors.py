@@ -1,7 +1,7 @@
-"""What is raised when the metadata log contradicts itself."""
+"""Errors of metadata records."""
 
 from __future__ import annotations
 
 
 class InconsistentMetadata(Exception):
-    """Records that do not fit the state before them: the log is damaged, or was written by something else."""
+    """A record does not fit the state before it: the log is damaged or was not written by a controller."""

@@ -1,11 +1,12 @@
-"""Feature levels: which `metadata.version` allows what, and how far this release goes with each feature.
+"""Feature levels (KIP-584): what each `metadata.version` allows, and the levels that this release supports.
 
-A finalized level is part of the metadata (a FeatureLevelRecord). `metadata.version` decides which records may
-be written and in which version (`records.record_version`); the others switch protocols on for clients.
+A finalized level is part of the metadata (FeatureLevelRecord). `metadata.version` determines which records
+may be written and in which version (`records.record_version`); the other features enable protocols for
+clients.
 
-`FEATURES` is the one table. `served` is the highest level whose protocol we really serve: `format` writes it,
-and an update may raise a feature up to it. `known` is the highest level we can live with: a folder formatted
-by Apache Kafka keeps its levels. Raising `served` is all it takes when a protocol is finished.
+`FEATURES` is the table of all features. `served` is the highest level whose protocol is implemented: `format`
+writes it, and an update may raise a feature up to it. `known` is the highest level that is accepted in a
+folder formatted by Apache Kafka, which keeps its levels.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
 TRANSACTION_VERSION = "transaction.version"
 
-#: Names of the metadata versions, from the oldest that Kafka 4.3 still reads; the first has level 7.
+#: The metadata versions that Kafka 4.3 supports; the first has level 7.
 _VERSION_NAMES = (
     *("3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2"),
     *("3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0"),
@@ -29,12 +30,12 @@ _VERSION_NAMES = (
 )
 MIN_METADATA_VERSION = 7
 MAX_METADATA_VERSION = MIN_METADATA_VERSION + len(_VERSION_NAMES) - 1
-#: Levels that changed what is stored: going back below one of them would lose metadata.
+#: Levels that changed the stored records: a downgrade below one of them would lose metadata.
 _STORED_FORMAT_CHANGES = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
 
-# The first metadata version with each ability.
+# The first metadata version that supports each feature.
 SCRAM_SUPPORTED = 11
-#: Below this level shrinking an ISR raises the leader epoch.
+#: Below this level, shrinking an ISR increments the leader epoch.
 NO_EPOCH_BUMP_ON_ISR_SHRINK = 12
 TRANSACTIONS_SUPPORTED = 13
 DELEGATION_TOKENS_SUPPORTED = 14
@@ -45,7 +46,7 @@ CORDONED_DIRECTORIES_SUPPORTED = 30
 
 
 class VersionRange(NamedTuple):
-    """Levels a node supports, both ends included."""
+    """The levels that a node supports, inclusive."""
 
     min: int
     max: int
@@ -62,9 +63,9 @@ class Feature(NamedTuple):
     min: int
     served: int
     known: int
-    #: The metadata version from which a level is on by default, by level.
+    #: By level: the metadata version from which the level is the default.
     bootstrap: tuple[int, ...]
-    #: Lowest metadata version each level needs, by level.
+    #: By level: the lowest metadata version that the level requires.
     requires: tuple[int, ...]
 
 
@@ -84,7 +85,7 @@ FEATURES: dict[str, Feature] = {
 
 
 def metadata_version_name(level: int) -> str:
-    """The name people know, such as 4.3-IV0; ValueError for a level this release does not know."""
+    """Return the name of a level, such as 4.3-IV0; raise ValueError for an unsupported level."""
     if not MIN_METADATA_VERSION <= level <= MAX_METADATA_VERSION:
         raise ValueError(
             f"metadata.version {level} is not supported: the levels are "
@@ -94,7 +95,8 @@ def metadata_version_name(level: int) -> str:
 
 
 def parse_metadata_version(text: str) -> int:
-    """The level of "4.3-IV0", or of a release such as "4.3" (its last one); ValueError for anything else."""
+    """Return the level of a name such as "4.3-IV0", or the latest level of a release such as "4.3"; raise
+    ValueError for other texts."""
     matches = [
         level
         for level, name in enumerate(_VERSION_NAMES, MIN_METADATA_VERSION)
@@ -110,14 +112,15 @@ def parse_metadata_version(text: str) -> int:
 
 
 def metadata_would_be_lost(current: int, target: int) -> bool:
-    """Whether going down from `current` to `target` crosses a change of what is stored."""
+    """Whether a downgrade from `current` to `target` crosses a change of the stored records."""
     return any(target < level <= current for level in _STORED_FORMAT_CHANGES)
 
 
 def default_levels(metadata_version: int = MAX_METADATA_VERSION) -> dict[str, int]:
-    """What `format` writes for a metadata version: each feature as far as that version and this release go.
+    """Return the levels that `format` writes: for each feature, the default of the metadata version, limited
+    to the served level.
 
-    `kraft.version` is not among them: it follows from how the quorum is formatted.
+    `kraft.version` is not included; it depends on whether the quorum is formatted as static or dynamic.
     """
     levels = {METADATA_VERSION: metadata_version}
     for feature in FEATURES.values():
@@ -128,7 +131,7 @@ def default_levels(metadata_version: int = MAX_METADATA_VERSION) -> dict[str, in
 
 
 def supported_features(finalized: Mapping[str, int]) -> dict[str, VersionRange]:
-    """What this node announces: the levels it serves, and those the cluster has finalized already."""
+    """Return the levels that this node advertises: those it serves and those the cluster has finalized."""
     return {
         feature.name: VersionRange(feature.min, max(feature.served, finalized.get(feature.name, 0)))
         for feature in FEATURES.values()
@@ -137,7 +140,7 @@ def supported_features(finalized: Mapping[str, int]) -> dict[str, VersionRange]:
 
 
 def missing_requirement(name: str, level: int, metadata_version: int) -> str | None:
-    """Why a feature may not have this level with this metadata version; None when it may."""
+    """Return why a level cannot be set with this metadata version; None if it can."""
     feature = FEATURES[name]
     if not 0 <= level < len(feature.requires):
         return f"No feature:{name} with feature level {level}"

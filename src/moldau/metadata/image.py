@@ -1,8 +1,8 @@
-"""The metadata at one offset of the log, immutable: anybody on the node may hold one and read it at leisure.
+"""The metadata at one offset of the log. An image is immutable: any part of the node may keep and read it.
 
-An image is made from another by a `MetadataDelta`, which shares whatever did not change. Maps are plain dicts
-that nobody changes once the image exists. Records that no part of the node acts on yet (ACLs, SCRAM, tokens)
-are kept as they were written, so that a snapshot loses nothing.
+A `MetadataDelta` makes an image from another and shares what did not change. Maps are plain dicts that are
+not modified once the image exists. Records without an implementation yet (ACLs, SCRAM credentials, delegation
+tokens) are kept as they were written, so that snapshots contain them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RECOVERING = 1
 
 
 class ResourceType(IntEnum):
-    """What a configuration belongs to, with Kafka's ids."""
+    """The types of config resources, with Kafka's ids."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -37,7 +37,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """The empty name of a BROKER is the cluster-wide default."""
+    """A resource with configs. A BROKER with an empty name is the cluster-wide default."""
 
     type: int
     name: str
@@ -47,7 +47,7 @@ DEFAULT_BROKER = ConfigResource(ResourceType.BROKER, "")
 
 
 class PartitionRegistration(NamedTuple):
-    """Who holds a partition, who leads it and who is in sync. `directories` runs parallel to `replicas`."""
+    """The replicas, leader and in-sync replicas of a partition. `directories` is parallel to `replicas`."""
 
     replicas: tuple[int, ...]
     directories: tuple[DirectoryId, ...]
@@ -81,7 +81,7 @@ class PartitionRegistration(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """Where a node listens; the security protocol has Kafka's ids (0 is PLAINTEXT)."""
+    """A listener of a node; the security protocol has Kafka's ids (0 is PLAINTEXT)."""
 
     name: str
     host: str
@@ -100,7 +100,7 @@ class BrokerRegistration:
     fenced: bool = True
     in_controlled_shutdown: bool = False
     directories: tuple[DirectoryId, ...] = ()
-    #: None when the broker never said; such directories take no new partitions.
+    #: Directories that accept no new partitions; None if the broker did not report any.
     cordoned_directories: tuple[DirectoryId, ...] | None = None
     is_migrating_zk_broker: bool = False
 
@@ -118,14 +118,14 @@ class BrokerRegistration:
 
     @property
     def takes_new_partitions(self) -> bool:
-        """False when an operator has cordoned every directory."""
+        """Whether at least one directory is not cordoned."""
         if not self.directories or self.cordoned_directories is None:
             return True
         return any(directory not in self.cordoned_directories for directory in self.directories)
 
     @property
     def default_directory(self) -> DirectoryId:
-        """Where a new replica goes as far as the controller knows; a broker with several picks one itself."""
+        """The directory of a new replica; UNASSIGNED if the broker has several and selects one itself."""
         if not self.directories:
             return MIGRATING_DIR
         return self.directories[0] if len(self.directories) == 1 else UNASSIGNED_DIR
@@ -142,12 +142,12 @@ class ControllerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class FeaturesImage:
-    #: Finalized levels by name; a level of 0 is left out.
+    #: Finalized levels by name, without levels of 0.
     levels: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def metadata_version(self) -> int | None:
-        """None until the first record of the log has been replayed."""
+        """The finalized `metadata.version`; None before the first record of the log is replayed."""
         return self.levels.get(METADATA_VERSION)
 
     def level(self, name: str) -> int:
@@ -190,7 +190,7 @@ class TopicsImage:
                 yield topic, index, partition
 
 
-#: What a client quota applies to: pairs of entity type and name in order of type; None is the default entity.
+#: The entity of a client quota: pairs of entity type and name, ordered by type; None is the default entity.
 QuotaEntity = tuple[tuple[str, str | None], ...]
 
 
@@ -203,7 +203,7 @@ _NO_CONFIGS: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class MetadataImage:
-    """Everything the metadata log says up to `offset`; -1 is the state before the first record."""
+    """The metadata up to and including `offset`; -1 before the first record."""
 
     offset: int = -1
     epoch: int = -1
@@ -212,10 +212,10 @@ class MetadataImage:
     topics: TopicsImage = TopicsImage()
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
-    #: The first producer id nobody has been given yet; None until a block was given out.
+    #: The first producer id that is not allocated; None before the first block is allocated.
     next_producer_id: int | None = None
     acls: Mapping[Uuid, AccessControlEntryRecord] = field(default_factory=dict)
-    #: By mechanism and user.
+    #: SCRAM credentials by mechanism and user.
     scram: Mapping[tuple[int, str], UserScramCredentialRecord] = field(default_factory=dict)
     delegation_tokens: Mapping[str, DelegationTokenRecord] = field(default_factory=dict)
 
@@ -224,7 +224,7 @@ class MetadataImage:
         return cls()
 
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """What was set for one resource itself, nothing inherited."""
+        """Return the configs set for a resource, without inherited ones."""
         return self.configs.get(ConfigResource(resource_type, name), _NO_CONFIGS)
 
     def topic_config(self, topic: str) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""An image as records: what a snapshot holds, in the order in which Kafka writes it."""
+"""The records of an image, as a snapshot contains them, in Kafka's order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from moldau.protocol.stored.metadata import (
 
 
 def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
-    """Records that, replayed into an empty image, give this one again."""
+    """Yield the records that produce this image when replayed into an empty one."""
     version = image.features.metadata_version
     if version is None:
         return
@@ -43,7 +43,7 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
 
 
 def _features(image: MetadataImage) -> Iterator[MetadataRecord]:
-    """`metadata.version` comes first: it tells how to read the rest."""
+    """Yield `metadata.version` first, because it determines how the other records are read."""
     levels = image.features.levels
     yield FeatureLevelRecord(name=METADATA_VERSION, feature_level=levels[METADATA_VERSION])
     for name, level in levels.items():

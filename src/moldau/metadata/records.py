@@ -1,8 +1,8 @@
-"""Metadata records as they lie in the value of a log record.
+"""The encoding of metadata records in the values of log records.
 
 A value is a frame: frame version (always 1), record type and record version as unsigned varints, then the
-body. Which version of a record is written follows from the finalized `metadata.version`, here and nowhere
-else; any version we know can be read.
+body. The finalized `metadata.version` determines the version in which a record is written; any supported
+version can be read.
 """
 
 from __future__ import annotations
@@ -81,29 +81,29 @@ RECORD_TYPES: dict[int, type[Message]] = {
 
 
 def encode_record(record: MetadataRecord, metadata_version: int) -> bytes:
-    """The framed value of a record in the version that `metadata_version` asks for."""
+    """Encode a record, with its frame, in the version that `metadata_version` requires."""
     version = record_version(record, metadata_version)
     return bytes((FRAME_VERSION, record.API_KEY, version)) + encode_bytes(record, version)
 
 
 def decode_record(value: bytes | memoryview) -> MetadataRecord:
-    """The record in a framed value; DecodeError when it is damaged or written by a newer release."""
+    """Decode a framed record; raise DecodeError if it is damaged or was written by a newer release."""
     if len(value) < 3:
         raise DecodeError(f"a metadata record of {len(value)} bytes is too short for its frame")
     frame_version, record_type, version = value[0], value[1], value[2]
-    # Types and versions stay far below 128, so each varint is one byte; a longer one is not ours to read.
+    # All types and versions are below 128, so each varint is one byte; a longer one is not supported.
     if frame_version != FRAME_VERSION:
         raise DecodeError(
             f"metadata records have frame version {FRAME_VERSION}, this one has {frame_version}"
         )
     cls = RECORD_TYPES.get(record_type)
     if cls is None or not cls.VERSIONS.has(version):
-        raise DecodeError(f"metadata record type {record_type} version {version} is unknown to this release")
+        raise DecodeError(f"metadata record type {record_type} version {version} is not supported")
     return decode(cls, value, version, 3)
 
 
 def record_version(record: MetadataRecord, metadata_version: int) -> int:
-    """The version to write a record in."""
+    """Return the version in which to write a record."""
     choose = _VERSION_CHOICES.get(type(record))
     return 0 if choose is None else choose(record, metadata_version)
 
@@ -123,7 +123,7 @@ def _partition(record: Message, metadata_version: int) -> int:
 
 
 def _registration_change(record: Message, metadata_version: int) -> int:
-    """The lowest version that holds what is set, as Kafka writes it: older nodes can read the most."""
+    """Return the lowest version that contains the fields that are set, as Kafka does for older nodes."""
     if not isinstance(record, BrokerRegistrationChangeRecord):
         raise TypeError(f"not a BrokerRegistrationChangeRecord: {record!r}")
     if record.cordoned_log_dirs is not None:

@@ -1,4 +1,4 @@
-"""Brokers, controllers and partitions: from their records into the image and back."""
+"""Conversion of broker, controller and partition registrations between records and the image."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from moldau.protocol.stored.metadata import (
     RegisterControllerRecord,
 )
 
-#: Values of fields in a PartitionChangeRecord that leave things as they are.
+#: Values of PartitionChangeRecord fields that mean no change.
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_STATE_CHANGE = -1
 
@@ -153,7 +153,8 @@ def partition_to_record(
 def changed_partition(
     partition: PartitionRegistration, change: PartitionChangeRecord
 ) -> PartitionRegistration:
-    """The partition after a change: its epoch grows by one, the leader's epoch only with a leader."""
+    """Return the partition after a change. The partition epoch grows by one, the leader epoch only if the
+    record sets a leader."""
     replicas = _either(change.replicas, partition.replicas)
     directories = change.directories
     new_leader = change.leader != NO_LEADER_CHANGE
@@ -182,5 +183,6 @@ def _either(changed: list[int] | None, current: tuple[int, ...]) -> tuple[int, .
 
 
 def _directories(listed: Sequence[DirectoryId], replicas: int) -> tuple[DirectoryId, ...]:
-    """Records from before directory assignment list none: the brokers will tell."""
+    """Records written before directory assignment (KIP-858) have no directories; brokers report them
+    later."""
     return tuple(listed) if len(listed) == replicas else (MIGRATING_DIR,) * replicas

@@ -1,4 +1,4 @@
-"""Changes to topics and their partitions, collected record by record."""
+"""The changes to topics and their partitions within a delta."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from moldau.protocol.stored.metadata import (
 )
 
 
-class _OpenTopic:
-    """A topic with partitions that may still change; `changed` are the indexes that did."""
+class _ChangedTopic:
+    """A changed topic: a copy of its partitions, and the indexes of those that changed."""
 
     __slots__ = ("changed", "id", "name", "partitions")
 
@@ -32,30 +32,30 @@ class _OpenTopic:
 
 
 class TopicsDelta:
-    __slots__ = ("_base", "_new_names", "_open", "created", "deleted")
+    __slots__ = ("_base", "_new_names", "_topics", "created", "deleted")
 
     def __init__(self, base: TopicsImage) -> None:
         self._base = base
-        self._open: dict[TopicId, _OpenTopic] = {}
+        self._topics: dict[TopicId, _ChangedTopic] = {}
         self._new_names: dict[str, TopicId] = {}
-        #: Ids of topics that the base does not have.
+        #: The ids of topics that the base image does not have.
         self.created: set[TopicId] = set()
-        #: Topics of the base that are gone, as they were.
+        #: Deleted topics as they are in the base image.
         self.deleted: dict[TopicId, TopicImage] = {}
 
     @property
     def changed(self) -> dict[TopicId, set[int]]:
-        """New and changed topics with the indexes of their new and changed partitions."""
-        return {topic_id: topic.changed for topic_id, topic in self._open.items()}
+        """The new and changed topics, with the indexes of their new and changed partitions."""
+        return {topic_id: topic.changed for topic_id, topic in self._topics.items()}
 
     def is_empty(self) -> bool:
-        return not self._open and not self.deleted
+        return not self._topics and not self.deleted
 
     def replay_topic(self, record: TopicRecord) -> None:
-        known_id = record.topic_id in self._open or record.topic_id in self._base.by_id
+        known_id = record.topic_id in self._topics or record.topic_id in self._base.by_id
         if known_id or self._find_by_name(record.name) is not None:
-            raise InconsistentMetadata(f"topic {record.name} is created twice in the metadata log")
-        self._open[record.topic_id] = _OpenTopic(record.topic_id, record.name, {})
+            raise InconsistentMetadata(f"the metadata log creates topic {record.name} twice")
+        self._topics[record.topic_id] = _ChangedTopic(record.topic_id, record.name, {})
         self._new_names[record.name] = record.topic_id
         self.created.add(record.topic_id)
 
@@ -72,12 +72,13 @@ class TopicsDelta:
         topic.put(record.partition_id, changed_partition(partition, record))
 
     def replay_clear_elr(self, record: ClearElrRecord) -> None:
-        """Forget the eligible leaders of one topic, or of all when the name is empty."""
+        """Clear the eligible leader replicas of one topic, or of all topics if the name is empty
+        (KIP-966)."""
         if record.topic_name:
             topic_id = self._find_by_name(record.topic_name)
             if topic_id is None:
                 raise InconsistentMetadata(
-                    f"the metadata log clears the eligible leaders of {record.topic_name}, an unknown topic"
+                    f"the metadata log clears the ELR of topic {record.topic_name}, which does not exist"
                 )
             self._clear_elr(topic_id)
             return
@@ -86,10 +87,10 @@ class TopicsDelta:
                 self._clear_elr(topic_id)
 
     def remove(self, record: RemoveTopicRecord) -> str:
-        """Remove a topic and give its name."""
+        """Remove a topic; return its name."""
         topic_id = record.topic_id
         name = self._topic(topic_id).name
-        del self._open[topic_id]
+        del self._topics[topic_id]
         self.created.discard(topic_id)
         before = self._base.by_id.get(topic_id)
         if before is None:
@@ -99,7 +100,7 @@ class TopicsDelta:
         return name
 
     def become(self, topics: TopicsImage) -> None:
-        """Change whatever must change for the base to become `topics`."""
+        """Change the topics so that they equal `topics`."""
         for topic_id, gone in self._base.by_id.items():
             if topic_id not in topics.by_id:
                 self.deleted[topic_id] = gone
@@ -111,8 +112,8 @@ class TopicsDelta:
             known = before.partitions if before is not None else {}
             changed = [(index, each) for index, each in topic.partitions.items() if known.get(index) != each]
             if changed or before is None:
-                opened = self._open[topic_id] = _OpenTopic(topic_id, topic.name, dict(topic.partitions))
-                opened.changed.update(index for index, _ in changed)
+                copied = self._topics[topic_id] = _ChangedTopic(topic_id, topic.name, dict(topic.partitions))
+                copied.changed.update(index for index, _ in changed)
 
     def apply(self) -> TopicsImage:
         if self.is_empty():
@@ -121,14 +122,14 @@ class TopicsDelta:
         for topic_id, gone in self.deleted.items():
             del by_id[topic_id]
             del by_name[gone.name]
-        for topic_id, topic in self._open.items():
+        for topic_id, topic in self._topics.items():
             image = TopicImage(topic_id, topic.name, topic.partitions)
             by_id[topic_id] = image
             by_name[topic.name] = image
         return TopicsImage(by_id, by_name)
 
     def _clear_elr(self, topic_id: TopicId) -> None:
-        current = self._open.get(topic_id) or self._base.by_id[topic_id]
+        current = self._topics.get(topic_id) or self._base.by_id[topic_id]
         for index, partition in list(current.partitions.items()):
             if partition.elr or partition.last_known_elr:
                 cleared = partition._replace(
@@ -136,15 +137,15 @@ class TopicsDelta:
                 )
                 self._topic(topic_id).put(index, cleared)
 
-    def _topic(self, topic_id: TopicId) -> _OpenTopic:
-        topic = self._open.get(topic_id)
+    def _topic(self, topic_id: TopicId) -> _ChangedTopic:
+        topic = self._topics.get(topic_id)
         if topic is None:
             before = None if topic_id in self.deleted else self._base.by_id.get(topic_id)
             if before is None:
                 raise InconsistentMetadata(
-                    f"the metadata log speaks of topic id {format_uuid(topic_id)}, which does not exist"
+                    f"the metadata log refers to topic id {format_uuid(topic_id)}, which does not exist"
                 )
-            topic = self._open[topic_id] = _OpenTopic(topic_id, before.name, dict(before.partitions))
+            topic = self._topics[topic_id] = _ChangedTopic(topic_id, before.name, dict(before.partitions))
         return topic
 
     def _find_by_name(self, name: str) -> TopicId | None:

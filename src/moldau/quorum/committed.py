@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from moldau.base.pool import Pool
 from moldau.metadata.delta import MetadataDelta
-from moldau.metadata.difference import difference
 from moldau.metadata.errors import InconsistentMetadata
 from moldau.metadata.image import MetadataImage
 from moldau.metadata.loader import MetadataLoader
@@ -143,7 +142,7 @@ class CommittedMetadata:
         self._uncommitted.clear()
         self.end_offset, self.timestamp = end_offset, timestamp
         self._log.set_high_watermark(end_offset)
-        self._notify(difference(before, image), image)
+        self._notify(MetadataDelta.between(before, image), image)
 
     def _notify(self, delta: MetadataDelta, image: MetadataImage) -> None:
         for on_image in self._listeners:

@@ -14,7 +14,6 @@ from moldau.base.ids import TopicPartition, Uuid
 from moldau.controller.partitions.isr import alter_partition
 from moldau.controller.producer_ids import allocate_producer_ids
 from moldau.metadata.delta import MetadataDelta
-from moldau.metadata.difference import difference
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from moldau.replication.local_broker import LocalBroker
@@ -171,7 +170,7 @@ class BrokerRole:
             if not self._knows_us(image):
                 return
             self._registered = True
-            delta = difference(MetadataImage.empty(), image)
+            delta = MetadataDelta.between(MetadataImage.empty(), image)
         self._check_that_it_is_us(image)
         await self._placements.found_by(node.replicas.apply(delta, image))
         node.coordinators.apply(delta, image)

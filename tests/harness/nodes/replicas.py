@@ -18,7 +18,6 @@ from moldau.base.ids import TopicPartition, Uuid
 from moldau.base.pool import ThreadPool
 from moldau.config.broker.config import BrokerConfig
 from moldau.metadata.delta import MetadataDelta
-from moldau.metadata.difference import difference
 from moldau.metadata.image import MetadataImage
 from moldau.network.client import NodeConnection
 from moldau.network.listener import ConnectionLimits, Listener
@@ -162,7 +161,7 @@ class Replicas:
             self._epoch += 1
             broker.epoch = self._epoch
             # What it knew before it was registered.
-            await broker.replicas.apply(difference(MetadataImage.empty(), self.image), self.image)
+            await broker.replicas.apply(MetadataDelta.between(MetadataImage.empty(), self.image), self.image)
             self.brokers[number] = broker
             await self.apply(
                 stored.RegisterBrokerRecord(

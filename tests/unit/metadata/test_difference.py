@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.metadata.difference import difference
+from moldau.metadata.delta import MetadataDelta
 from moldau.protocol.stored.metadata import ConfigRecord, RemoveTopicRecord
 from tests.unit.metadata.builders import broker, features, image_of, topic, uid
 
@@ -23,7 +23,7 @@ def test_applied_to_the_old_image_it_gives_the_new_one() -> None:
         ConfigRecord(resource_type=2, resource_name="kept", name="retention.ms", value="1"),
         base=old,
     )
-    delta = difference(old, new)
+    delta = MetadataDelta.between(old, new)
     assert delta.apply(new.offset, new.epoch) == new
     assert delta.topics_created == {uid(3)}
     assert list(delta.topics_deleted) == [uid(2)]
@@ -34,6 +34,6 @@ def test_applied_to_the_old_image_it_gives_the_new_one() -> None:
 
 def test_nothing_changed() -> None:
     image = image_of(*features(), broker(1), *topic(1, "same"))
-    delta = difference(image, image)
+    delta = MetadataDelta.between(image, image)
     assert delta.apply(image.offset, image.epoch) == image
     assert not delta.topics_changed and not delta.brokers_changed and not delta.configs_changed

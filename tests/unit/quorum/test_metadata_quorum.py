@@ -313,7 +313,7 @@ class TestUnusableFolders:
         node = Node(tmp_path, static_voters=(1,))
         node.log_folder.mkdir()
         (node.log_folder / FIRST_SEGMENT).write_bytes(data_batch([b"\x01\x63\x00\x00"], 0, 1, 1))
-        self.refused(node, "metadata record type 99 version 0 is unknown to this release")
+        self.refused(node, "metadata record type 99 version 0 is not supported")
 
     def test_contradictions(self, tmp_path: Path) -> None:
         node = Node(tmp_path, static_voters=(1,))

@@ -1,26 +1,27 @@
-"""The commands of scenarios about the metadata quorum.
+"""The commands of the Raft scenarios.
 
-voters N ...           nodes that vote, as their configuration says; they start
-formatted N ...        nodes that vote, as their folders were formatted to (a dynamic quorum); they start
-observer N             a node that follows and never votes
-joiner N               a controller that does not vote yet and asks to
-seed N                 other random timeouts, before anything else
-run MS                 time passes
-until leader           time passes until somebody leads, with how long it took
-kill N, start N        the process ends (its connections break, new ones are refused); begins again
-freeze N, thaw N       nobody reaches it any more, nor it anybody, and nobody notices
-cut A B, mend A B      one link
-stale N                N takes its leader for dead, though it is not
-write N VALUE ...      records, if N leads
-resign N
-snapshot N OFFSET      everything before OFFSET goes into a snapshot
-forget N               N's file `quorum-state` is lost
-add N, remove N        change the voters, through the leader
-upgrade                `kraft.version` 1, through the leader
-trace, quiet           messages are printed as they arrive, but not fetches
-show                   every node: its role, epoch, log end, high watermark
-log N                  what N's log holds
-describe               what the leader says of the quorum
+voters N ...            start nodes as the voters of a static quorum
+dynamic_voters N ...    start nodes as the voters of a dynamic quorum, formatted with this voter set
+observer N              start a node that never votes
+controller N            start a controller that is not a voter
+auto_join N             start a controller that adds itself as a voter
+seed N                  select other random timeouts; before all other commands
+run MS                  advance the time
+await leader            advance the time until there is a leader, and print how long it took
+kill N, start N         exit the process (connections break, new ones are refused); start it again
+isolate N, reconnect N  drop all messages from and to a node, without breaking its connections
+disconnect A B, connect A B   drop all messages between two nodes
+suspect_leader N        make N believe that the leader has exited
+write N VALUE ...       append records if N is the leader
+resign N                resign as the leader
+snapshot N OFFSET       replace the records before OFFSET by a snapshot
+lose_quorum_state N     delete N's file `quorum-state`
+add N, remove N         change the voters, through the leader
+upgrade                 upgrade `kraft.version` to 1, through the leader
+trace, quiet            start or stop printing messages as they arrive, except fetches
+show                    print the role, epoch, log end and high watermark of each node
+log N                   print the records in N's log
+describe                print the leader's DescribeQuorum view
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from tests.harness.worlds.raft import (
     voter,
 )
 
-_TOO_LONG_MS = 60_000
+_AWAIT_LIMIT_MS = 60_000
 
 
 class RaftCommands:
@@ -72,7 +73,7 @@ class RaftCommands:
     def _settle(self, node: RaftNode) -> None:
         self._world.settle(node.settings.node_id)
 
-    # Who is there.
+    # Nodes.
 
     def _seed(self, seed: str) -> None:
         self._world = RaftWorld(int(seed))
@@ -83,14 +84,14 @@ class RaftCommands:
             self._world.add(int(each), self._static)
         self._start(*ids)
 
-    def _formatted(self, *ids: str) -> None:
+    def _dynamic_voters(self, *ids: str) -> None:
         voters = VoterSet.of(voter(int(each)) for each in ids)
         for each in ids:
-            node = self._dynamic(int(each), ids)
+            node = self._add_dynamic(int(each), ids)
             node.history.add(-1, kraft_version=DYNAMIC, voters=voters)
         self._start(*ids)
 
-    def _dynamic(self, node_id: int, bootstrap: tuple[str, ...]) -> RaftNode:
+    def _add_dynamic(self, node_id: int, bootstrap: tuple[str, ...]) -> RaftNode:
         servers = tuple((endpoint(int(each)).host, endpoint(int(each)).port) for each in bootstrap)
         return self._world.add(
             node_id, None, replace(self._world.settings(node_id), bootstrap_servers=servers)
@@ -103,7 +104,7 @@ class RaftCommands:
         self._world.add(int(node_id), self._static, settings)
         self._start(node_id)
 
-    def _joiner(self, node_id: str) -> None:
+    def _auto_join(self, node_id: str) -> None:
         settings = replace(
             self._world.settings(int(node_id)), auto_join=True, bootstrap_servers=self._servers()
         )
@@ -118,7 +119,7 @@ class RaftCommands:
     def _servers(self) -> tuple[tuple[str, int], ...]:
         return tuple((endpoint(each).host, endpoint(each).port) for each in self._world.nodes)
 
-    # What happens.
+    # Events.
 
     def _start(self, *ids: str) -> None:
         for each in ids:
@@ -127,30 +128,30 @@ class RaftCommands:
     def _run(self, duration_ms: str) -> None:
         self._world.run(float(duration_ms))
 
-    def _until(self, what: str) -> None:
+    def _await(self, what: str) -> None:
         began = self._world.now_ms
-        while self._world.leader is None and self._world.now_ms - began < _TOO_LONG_MS:
+        while self._world.leader is None and self._world.now_ms - began < _AWAIT_LIMIT_MS:
             self._world.run(1)
         leader = self._world.leader
-        named = "nobody" if leader is None else f"{leader.settings.node_id}"
+        named = "none" if leader is None else f"{leader.settings.node_id}"
         self._print(f"{what}: {named} after {self._world.now_ms - began:.0f} ms")
 
     def _kill(self, node_id: str) -> None:
         self._world.kill(int(node_id))
 
-    def _freeze(self, node_id: str) -> None:
-        self._world.cuts |= {frozenset((int(node_id), other)) for other in self._world.nodes}
+    def _isolate(self, node_id: str) -> None:
+        self._world.disconnected |= {frozenset((int(node_id), other)) for other in self._world.nodes}
 
-    def _thaw(self, node_id: str) -> None:
-        self._world.cuts = {cut for cut in self._world.cuts if int(node_id) not in cut}
+    def _reconnect(self, node_id: str) -> None:
+        self._world.disconnected = {pair for pair in self._world.disconnected if int(node_id) not in pair}
 
-    def _cut(self, one: str, other: str) -> None:
-        self._world.cuts.add(frozenset((int(one), int(other))))
+    def _disconnect(self, one: str, other: str) -> None:
+        self._world.disconnected.add(frozenset((int(one), int(other))))
 
-    def _mend(self, one: str, other: str) -> None:
-        self._world.cuts.discard(frozenset((int(one), int(other))))
+    def _connect(self, one: str, other: str) -> None:
+        self._world.disconnected.discard(frozenset((int(one), int(other))))
 
-    def _stale(self, node_id: str) -> None:
+    def _suspect_leader(self, node_id: str) -> None:
         node = self._world.nodes[int(node_id)]
         node.raft.leader_exited(self._world.now_ms)
         self._settle(node)
@@ -158,7 +159,7 @@ class RaftCommands:
     def _write(self, node_id: str, *values: str) -> None:
         node = self._world.nodes[int(node_id)]
         if not node.raft.quorum.is_leader:
-            self._print(f"{node_id} does not lead")
+            self._print(f"{node_id} is not the leader")
             return
         for value in values:
             node.write(value, self._world.now_ms)
@@ -172,10 +173,10 @@ class RaftCommands:
     def _snapshot(self, node_id: str, offset: str) -> None:
         self._world.nodes[int(node_id)].snapshot(int(offset))
 
-    def _forget(self, node_id: str) -> None:
+    def _lose_quorum_state(self, node_id: str) -> None:
         self._world.nodes[int(node_id)].stored = ElectionState()
 
-    # Changes of voters.
+    # Voter changes.
 
     def _add(self, node_id: str) -> None:
         number = int(node_id)
@@ -200,19 +201,19 @@ class RaftCommands:
     def _change(self, request: AddRaftVoterRequest | RemoveRaftVoterRequest) -> None:
         leader = self._world.leader
         if leader is None:
-            self._print("nobody leads")
+            self._print("no leader")
             return
-        self._world.change_voters(leader.settings.node_id, request, self._answered)
+        self._world.change_voters(leader.settings.node_id, request, self._on_response)
 
-    def _answered(self, answer: Message) -> None:
-        if isinstance(answer, AddRaftVoterResponse | RemoveRaftVoterResponse):
-            message = f": {answer.error_message}" if answer.error_message else ""
-            self._print(f"{self._time()} {ErrorCode(answer.error_code).name}{message}")
+    def _on_response(self, response: Message) -> None:
+        if isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse):
+            message = f": {response.error_message}" if response.error_message else ""
+            self._print(f"{self._time()} {ErrorCode(response.error_code).name}{message}")
 
     def _upgrade(self) -> None:
         leader = self._world.leader
         if leader is None:
-            self._print("nobody leads")
+            self._print("no leader")
             return
         try:
             leader.raft.upgrade_kraft_version(DYNAMIC, validate_only=False)
@@ -220,7 +221,7 @@ class RaftCommands:
             self._print(f"{error.code.name}: {error.message}")
         self._settle(leader)
 
-    # What is printed.
+    # Output.
 
     def _trace(self) -> None:
         self._world.on_message = self._message
@@ -232,9 +233,9 @@ class RaftCommands:
         return f"+{self._world.now_ms - self._began_ms:.0f}"
 
     def _message(self, sender: int, receiver: int, message: Message) -> None:
-        told = _told(message)
-        if told is not None:
-            self._print(f"{self._time()} {sender} to {receiver}: {told}")
+        description = _describe_message(message)
+        if description is not None:
+            self._print(f"{self._time()} {sender} to {receiver}: {description}")
 
     def _show(self) -> None:
         for node_id, node in sorted(self._world.nodes.items()):
@@ -243,10 +244,10 @@ class RaftCommands:
                 continue
             raft = node.raft
             leader = f" of {raft.quorum.leader_id}" if raft.quorum.leader_id not in (-1, node_id) else ""
-            voting = "" if raft.quorum.is_voter else ", does not vote"
+            voting = "" if raft.quorum.is_voter else ", not a voter"
             self._print(
                 f"{node_id} {raft.quorum.role.name.lower()}{leader}, epoch {raft.quorum.epoch}, "
-                f"end {node.log.end.offset}, committed {raft.quorum.high_watermark}{voting}"
+                f"end {node.log.end.offset}, high watermark {raft.quorum.high_watermark}{voting}"
             )
 
     def _log(self, node_id: str) -> None:
@@ -258,7 +259,7 @@ class RaftCommands:
         leader = self._world.leader
         view = None if leader is None else leader.raft.describe(self._world.now_ms)
         if view is None:
-            self._print("nobody leads")
+            self._print("no leader")
             return
         self._print(f"leader {view.leader_id}, epoch {view.epoch}, high watermark {view.high_watermark}")
         for kind, replicas in (("voter", view.voters), ("observer", view.observers)):
@@ -278,28 +279,29 @@ def _value(record: Entry) -> str:
     return f"kraft.version={record.value}" if isinstance(record.value, int) else str(record.value)
 
 
-def _told(message: Message) -> str | None:
+def _describe_message(message: Message) -> str | None:
     if isinstance(message, VoteRequest):
         vote = message.topics[0].partitions[0]
-        what = "promise me your vote" if vote.pre_vote else "vote for me"
-        return f"{what}, epoch {vote.replica_epoch}, my log ends at {vote.last_offset}"
+        kind = "PreVote" if vote.pre_vote else "Vote"
+        return f"{kind}, epoch {vote.replica_epoch}, log end {vote.last_offset}"
     if isinstance(message, VoteResponse):
-        answer = message.topics[0].partitions[0]
-        if answer.error_code:
-            return f"no, {ErrorCode(answer.error_code).name}, epoch {answer.leader_epoch}"
-        return "yes" if answer.vote_granted else "no"
+        response = message.topics[0].partitions[0]
+        if response.error_code:
+            return f"rejected, {ErrorCode(response.error_code).name}, epoch {response.leader_epoch}"
+        return "granted" if response.vote_granted else "rejected"
     if isinstance(message, BeginQuorumEpochRequest):
-        return f"I lead epoch {message.topics[0].partitions[0].leader_epoch}"
+        return f"BeginQuorumEpoch, epoch {message.topics[0].partitions[0].leader_epoch}"
     if isinstance(message, EndQuorumEpochRequest):
         ended = message.topics[0].partitions[0]
-        return f"I resign from epoch {ended.leader_epoch}, next {ended.preferred_successors}"
+        return f"EndQuorumEpoch, epoch {ended.leader_epoch}, successors {ended.preferred_successors}"
     if isinstance(message, UpdateRaftVoterRequest):
-        return "this is how I am"
+        return "UpdateRaftVoter"
     if isinstance(message, AddRaftVoterRequest):
-        return "let me vote"
+        return "AddRaftVoter"
     if isinstance(message, RemoveRaftVoterRequest):
-        return "remove my old directory"
+        return "RemoveRaftVoter"
     if isinstance(message, FetchSnapshotResponse):
         partition = message.topics[0].partitions[0]
-        return f"snapshot {partition.snapshot_id.end_offset}, from byte {partition.position}"
+        end_offset = partition.snapshot_id.end_offset
+        return f"FetchSnapshot response, snapshot {end_offset}, position {partition.position}"
     return None

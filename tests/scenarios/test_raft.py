@@ -1,4 +1,4 @@
-"""Scenarios about the metadata quorum, written to be read."""
+"""Scenarios of Raft: elections, replication, snapshots, voter changes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A metadata log in memory, for the quorum's rules: what is written, and how much of it a crash would leave.
+"""A metadata log in memory that tracks which entries are synced and what a crash leaves.
 
-Offsets count entries; a snapshot stands for everything before it. `crash` gives the log as it lies on disk:
-entries behind `synced` are gone. A truncation is on disk at once, as cutting a file and forgetting to sync
-would only ever leave more than is wanted, which `crash(keep_unsynced=True)` covers.
+Offsets count entries; a snapshot replaces the entries before it. `crash` drops entries after `synced`, except
+those that `keep` names. A truncation is durable at once: an unsynced one could only leave more entries, which
+`keep` covers.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from moldau.raft.types import OffsetAndEpoch
 
 
 class Entry(NamedTuple):
-    """`value` is anything: the rules never look at it."""
+    """`value` is arbitrary: Raft does not look at it."""
 
     epoch: int
     value: Any
 
 
 class MemoryLog:
-    """Satisfies `raft.types.LogView`."""
+    """Implements `raft.local_log.LogView`."""
 
     def __init__(self) -> None:
         self.start_offset = 0
         self.entries: list[Entry] = []
         self.snapshots: tuple[OffsetAndEpoch, ...] = ()
-        #: The first offset that a crash may take.
+        #: The first offset that a crash may lose.
         self.synced = 0
 
     @property
@@ -54,13 +54,13 @@ class MemoryLog:
         first = offset - self.start_offset
         return tuple(self.entries[first : first + count])
 
-    # What a driver does.
+    # Driver operations.
 
     def append(self, entries: tuple[Entry, ...]) -> None:
         self.entries.extend(entries)
 
     def sync(self, upto: int | None = None) -> None:
-        """Everything below is on disk; not less than before."""
+        """Make entries before `upto` durable."""
         self.synced = max(self.synced, self.end_offset if upto is None else min(upto, self.end_offset))
 
     def truncate(self, end: int) -> None:
@@ -68,23 +68,23 @@ class MemoryLog:
         self.synced = min(self.synced, self.end_offset)
 
     def snapshot(self, offset: int) -> OffsetAndEpoch:
-        """Make a snapshot of everything before `offset`; nothing is removed yet."""
+        """Add a snapshot of the entries before `offset` without removing them."""
         made = OffsetAndEpoch(offset, self.at(offset - 1).epoch)
         self.snapshots = (*self.snapshots, made)
         return made
 
     def trim(self) -> None:
-        """The log before the latest snapshot goes, and older snapshots."""
+        """Remove the entries before the latest snapshot, and older snapshots."""
         latest = self.snapshots[-1]
         del self.entries[: latest.offset - self.start_offset]
         self.start_offset, self.snapshots = latest.offset, (latest,)
 
     def load(self, snapshot: OffsetAndEpoch) -> None:
-        """Begin anew behind a snapshot that was fetched."""
+        """Restart the log at a fetched snapshot."""
         self.entries.clear()
         self.snapshots, self.start_offset, self.synced = (snapshot,), snapshot.offset, snapshot.offset
 
     def crash(self, *, keep: int = 0) -> None:
-        """What is left after power was lost: what was synced, and by luck some of the rest."""
+        """Lose the entries that are not synced, except `keep` of them."""
         self.truncate(min(self.end_offset, self.synced + keep))
         self.synced = self.end_offset

@@ -1,8 +1,8 @@
-"""A quorum in memory: the rules of `moldau.raft`, logs in memory, a network of messages, one clock.
+"""A quorum in memory: `moldau.raft` with logs in memory, a message network and one clock.
 
-What a record says does not matter, except for the voters of a dynamic quorum. `RaftNode` is the smallest
-driver: everything is on disk at once. Messages take a millisecond; `cuts` loses them, `kill` makes a node
-refuse connections, and whoever fetched from it notices, as with real processes.
+The content of records does not matter, except for the voter sets of a dynamic quorum. `RaftNode` is a minimal
+driver whose writes are durable at once. Messages take a millisecond; those between `disconnected` nodes are
+lost. A killed node refuses connections, and its followers notice, as with real processes.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from moldau.raft.types import Append, ElectionState, FollowerAction, OutboundReq
 from moldau.raft.voters import DYNAMIC, STATIC, Voter, VoterEndpoint, VoterHistory, VoterSet
 from tests.harness.worlds.memory_log import Entry, MemoryLog
 
-CLUSTER = "cluster-of-the-test"
+CLUSTER = "test-cluster"
 LISTENER = "CONTROLLER"
 LATENCY_MS = 1.0
-#: The latest version of every request is used.
+#: The latest version of each request; 1 for the others.
 _VERSIONS = {VoteRequest: 2, FetchRequest: 18}
 
 
@@ -55,7 +55,7 @@ def static_voters(node_ids: Iterable[int]) -> VoterSet:
 
 
 class RaftNode:
-    """A node with its disk (`log`, `stored`, `history`), which survive `start`."""
+    """A node and its disk: `log`, `stored` and `history` survive a restart."""
 
     def __init__(self, settings: RaftSettings, static: VoterSet, randomness: random.Random) -> None:
         self.settings = settings
@@ -63,7 +63,7 @@ class RaftNode:
         self.stored = ElectionState()
         self.static = static
         self.history = VoterHistory(static)
-        #: The voters of the snapshot at the log's start.
+        #: The `kraft.version` and voter set of the snapshot at the log's start.
         self.snapshot_voters: tuple[int, VoterSet | None] = (STATIC, None)
         self.is_up = False
         self._randomness = randomness
@@ -74,10 +74,10 @@ class RaftNode:
         self._led_epoch = -1
         self.raft = Raft(self.settings, self.log, self.stored, self.history, self._randomness, now_ms)
 
-    # What the driver does after every step.
+    # Effects.
 
-    def after_step(self, now_ms: float) -> list[OutboundRequest]:
-        """Do what is ready, until nothing is; the requests that leave."""
+    def process_ready(self, now_ms: float) -> list[OutboundRequest]:
+        """Perform all effects; return the requests to send."""
         requests: list[OutboundRequest] = []
         while True:
             ready = self.raft.take_ready()
@@ -85,7 +85,7 @@ class RaftNode:
                 self.stored = ready.persist
             requests += ready.requests
             if ready.voter_change_response is not None:
-                self.on_answer(ready.voter_change_response)
+                self.on_voter_change(ready.voter_change_response)
             if ready.records:
                 self._append_control(ready.records, now_ms)
             elif self.raft.quorum.is_leader and self._led_epoch != self.raft.quorum.epoch:
@@ -94,8 +94,8 @@ class RaftNode:
             else:
                 return requests
 
-    def on_answer(self, answer: Message) -> None:
-        """The change of voters has come to an end."""
+    def on_voter_change(self, response: Message) -> None:
+        """Receive the response of a finished voter change."""
 
     def _begin_epoch(self, now_ms: float) -> None:
         self.log.append((Entry(self.raft.quorum.epoch, "leader"),))
@@ -123,7 +123,7 @@ class RaftNode:
         self.raft.appended(now_ms)
 
     def snapshot(self, offset: int) -> None:
-        """A snapshot of everything before `offset`, which then goes."""
+        """Replace the records before `offset` by a snapshot."""
         self.snapshot_voters = (
             self.history.kraft_version_at(offset - 1),
             self.history.voters_at(offset - 1) if self.history.voters_offset is not None else None,
@@ -132,28 +132,24 @@ class RaftNode:
         self.log.trim()
         self.history.discard_before(offset)
 
-    # Requests, and what comes of the own ones.
+    # Requests and responses.
 
     def handle(self, request: Message, now_ms: float) -> Message:
         raft, version = self.raft, _VERSIONS.get(type(request), 1)
         match request:
-            case VoteRequest():
-                return raft.step(request, version, now_ms)
-            case BeginQuorumEpochRequest():
-                return raft.step(request, version, now_ms)
-            case EndQuorumEpochRequest():
+            case (
+                VoteRequest() | BeginQuorumEpochRequest() | EndQuorumEpochRequest() | UpdateRaftVoterRequest()
+            ):
                 return raft.step(request, version, now_ms)
             case FetchSnapshotRequest():
                 return self._serve_snapshot(request, version, now_ms)
-            case UpdateRaftVoterRequest():
-                return raft.step(request, 1, now_ms)
             case ApiVersionsRequest():
                 feature = SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
                 return ApiVersionsResponse(supported_features=[feature])
-        raise AssertionError(f"{type(request).__name__} is not for a node of the quorum")
+        raise AssertionError(f"{type(request).__name__} is not a Raft request")
 
     def fetch(self, request: FetchRequest, now_ms: float) -> tuple[FetchResponse, bool]:
-        """The response, with the records in it, and whether it may wait."""
+        """Return the response, with records, and whether it may wait for new ones."""
         answer = self.raft.fetch(request, _VERSIONS[FetchRequest], now_ms)
         if answer.read_from is not None:
             answer.response.responses[0].partitions[0].records = _packed(
@@ -172,9 +168,9 @@ class RaftNode:
             partition.unaligned_records = content[partition.position :][:5]
         return response
 
-    def work(self, work: FollowerAction | None, leader: RaftNode, now_ms: float) -> None:
-        if isinstance(work, Append):
-            for record in _packages[bytes(work.records)]:
+    def perform(self, action: FollowerAction | None, leader: RaftNode, now_ms: float) -> None:
+        if isinstance(action, Append):
+            for record in _packages[bytes(action.records)]:
                 self.log.append((record,))
                 offset = self.log.end.offset - 1
                 if isinstance(record.value, VoterSet):
@@ -182,13 +178,13 @@ class RaftNode:
                 elif isinstance(record.value, int):
                     self.raft.voters_changed(offset, record.value, None)
             self.raft.appended(now_ms)
-        elif isinstance(work, Truncate):
-            self.log.truncate(work.end_offset)
+        elif isinstance(action, Truncate):
+            self.log.truncate(action.end_offset)
             self.raft.truncated(now_ms)
-        elif work is not None and not work.is_last:
+        elif action is not None and not action.is_last:
             self.raft.snapshot_chunk_written(now_ms)
-        elif work is not None:
-            self.log.load(work.snapshot)
+        elif action is not None:
+            self.log.load(action.snapshot)
             self.snapshot_voters = leader.snapshot_voters
             self.raft.snapshot_loaded(now_ms, *leader.snapshot_voters)
 
@@ -197,7 +193,7 @@ _packages: dict[bytes, tuple[Entry, ...]] = {}
 
 
 def _packed(records: tuple[Entry, ...]) -> bytes:
-    """Records travel as a key to a table: what they look like on the wire is not the quorum's business."""
+    """Return a key to a table instead of encoded records, which Raft does not look at."""
     key = repr(records).encode() if records else b""
     _packages[key] = records
     return key
@@ -205,7 +201,7 @@ def _packed(records: tuple[Entry, ...]) -> bytes:
 
 @dataclass
 class _Parked:
-    """A fetch that waits for something new."""
+    """A fetch that waits for new records."""
 
     request: FetchRequest
     response: FetchResponse
@@ -218,9 +214,9 @@ class RaftWorld:
     def __init__(self, seed: int = 1) -> None:
         self.now_ms = 1000.0
         self.nodes: dict[int, RaftNode] = {}
-        self.cuts: set[frozenset[int]] = set()
+        self.disconnected: set[frozenset[int]] = set()
         self.randomness = random.Random(seed)
-        #: Told of every message that arrives: sender, receiver, message.
+        #: Called with the sender, receiver and message of each arrived message.
         self.on_message: Callable[[int, int, Message], None] = lambda sender, receiver, message: None
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
@@ -229,7 +225,7 @@ class RaftWorld:
     def add(
         self, node_id: int, static: VoterSet | None = None, settings: RaftSettings | None = None
     ) -> RaftNode:
-        """`static`: the voters of the configuration; None: a dynamic quorum."""
+        """Add a node; `static` is the voter set of the configuration, None in a dynamic quorum."""
         chosen = settings or self.settings(node_id)
         node = RaftNode(chosen, VoterSet() if static is None else static, self.randomness)
         self.nodes[node_id] = node
@@ -244,19 +240,23 @@ class RaftWorld:
         self.settle(node_id)
 
     def kill(self, node_id: int) -> None:
-        """The process ends: its connections break, and new ones are refused."""
+        """Exit the process: its connections break, and new ones are refused."""
         node = self.nodes[node_id]
         node.is_up = False
         for parked in self._parked[node_id]:
             self.after(LATENCY_MS, parked.fail)
         self._parked[node_id] = []
         for other_id, other in self.nodes.items():
-            if other.is_up and other.raft.quorum.leader_id == node_id and self._is_linked(node_id, other_id):
-                self.after(LATENCY_MS, lambda other_id=other_id: self._noticed(other_id, node_id))
+            if (
+                other.is_up
+                and other.raft.quorum.leader_id == node_id
+                and self._is_connected(node_id, other_id)
+            ):
+                self.after(LATENCY_MS, lambda other_id=other_id: self._notice_exit(other_id, node_id))
 
-    def _noticed(self, node_id: int, gone_id: int) -> None:
+    def _notice_exit(self, node_id: int, exited_id: int) -> None:
         node = self.nodes[node_id]
-        if node.is_up and node.raft.quorum.leader_id == gone_id and not self.nodes[gone_id].is_up:
+        if node.is_up and node.raft.quorum.leader_id == exited_id and not self.nodes[exited_id].is_up:
             node.raft.leader_exited(self.now_ms)
             self.settle(node_id)
 
@@ -291,9 +291,9 @@ class RaftWorld:
                 self.settle(node_id)
 
     def settle(self, node_id: int) -> None:
-        """After every step of a node: what it sends leaves, and fetches that waited are looked at again."""
+        """Send the requests of a node after an input, and try its waiting fetches again."""
         node = self.nodes[node_id]
-        for request in node.after_step(self.now_ms):
+        for request in node.process_ready(self.now_ms):
             self._send(node_id, request)
         waiting, self._parked[node_id] = self._parked[node_id], []
         for parked in waiting:
@@ -303,43 +303,43 @@ class RaftWorld:
             else:
                 parked.reply(response)
         if waiting:
-            for request in node.after_step(self.now_ms):
+            for request in node.process_ready(self.now_ms):
                 self._send(node_id, request)
 
     # Messages.
 
-    def _is_linked(self, one: int, other: int) -> bool:
-        return frozenset((one, other)) not in self.cuts
+    def _is_connected(self, one: int, other: int) -> bool:
+        return frozenset((one, other)) not in self.disconnected
 
-    def _send(self, sender_id: int, outgoing: OutboundRequest) -> None:
-        receiver_id = int(outgoing.endpoint.host.removeprefix("node-"))
+    def _send(self, sender_id: int, outbound: OutboundRequest) -> None:
+        receiver_id = int(outbound.endpoint.host.removeprefix("node-"))
         node = self.nodes[sender_id]
         raft = node.raft
 
         def fail() -> None:
             if node.is_up and node.raft is raft:
-                raft.on_failure(outgoing, self.now_ms)
+                raft.on_failure(outbound, self.now_ms)
                 self.settle(sender_id)
 
-        def answer(response: Message) -> None:
-            if node.is_up and node.raft is raft and self._is_linked(sender_id, receiver_id):
+        def receive(response: Message) -> None:
+            if node.is_up and node.raft is raft and self._is_connected(sender_id, receiver_id):
                 self.on_message(receiver_id, sender_id, response)
-                work = raft.on_response(outgoing, response, self.now_ms)
-                node.work(work, self.nodes[receiver_id], self.now_ms)
+                action = raft.on_response(outbound, response, self.now_ms)
+                node.perform(action, self.nodes[receiver_id], self.now_ms)
                 self.settle(sender_id)
 
         def reply(response: Message) -> None:
-            self.after(LATENCY_MS, lambda: answer(response))
+            self.after(LATENCY_MS, lambda: receive(response))
 
         def arrive() -> None:
             receiver = self.nodes.get(receiver_id)
-            if not self._is_linked(sender_id, receiver_id):
+            if not self._is_connected(sender_id, receiver_id):
                 return
             if receiver is None or not receiver.is_up:
                 self.after(LATENCY_MS, fail)
                 return
-            self.on_message(sender_id, receiver_id, outgoing.request)
-            self._receive(receiver_id, outgoing.request, reply, fail)
+            self.on_message(sender_id, receiver_id, outbound.request)
+            self._receive(receiver_id, outbound.request, reply, fail)
 
         self.after(LATENCY_MS, arrive)
 
@@ -367,7 +367,7 @@ class RaftWorld:
         reply: Callable[[Message], None],
     ) -> None:
         node = self.nodes[node_id]
-        node.on_answer = reply  # type: ignore[method-assign]
+        node.on_voter_change = reply  # type: ignore[method-assign]
         if isinstance(request, AddRaftVoterRequest):
             answer: Message | None = node.raft.add_voter(request, self.now_ms)
         else:
@@ -376,7 +376,7 @@ class RaftWorld:
             reply(answer)
         self.settle(node_id)
 
-    # What is so.
+    # State.
 
     @property
     def leader(self) -> RaftNode | None:

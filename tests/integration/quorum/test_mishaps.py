@@ -102,7 +102,7 @@ def test_a_folder_that_was_replaced_follows_as_an_observer(
                 properties.replace(directory, "directory.id=SSnLTKoQQJC4eiwAGUoEJw")
             )
             await nodes.start(victim)
-            assert "votes in the metadata quorum with another directory" in caplog.text
+            assert "is a voter of the metadata quorum with another directory id" in caplog.text
             await nodes.write("after")
             await nodes.agree(["before", "after"])
             view = nodes[await nodes.leader()].metadata.describe()

@@ -1,1 +1,1 @@
-"""The commands: `moldau`, and the tools by the names Kafka's users know. One file per command group."""
+"""The command line: `moldau` with its own commands (`moldau/`), and Kafka's tools (`kafka/`)."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cli.main import TOOLS
+from moldau.cli.tools import TOOLS
 from tests.harness.tools import Tools, run_tool, tool_command
 from tests.harness.waiting import eventually
 from tests.integration.conftest import StartNode

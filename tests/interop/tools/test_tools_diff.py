@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cli.main import TOOLS
+from moldau.cli.tools import TOOLS
 from tests.harness.apache.node import java_command
 from tests.harness.apache.tool_pairs import JAVA_TOOLS, Tools
 

@@ -1,0 +1,1 @@
+"""Kafka's command-line tools, one module or package per tool."""

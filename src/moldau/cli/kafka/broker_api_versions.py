@@ -1,4 +1,4 @@
-"""kafka-broker-api-versions: which versions of which API each broker speaks, and which of them we can use."""
+"""kafka-broker-api-versions: show the API versions of each broker, and the one that this client uses."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import KafkaError
 from moldau.cli.shared.arguments import ToolParser
+from moldau.cli.shared.connection import add_bootstrap_options, open_admin
 from moldau.cli.shared.java import java_boolean
-from moldau.cli.shared.tool import add_bootstrap_options, open_admin, run_tool
+from moldau.cli.shared.tool import run_tool
 
 if TYPE_CHECKING:
     from moldau.client.admin.nodes import NodeDescription
@@ -22,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-broker-api-versions", "Show the API versions that the brokers speak.")
+    parser = ToolParser("kafka-broker-api-versions")
     add_bootstrap_options(parser)
     return parser
 
@@ -44,15 +45,15 @@ def _node(node: NodeDescription) -> str:
 def _table(versions: dict[int, VersionRange]) -> str:
     from moldau.protocol.apis import APIS
 
-    lines = {key: _line(APIS.get(key), key, spoken) for key, spoken in versions.items()}
+    lines = {key: _line(APIS.get(key), key, supported) for key, supported in versions.items()}
     for api in APIS.values():
         if "broker" in api.listeners and api.key not in lines:
             lines[api.key] = f"{api.name}({api.key}): UNSUPPORTED"
     return "(\n\t" + ",\n\t".join(lines[key] for key in sorted(lines)) + "\n)"
 
 
-def _line(api: Api | None, key: int, spoken: VersionRange) -> str:
-    low, high = spoken
+def _line(api: Api | None, key: int, supported: VersionRange) -> str:
+    low, high = supported
     versions = str(low) if low == high else f"{low} to {high}"
     if api is None:
         return f"UNKNOWN({key}): {versions}"

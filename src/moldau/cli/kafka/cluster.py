@@ -1,4 +1,4 @@
-"""kafka-cluster: the id of a cluster, its endpoints, and taking a broker out of its registry."""
+"""kafka-cluster: show the cluster id, list endpoints, unregister a broker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.cli.shared.arguments import ToolParser, UsageError
-from moldau.cli.shared.tool import ToolError, admin_from, run_tool, warn
+from moldau.cli.shared.connection import COMMAND_CONFIG, admin_from
+from moldau.cli.shared.tool import ToolError, run_tool, warn
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
@@ -21,25 +22,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-cluster", "The Kafka cluster tool.")
+    parser = ToolParser("kafka-cluster")
     parser.add_argument(
         "command",
         choices=COMMANDS,
         metavar="{" + ",".join(COMMANDS) + "}",
         help="cluster-id: show the id of the cluster.\n"
-        "unregister: forget a broker that was taken away for good.\n"
-        "list-endpoints: show the brokers or controllers.",
-    )
-    parser.add_argument("--bootstrap-server", "-b", metavar="HOST:PORT", help="Brokers to connect to first.")
-    parser.add_argument(
-        "--bootstrap-controller", "-C", metavar="HOST:PORT", help="Controllers instead of brokers."
+        "unregister: remove the registration of a broker that will not return.\n"
+        "list-endpoints: list the endpoints of brokers or controllers.",
     )
     parser.add_argument(
-        "--command-config", "-c", metavar="FILE", help="Properties file with settings of the client."
+        "--bootstrap-server", "-b", metavar="HOST:PORT", help="The broker(s) to connect to first."
     )
+    parser.add_argument(
+        "--bootstrap-controller",
+        "-C",
+        metavar="HOST:PORT",
+        help="The controller(s) to connect to instead of brokers (KIP-919).",
+    )
+    parser.add_argument("--command-config", "-c", metavar="FILE", help=COMMAND_CONFIG)
     parser.hidden("--config")
     parser.add_argument("--id", "-i", metavar="ID", type=int, help="unregister: the id of the broker.")
-    parser.flag("--include-fenced-brokers", "list-endpoints: show also brokers that are fenced.")
+    parser.flag("--include-fenced-brokers", "list-endpoints: also list fenced brokers.")
     return parser
 
 
@@ -51,7 +55,7 @@ def _execute(options: argparse.Namespace) -> None:
     if options.include_fenced_brokers and options.bootstrap_controller:
         raise UsageError("--include-fenced-brokers is only supported with --bootstrap-server")
     if options.config:
-        warn("Warning: --config is now called --command-config.")
+        warn("Warning: --config is deprecated; use --command-config.")
     addresses = (
         {"bootstrap.servers": options.bootstrap_server}
         if options.bootstrap_server

@@ -1,4 +1,4 @@
-"""kafka-delete-records: delete the records of partitions up to given offsets."""
+"""kafka-delete-records: delete the records of partitions before given offsets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.cli.shared.arguments import ToolParser, require
-from moldau.cli.shared.json_files import check_version, field, parse_object, read_text
-from moldau.cli.shared.tool import ToolError, add_bootstrap_options, open_admin, run_tool
+from moldau.cli.shared.connection import add_bootstrap_options, open_admin
+from moldau.cli.shared.json_io import check_version, field, parse_object, read_text
+from moldau.cli.shared.tool import ToolError, run_tool
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,12 +18,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-delete-records", "Delete the records of partitions before given offsets.")
+    parser = ToolParser("kafka-delete-records")
     add_bootstrap_options(parser)
     parser.option(
         "--offset-json-file",
         "FILE",
-        "REQUIRED: which records to delete; an offset of -1 means all of them:\n"
+        "REQUIRED: a file with the offsets before which to delete; -1 is the high watermark:\n"
         '{"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], "version": 1}',
     )
     return parser
@@ -44,7 +45,7 @@ def _execute(options: argparse.Namespace) -> None:
 
 
 def parse_offsets(text: str) -> dict[TopicPartition, int]:
-    """The offsets of a JSON file by partition; `ToolError` says what is wrong with it."""
+    """Parse the offsets of a JSON file; raise `ToolError` if it is invalid."""
     data = parse_object(text)
     if not isinstance(data.get("partitions"), list):
         raise ToolError("Missing partitions field")

@@ -1,4 +1,4 @@
-"""kafka-get-offsets: the offsets where partitions begin, end, or reach a point in time."""
+"""kafka-get-offsets: print the earliest or latest offsets of partitions, or those of a timestamp."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import INTERNAL_TOPICS, TopicPartition
-from moldau.cli.shared.arguments import ToolParser, UsageError, given
-from moldau.cli.shared.patterns import TopicPattern
-from moldau.cli.shared.tool import ToolError, add_bootstrap_options, open_admin, run_tool, warn
+from moldau.cli.shared.arguments import ToolParser, TopicPattern, UsageError, given
+from moldau.cli.shared.connection import add_bootstrap_options, open_admin
+from moldau.cli.shared.tool import ToolError, run_tool, warn
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
 
-#: Says whether a topic, and a partition of it (None: any), is asked for.
+#: Returns whether a topic and one of its partitions (None for any) are selected.
 Filter = Callable[[str, int | None], bool]
 
 _RULE = re.compile(r"([^:,]*)(?::(?:([0-9]*)|([0-9]*)-([0-9]*)))?")
@@ -27,27 +27,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-get-offsets", "Show offsets of partitions, as topic:partition:offset.")
+    parser = ToolParser("kafka-get-offsets")
     add_bootstrap_options(parser)
     parser.option(
         "--topic-partitions",
         "LIST",
-        "Partitions by pattern: topic1:1,topic2:0-3,topic3,topic4:5-,topic5:-3 where a topic is a\n"
-        "regular expression and the upper end of a range is not included.",
+        "Patterns for partitions, as topic1:1,topic2:0-3,topic3,topic4:5-,topic5:-3. A topic is a regular\n"
+        "expression; the upper end of a range is exclusive.",
     )
-    parser.option("--topic", "TOPIC", "Topics by regular expression; all if not given.")
-    parser.option("--partitions", "IDS", "Partitions of those topics, as 0,1,2; all if not given.")
+    parser.option("--topic", "TOPIC", "A regular expression for topics; all topics by default.")
+    parser.option("--partitions", "IDS", "Partitions of those topics, as 0,1,2; all by default.")
     parser.option(
         "--time",
         "TIME",
-        "A timestamp in milliseconds (the first offset at or after it), or -1 or latest, -2 or earliest,\n"
+        "A timestamp in ms, for the first offset at or after it; or -1 or latest, -2 or earliest,\n"
         "-3 or max-timestamp, -4 or earliest-local, -5 or latest-tiered, -6 or earliest-pending-upload.\n"
-        "latest if not given.",
+        "latest by default.",
         default="latest",
     )
     parser.hidden("--offsets")
     parser.hidden("--max-wait-ms")
-    parser.flag("--exclude-internal-topics", "Leave internal topics out.")
+    parser.flag("--exclude-internal-topics", "Exclude internal topics.")
     return parser
 
 

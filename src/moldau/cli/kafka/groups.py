@@ -1,4 +1,4 @@
-"""kafka-groups: list the groups of a cluster, of every kind."""
+"""kafka-groups: list the groups of a cluster, of all types."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from moldau.cli.shared.arguments import ToolParser, UsageError, refuse_together
-from moldau.cli.shared.tool import add_bootstrap_options, bootstrap_servers, open_admin, run_tool
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, open_admin
+from moldau.cli.shared.tool import run_tool
 
 if TYPE_CHECKING:
     from moldau.client.admin.group_types import GroupListing
 
 TYPES = ("classic", "consumer", "share", "streams")
-NARROWEST = 20
+MINIMUM_WIDTH = 20
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,12 +24,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-groups", "List groups of all types.")
+    parser = ToolParser("kafka-groups")
     add_bootstrap_options(parser)
-    parser.flag("--list", "List the groups.")
+    parser.flag("--list", "List groups.")
     parser.option("--group-type", "TYPE", f"Only groups of this type: {', '.join(TYPES)}.")
-    parser.option("--protocol", "PROTOCOL", "Only groups of this protocol.")
-    parser.flag("--consumer", "Only consumer groups: those of the type, and classic ones of consumers.")
+    parser.option("--protocol", "PROTOCOL", "Only groups with this protocol type.")
+    parser.flag("--consumer", "Only groups of consumers: consumer groups, and classic groups of consumers.")
     parser.flag("--share", "Only share groups.")
     parser.flag("--streams", "Only streams groups.")
     return parser
@@ -48,14 +49,14 @@ def _execute(options: argparse.Namespace) -> None:
         groups = [group for group in admin.list_groups() if admitted(group, options)]
     rows = [("GROUP", "TYPE", "PROTOCOL")]
     rows += [(group.group_id, group.type, group.protocol_type) for group in groups]
-    width = max([NARROWEST, *(len(cell) for row in rows for cell in row)])
+    width = max([MINIMUM_WIDTH, *(len(cell) for row in rows for cell in row)])
     print(" ".join(f"{cell:<{width}}" for cell in rows[0]))
     for row in rows[1:]:
         print("".join(f"{cell:<{width}} " for cell in row))
 
 
 def admitted(group: GroupListing, options: argparse.Namespace) -> bool:
-    """Whether the filters leave the group."""
+    """Return whether the filters select the group."""
     kind = group.type.lower()
     if options.group_type is not None and kind != options.group_type.lower():
         return False

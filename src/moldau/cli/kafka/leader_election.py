@@ -1,4 +1,4 @@
-"""kafka-leader-election: make preferred replicas leaders again, or elect one where none is in sync."""
+"""kafka-leader-election: elect preferred leaders, or unclean leaders where no in-sync replica is alive."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.cli.shared.arguments import ToolParser, UsageError, given
+from moldau.cli.shared.connection import add_bootstrap_options, admin_from, bootstrap_servers
 from moldau.cli.shared.java import java_error
-from moldau.cli.shared.json_files import field, parse_object, read_text
-from moldau.cli.shared.tool import ToolError, add_bootstrap_options, admin_from, bootstrap_servers, run_tool
+from moldau.cli.shared.json_io import field, parse_object, read_text
+from moldau.cli.shared.tool import ToolError, run_tool
 
 if TYPE_CHECKING:
     from moldau.client.admin.reassignments import ElectionType
 
-#: What Java's tool waits for, unless the config file says something else.
+#: The timeouts of Kafka's Java tool; the config file may override them.
 _TIMEOUTS = {"default.api.timeout.ms": "30000", "request.timeout.ms": "15000"}
 _TARGETS = ("topic", "all-topic-partitions", "path-to-json-file")
 
@@ -26,25 +27,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser(
-        "kafka-leader-election", "Elect leaders of partitions: the preferred replica, or one out of sync."
-    )
+    parser = ToolParser("kafka-leader-election")
     add_bootstrap_options(parser)
     parser.hidden("--admin.config", dest="admin_config")
     parser.option(
         "--election-type",
         "TYPE",
-        "REQUIRED: preferred makes the first replica the leader where another one leads;\n"
-        "unclean elects a replica that is out of sync where there is no leader, which loses records.",
+        "REQUIRED: preferred elects the preferred replica where another replica is the leader.\n"
+        "unclean elects an out-of-sync replica where there is no leader; records may be lost.",
         type=_election_type,
     )
-    parser.option("--topic", "TOPIC", "The topic of the partition; needs --partition.")
+    parser.option("--topic", "TOPIC", "The topic of the partition; requires --partition.")
     parser.option("--partition", "ID", "The partition of --topic.", type=int)
-    parser.flag("--all-topic-partitions", "All partitions for which there is something to elect.")
+    parser.flag("--all-topic-partitions", "Elect leaders of all eligible partitions.")
     parser.option(
         "--path-to-json-file",
         "FILE",
-        'A file with partitions: {"partitions": [{"topic": "foo", "partition": 1}]}',
+        'A file that lists partitions: {"partitions": [{"topic": "foo", "partition": 1}]}',
     )
     return parser
 
@@ -98,7 +97,7 @@ def _partitions(options: argparse.Namespace) -> list[TopicPartition] | None:
 
 
 def parse_partitions(text: str) -> list[TopicPartition]:
-    """The partitions that a file names."""
+    """Parse the partitions that a file lists."""
     if not text.strip():
         raise ToolError("Replica election data is empty")
     data = parse_object(text)
@@ -115,15 +114,15 @@ def parse_partitions(text: str) -> list[TopicPartition]:
 
 
 def _failure(error: KafkaError) -> Exception:
-    sentences = {
+    messages = {
         ErrorCode.REQUEST_TIMED_OUT: "Timeout waiting for election results",
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Not authorized to perform leader election",
     }
-    sentence = sentences.get(error.code)
-    if sentence is None:
+    message = messages.get(error.code)
+    if message is None:
         return error
-    print(sentence)
-    return ToolError(sentence)
+    print(message)
+    return ToolError(message)
 
 
 def _report(kind: ElectionType, results: Mapping[TopicPartition, KafkaError | None]) -> None:

@@ -1,4 +1,4 @@
-"""kafka-log-dirs: what lies in the log directories of brokers."""
+"""kafka-log-dirs: show the replicas in the log directories of brokers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.shared.arguments import ToolParser, require
-from moldau.cli.shared.tool import ToolError, add_bootstrap_options, open_admin, run_tool
+from moldau.cli.shared.connection import add_bootstrap_options, open_admin
+from moldau.cli.shared.tool import ToolError, run_tool
 
 if TYPE_CHECKING:
     from moldau.client.admin.nodes import LogDirDescription
@@ -19,11 +20,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-log-dirs", "Show how much of which partitions lies in which log directory.")
+    parser = ToolParser("kafka-log-dirs")
     add_bootstrap_options(parser, old_broker_list=False)
     parser.flag("--describe", "REQUIRED: describe the log directories.")
-    parser.option("--topic-list", "TOPICS", "Only these topics, as topic1,topic2.", default="")
-    parser.option("--broker-list", "IDS", "Only these brokers, as 0,1,2.", default="")
+    parser.option(
+        "--topic-list", "TOPICS", "Only these topics, as topic1,topic2; all by default.", default=""
+    )
+    parser.option("--broker-list", "IDS", "Only these brokers, as 0,1,2; all by default.", default="")
     return parser
 
 
@@ -49,7 +52,7 @@ def _parse_ids(text: str) -> list[int]:
     try:
         return [int(item) for item in text.split(",") if item]
     except ValueError:
-        raise ToolError(f"--broker-list is a list of broker ids like 0,1,2, not {text!r}") from None
+        raise ToolError(f"--broker-list must be a list of broker ids such as 0,1,2, not {text!r}") from None
 
 
 def _joined(ids: Iterable[int]) -> str:

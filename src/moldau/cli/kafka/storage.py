@@ -1,4 +1,4 @@
-"""`kafka-storage`: make the folders of a node ready, look at them, and make up cluster ids."""
+"""kafka-storage: format and inspect the log directories of a node, and generate cluster ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moldau.cli.shared.tool import ToolError, run_tool
 if TYPE_CHECKING:
     from moldau.config.broker.config import BrokerConfig
 
-_VERSIONS = "The oldest is 3.3-IV3, the default 4.3-IV0."
+_VERSIONS = "The minimum is 3.3-IV3, the default is 4.3-IV0."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,9 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser(
-        "kafka-storage", "Make the folders of a node ready for its first start, and look at them."
-    )
+    parser = ToolParser("kafka-storage")
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=ToolParser
     )
@@ -34,23 +32,26 @@ def _parser() -> ToolParser:
     mapping.add_argument("--release-version", "-r", metavar="VERSION", help=f"The release. {_VERSIONS}")
     dependencies = commands.add_parser("feature-dependencies", description=_DEPENDENCIES, help=_DEPENDENCIES)
     dependencies.add_argument(
-        "--feature", "-f", action="append", required=True, metavar="NAME=LEVEL", help="May be repeated."
+        "--feature",
+        "-f",
+        action="append",
+        required=True,
+        metavar="NAME=LEVEL",
+        help="A feature level. May be repeated.",
     )
     commands.add_parser("random-uuid", description=_RANDOM, help=_RANDOM)
     return parser
 
 
-_INFO = "Tell what is in the folders of a node."
-_FORMAT = "Make the folders of a node ready for its first start."
-_MAPPING = "List the feature levels that belong to a release."
-_DEPENDENCIES = "List what a feature level needs from other features."
-_RANDOM = "Make up an id for a new cluster."
+_INFO = "Show the state of the log directories of a node."
+_FORMAT = "Format the log directories of a node before its first start."
+_MAPPING = "Show the feature levels of a release."
+_DEPENDENCIES = "Show the dependencies of feature levels."
+_RANDOM = "Print a random UUID, for the id of a new cluster."
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config", "-c", required=True, metavar="FILE", help="The properties file of the node."
-    )
+    parser.add_argument("--config", "-c", required=True, metavar="FILE", help="Properties file of the node.")
 
 
 def _add_format(commands: argparse._SubParsersAction[ToolParser]) -> None:
@@ -58,16 +59,23 @@ def _add_format(commands: argparse._SubParsersAction[ToolParser]) -> None:
     _add_config(parser)
     parser.add_argument("--cluster-id", "-t", required=True, metavar="ID", help="The id of the cluster.")
     parser.add_argument(
-        "--add-scram", "-S", action="append", metavar="CREDENTIAL", help="Not supported yet: users for SCRAM."
+        "--add-scram",
+        "-S",
+        action="append",
+        metavar="CREDENTIAL",
+        help="Not supported yet: a SCRAM credential to add to the metadata.",
     )
     parser.add_argument(
-        "--ignore-formatted", "-g", action="store_true", help="Pass over folders that are formatted already."
+        "--ignore-formatted",
+        "-g",
+        action="store_true",
+        help="Skip log directories that are formatted already.",
     )
     parser.add_argument(
         "--release-version",
         "-r",
         metavar="VERSION",
-        help=f"The release whose features to begin with. {_VERSIONS}",
+        help=f"The release whose feature levels to use. {_VERSIONS}",
     )
     parser.add_argument(
         "--feature",
@@ -75,23 +83,26 @@ def _add_format(commands: argparse._SubParsersAction[ToolParser]) -> None:
         action="append",
         default=[],
         metavar="NAME=LEVEL",
-        help="Begin with another level of a feature; may be repeated.",
+        help="A feature level that differs from that of the release. May be repeated.",
     )
     quorum = parser.add_mutually_exclusive_group()
     quorum.add_argument(
-        "--standalone", "-s", action="store_true", help="Begin a dynamic quorum with this controller alone."
+        "--standalone",
+        "-s",
+        action="store_true",
+        help="Start a dynamic quorum with this controller as its only voter (KIP-853).",
     )
     quorum.add_argument(
         "--no-initial-controllers",
         "-N",
         action="store_true",
-        help="This node will join a dynamic quorum that exists.",
+        help="Format without voters: the node will join an existing dynamic quorum.",
     )
     quorum.add_argument(
         "--initial-controllers",
         "-I",
         metavar="VOTERS",
-        help="Begin a dynamic quorum with these voters, as id@host:port:directory separated by commas.",
+        help="Start a dynamic quorum with these voters, as id@host:port:directory separated by commas.",
     )
 
 
@@ -132,12 +143,13 @@ def _format(options: argparse.Namespace) -> int:
     import random
 
     from moldau.base.clock import SystemClock
+    from moldau.cli.kafka.features.levels import parse_level
     from moldau.server.startup.format import FormatError, FormatOptions, format_storage
     from moldau.storage.disk.disk import PosixDisk
 
     config = _load(options.config)
     if options.add_scram:
-        raise ToolError("--add-scram is not supported yet: Moldau does not authenticate clients.")
+        raise ToolError("--add-scram is not supported: Moldau does not authenticate clients yet.")
     chosen = FormatOptions(
         cluster_id=options.cluster_id,
         standalone=options.standalone,
@@ -145,25 +157,13 @@ def _format(options: argparse.Namespace) -> int:
         no_initial_controllers=options.no_initial_controllers,
         ignore_formatted=options.ignore_formatted,
         release_version=options.release_version,
-        features=dict(_feature(text) for text in options.feature),
+        features=dict(map(parse_level, options.feature)),
     )
     try:
         format_storage(PosixDisk(), SystemClock(), random.SystemRandom(), config, chosen, print)
     except FormatError as error:
         raise ToolError(str(error)) from error
     return 0
-
-
-def _feature(text: str) -> tuple[str, int]:
-    name, equals, level = text.partition("=")
-    if not equals:
-        raise ToolError(f"Can't parse feature=level string {text}: equals sign not found.")
-    try:
-        return name.strip(), int(level)
-    except ValueError as error:
-        raise ToolError(
-            f"Can't parse feature=level string {text}: unable to parse {level} as a short."
-        ) from error
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -176,43 +176,18 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _version_mapping(options: argparse.Namespace) -> int:
-    from moldau.metadata.features import (
-        FEATURES,
-        MAX_METADATA_VERSION,
-        METADATA_VERSION,
-        metadata_version_name,
-        parse_metadata_version,
-    )
+    from moldau.cli.kafka.features.levels import show_mapping
 
-    release = options.release_version or metadata_version_name(MAX_METADATA_VERSION)
-    try:
-        version = parse_metadata_version(release)
-    except ValueError as error:
-        raise ToolError(str(error)) from error
-    print(f"{METADATA_VERSION}={version} ({release})")
-    for name in _LISTED:
-        print(
-            f"{name}={max(level for level, since in enumerate(FEATURES[name].bootstrap) if since <= version)}"
-        )
+    show_mapping(options.release_version)
     return 0
 
 
-#: The order in which Kafka's tool lists features.
-_LISTED = (
-    "kraft.version",
-    "transaction.version",
-    "group.version",
-    "eligible.leader.replicas.version",
-    "share.version",
-    "streams.version",
-)
-
-
 def _feature_dependencies(options: argparse.Namespace) -> int:
+    from moldau.cli.kafka.features.levels import parse_level
     from moldau.metadata.features import METADATA_VERSION
 
     for text in options.feature:
-        name, level = _feature(text)
+        name, level = parse_level(text)
         if name == METADATA_VERSION:
             print(f"{name}={level} ({_version_name(level)}) has no dependencies.")
         else:

@@ -1,0 +1,1 @@
+"""The commands of `moldau` itself: dev, server, doctor, sql, pipeline, protocol."""

@@ -1,6 +1,7 @@
-"""Command lines as Kafka's tools read them: long options, no abbreviations, Kafka's sentences for mistakes.
+"""Command-line parsing in the style of Kafka's tools: long options, no abbreviations, Kafka's error messages.
 
-`--help` goes to standard output and is no error; a mistake is one sentence and a hint, not the whole help.
+`--help` prints to standard output and succeeds. An invalid command line is reported in one sentence with a
+hint, without the whole help text.
 """
 
 from __future__ import annotations
@@ -11,48 +12,56 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 import moldau
+from moldau.base.ids import INTERNAL_TOPICS
+from moldau.cli.tools import TOOLS
 
-#: The release of Apache Kafka whose tools these follow.
+#: The Apache Kafka release whose tools these follow.
 KAFKA_VERSION = "4.3.0"
 
 
 class UsageError(Exception):
-    """The command line makes no sense; the sentence says why."""
+    """The command line is invalid; the message says why."""
 
 
 class ToolParser(argparse.ArgumentParser):
-    """`notes` adds text below the options; it is made only when help is asked for."""
+    """The parser of a tool or of one of its subcommands.
 
-    def __init__(self, prog: str, description: str, notes: Callable[[], str] | None = None) -> None:
+    A tool is described by its summary in `TOOLS`, a subcommand by `description`. `notes` returns text to
+    print below the options; it is called only when help is requested.
+    """
+
+    def __init__(
+        self, prog: str, description: str | None = None, notes: Callable[[], str] | None = None
+    ) -> None:
         super().__init__(
             prog=prog,
-            description=description,
+            description=TOOLS[prog].summary if description is None else description,
             allow_abbrev=False,
             add_help=False,
             formatter_class=argparse.RawTextHelpFormatter,
         )
         self._notes = notes
-        self.add_argument("--help", "-h", action="help", help="Show this text.")
+        self.add_argument("--help", "-h", action="help", help="Show this help and exit.")
         version = f"{KAFKA_VERSION} (Moldau {moldau.__version__})"
-        self.add_argument("--version", action="version", version=version, help="Show the version.")
+        self.add_argument("--version", action="version", version=version, help="Show the version and exit.")
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
-        """Read the command line; `UsageError` for a mistake, `SystemExit` after help and version."""
+        """Parse a command line. Raise `UsageError` if it is invalid, `SystemExit` after help and version."""
         options, unknown = self.parse_known_args(list(argv))
         if unknown:
             raise UsageError(self._unrecognized(unknown[0]))
         return options
 
     def flag(self, name: str, help: str) -> None:
-        """An option that is there or not."""
+        """Add an option without a value."""
         self.add_argument(name, action="store_true", help=help)
 
     def option(self, name: str, metavar: str, help: str, **more: object) -> None:
-        """An option with a value."""
+        """Add an option with a value."""
         self.add_argument(name, metavar=metavar, help=help, **more)  # type: ignore[arg-type]
 
     def hidden(self, name: str, **more: object) -> None:
-        """An option of old tutorials: accepted, not advertised."""
+        """Add an option of older Kafka releases, which is accepted but not listed in the help."""
         self.add_argument(name, help=argparse.SUPPRESS, **more)  # type: ignore[arg-type]
 
     def format_help(self) -> str:
@@ -83,8 +92,8 @@ class ToolParser(argparse.ArgumentParser):
 
 
 def given(options: argparse.Namespace, name: str) -> bool:
-    """Whether an option, by its name without dashes in front, is on the command line."""
-    value = getattr(options, _attribute(name))
+    """Return whether an option, named without its leading dashes, is on the command line."""
+    value = getattr(options, name.replace("-", "_"))
     return value is not None and value is not False and value != []
 
 
@@ -109,9 +118,21 @@ def require_one(options: argparse.Namespace, *names: str) -> None:
 
 
 def key_values(items: Iterable[str]) -> dict[str, str]:
-    """`key=value` pairs; a missing value is the empty string."""
+    """Parse `key=value` pairs; a missing value is the empty string."""
     return {key: value for key, _, value in (item.partition("=") for item in items)}
 
 
-def _attribute(name: str) -> str:
-    return name.replace("-", "_")
+class TopicPattern:
+    """A regular expression that must match a whole topic name; a comma separates alternatives."""
+
+    def __init__(self, text: str) -> None:
+        cleaned = text.strip().replace(",", "|").replace(" ", "").strip("\"'")
+        try:
+            self._pattern = re.compile(cleaned)
+        except re.error as error:
+            raise UsageError(f"{text} is an invalid regex: {error}") from error
+
+    def allows(self, topic: str, *, exclude_internal: bool = False) -> bool:
+        if exclude_internal and topic in INTERNAL_TOPICS:
+            return False
+        return self._pattern.fullmatch(topic) is not None

@@ -1,4 +1,4 @@
-"""Text the way Java prints it, where tools of both worlds must agree."""
+"""Java's text formats, for output that must equal that of Kafka's Java tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from moldau.base.errors import KafkaError
 
-#: Exceptions of Java's clients that are not named like the error code.
+#: Exception names of Kafka's Java client that do not follow from the name of the error code.
 _EXCEPTIONS = {
     "NON_EMPTY_GROUP": "GroupNotEmpty",
     "REQUEST_TIMED_OUT": "Timeout",
@@ -18,19 +18,19 @@ _EXCEPTIONS = {
 
 
 def java_class(error: KafkaError) -> str:
-    """The exception that Java's clients raise for an error."""
+    """Return the class of the exception that Kafka's Java client throws for an error."""
     name = error.code.name
     simple = _EXCEPTIONS.get(name) or name.removesuffix("_FAILED").removesuffix("_EXCEPTION").title()
     return f"org.apache.kafka.common.errors.{simple.replace('_', '')}Exception"
 
 
 def java_error(error: KafkaError) -> str:
-    """An error as a tool in Java prints the exception: scripts look for the name of its class."""
+    """Return an error as Java prints the exception; scripts search for the class name."""
     return f"{java_class(error)}: {error.message}" if error.message else java_class(error)
 
 
 def print_columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table as wide as its cells, with a tab behind each of them."""
+    """Print a table whose columns are as wide as their widest cell, with a tab after each cell."""
     lines = [header, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
@@ -38,7 +38,7 @@ def print_columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def java_double(value: float) -> str:
-    """`Double.toString`: plain digits from 0.001 up to ten million, `1.0E7` outside of that."""
+    """Format like `Double.toString`: plain digits from 0.001 up to ten million, `1.0E7` outside of that."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):
@@ -55,7 +55,7 @@ def java_boolean(value: bool) -> str:
 
 
 def java_float(value: float) -> str:
-    """`Float.toString` of a number that came as 32 bits: the fewest digits that give it back."""
+    """Format a 32-bit number like `Float.toString`: with the fewest digits that identify it."""
     for digits in range(1, 10):
         shorter = float(f"{value:.{digits}g}")
         if ctypes.c_float(shorter).value == value:

@@ -1,4 +1,4 @@
-"""The clients the tools produce and consume with. A setting nobody knows is dropped with a warning."""
+"""The librdkafka clients with which tools produce and consume."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def open_producer(properties: Mapping[str, str], **callbacks: Callable[..., None]) -> Producer:
-    """A producer that spreads keys over partitions as Kafka's own does."""
+    """Open a producer that assigns keys to partitions as Kafka's Java producer does."""
     producer: Producer = _create("Producer", {"partitioner": "murmur2_random"}, properties, callbacks)
     return producer
 
 
 def open_consumer(properties: Mapping[str, str], **callbacks: Callable[..., None]) -> Consumer:
-    """A consumer that, as Kafka's own, shows uncommitted records unless told otherwise."""
+    """Open a consumer whose isolation level is read_uncommitted by default, as in Kafka's Java consumer."""
     consumer: Consumer = _create("Consumer", {"isolation.level": "read_uncommitted"}, properties, callbacks)
     return consumer
 
@@ -35,19 +35,48 @@ def _create(
 
         from moldau.client.librdkafka import create, translate
     except ImportError as error:
-        raise ToolError(f"librdkafka is needed here: pip install confluent-kafka ({error})") from error
+        raise ToolError(f"This tool needs librdkafka: pip install confluent-kafka ({error})") from error
     try:
         return create(
-            getattr(confluent_kafka, kind), {**defaults, **translate(properties), **callbacks}, _unknown
+            getattr(confluent_kafka, kind), {**defaults, **translate(properties), **callbacks}, _warn_unknown
         )
     except KafkaError as error:
         raise ToolError(error.message or str(error)) from error
 
 
-def _unknown(name: str) -> None:
-    warn(f"Warning: the configuration '{name}' is not known here and is ignored.")
+def _warn_unknown(name: str) -> None:
+    warn(f"Warning: the configuration '{name}' is unknown and ignored.")
 
 
 def describe_error(error: Any) -> str:
-    """An error of librdkafka as a sentence."""
+    """Return the message and the name of a librdkafka error."""
     return f"{error.str()} ({error.name()})"
+
+
+class ReportOnce:
+    """Print each distinct error of librdkafka once; librdkafka itself retries."""
+
+    def __init__(self) -> None:
+        self._reported: set[str] = set()
+
+    def __call__(self, error: Any) -> None:
+        message = describe_error(error)
+        if message not in self._reported:
+            self._reported.add(message)
+            warn(f"Warning: {message}")
+
+
+def check_reachable(properties: Mapping[str, str], topic: str | None, *, create: bool = True) -> None:
+    """Raise an error with a remedy if the cluster cannot be reached; create a missing topic.
+
+    librdkafka would retry without end. Clusters with SSL or SASL are not checked: Moldau's own client does
+    not support them yet.
+    """
+    from moldau.client.admin.client import AdminClient
+    from moldau.client.wire.settings import ClientSettings
+
+    if properties.get("security.protocol", "PLAINTEXT").upper() != "PLAINTEXT":
+        return
+    with AdminClient(ClientSettings.from_properties(properties)) as admin:
+        if topic is not None and create and not admin.ensure_topic(topic):
+            warn(f"Warning: topic {topic} does not exist yet; waiting for it.")

@@ -1,29 +1,27 @@
-"""What all tools share: reading the command line, connecting, and ending in a way that helps.
+"""Running a tool: its command line, its exit code, and how its failures are reported.
 
-A tool is a parser and a function. It ends with a number: 0, or 1 with a sentence about what went wrong and
-what to do about it; never with a traceback. Ctrl-C and a closed pipe end it quietly.
+A tool is a parser and a function. Its exit code is 0, or 1 after a message that names the problem and, where
+known, the remedy; a failure never prints a traceback. Ctrl-C and a closed pipe end a tool silently.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.cli.shared.arguments import ToolParser, UsageError
 
-if TYPE_CHECKING:
-    from moldau.client.admin.client import AdminClient
-
 INTERRUPTED = 130
-DEFAULT_BOOTSTRAP = "localhost:9092"
 
 
 class ToolError(Exception):
-    """Something the tool cannot do; the sentence is for the person at the terminal."""
+    """The tool cannot do what was requested; the message is printed to the user."""
 
 
 def run_tool(
@@ -33,14 +31,14 @@ def run_tool(
     *,
     report: Callable[[str], None] | None = None,
 ) -> int:
-    """Run a tool and return its exit code. `report` prints the sentence of a failure, normally to stderr."""
+    """Run a tool and return its exit code. `report` prints the message of a failure, by default to stderr."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     try:
-        return _run(parser(), execute, arguments, report or _complain)
+        return _run(parser(), execute, arguments, report or _print_failure)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _drop_output()
+        _discard_output()
         return 0
 
 
@@ -58,7 +56,7 @@ def _run(
         sys.stdout.flush()
         return code
     except UsageError as error:
-        _complain(f"{error}\nTry '{parser.prog} --help'.")
+        _print_failure(f"{error}\nTry '{parser.prog} --help'.")
     except SystemExit as done:
         return int(done.code or 0)
     except ToolError as error:
@@ -69,131 +67,56 @@ def _run(
 
 
 def explain(error: KafkaError) -> str:
-    """The sentence of an error, and what to do where we know it."""
+    """Return the message of an error, followed by a remedy where one is known."""
     from moldau.client.wire.cluster import BootstrapFailed
     from moldau.network.failures import NodeUnreachable, NotKafka
 
     text = str(error)
     if isinstance(error, BootstrapFailed):
         address = error.failures[0][0]
-        hint = "Is a broker running there?" if error.passing else "Is the address right?"
-        return f"{text}\n{hint} `moldau doctor --bootstrap-server {address}` looks for the reason."
+        hint = "Is a broker running there?" if error.passing else "Is the address correct?"
+        return f"{text}\n{hint} `moldau doctor --bootstrap-server {address}` finds the reason."
     if isinstance(error, NodeUnreachable):
         return (
-            f"{text}\nThe cluster was reached, but it sends its clients to that address "
+            f"{text}\nThe bootstrap server was reached, but this is the address that the broker advertises "
             "(advertised.listeners): `moldau doctor` says more."
         )
     if isinstance(error, NotKafka):
         return f"{text}\n`moldau doctor --bootstrap-server {error.host}:{error.port}` says more."
     if error.code is ErrorCode.UNSUPPORTED_VERSION:
-        return f"{text}\nThe broker does not offer this; `kafka-broker-api-versions` shows what it does."
+        return f"{text}\nThe broker does not support this; `kafka-broker-api-versions` shows what it does."
     return text
 
 
-def warn(sentence: str) -> None:
-    """Say something beside the output."""
-    sys.stderr.write(f"{sentence}\n")
+def warn(message: str) -> None:
+    """Print a message to standard error."""
+    sys.stderr.write(f"{message}\n")
     sys.stderr.flush()
 
 
-def _complain(sentence: str) -> None:
+def _print_failure(message: str) -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _drop_output()
-    warn(sentence)
+        _discard_output()
+    warn(message)
 
 
-def _drop_output() -> None:
-    """Nobody reads any more: let the interpreter flush into nothing when it ends."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+def _discard_output() -> None:
+    """Redirect standard output to /dev/null, so that the interpreter's flush at exit does not fail."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
 
 
-def add_bootstrap_options(
-    parser: ToolParser, *, required: bool = True, old_broker_list: bool = True, config: bool = True
-) -> None:
-    """--bootstrap-server and --command-config; and what old tutorials pass instead of the first."""
-    word = "REQUIRED: the" if required else "The"
-    parser.option(
-        "--bootstrap-server",
-        "HOST:PORT",
-        f"{word} broker(s) to connect to first, as HOST1:PORT1,HOST2:PORT2.",
-    )
-    if config:
-        parser.option("--command-config", "FILE", "Properties file with settings of the client.")
-    if old_broker_list:
-        parser.hidden("--broker-list", dest="old_broker_list")
-    parser.hidden("--zookeeper")
+@contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C within the block, so that clients are closed and totals are printed."""
 
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
 
-def bootstrap_servers(options: argparse.Namespace, *, required: bool = True) -> str | None:
-    """The address to start from, also where an old option names it."""
-    zookeeper = getattr(options, "zookeeper", None)
-    if zookeeper is not None:
-        warn("Warning: --zookeeper is no longer needed and is ignored: there is no ZooKeeper any more.")
-    server = options.bootstrap_server or getattr(options, "old_broker_list", None)
-    if server:
-        return str(server)
-    if zookeeper is not None:
-        warn(f"Connecting to {DEFAULT_BOOTSTRAP}; use --bootstrap-server for another broker.")
-        return DEFAULT_BOOTSTRAP
-    if required:
-        raise UsageError('Missing required argument "[bootstrap-server]"')
-    return None
-
-
-def load_config(path: str | None) -> dict[str, str]:
-    """The properties of a file named on the command line; none when there is no file."""
-    from moldau.config.properties import PropertiesError, load_properties
-
-    if path is None:
-        return {}
+    previous = signal.signal(signal.SIGTERM, interrupt)
     try:
-        return load_properties(path)
-    except OSError as error:
-        raise ToolError(f"Unable to read file {path}: {error.strerror}") from error
-    except PropertiesError as error:
-        raise ToolError(f"{path}, {error}") from error
-
-
-def open_admin(
-    options: argparse.Namespace, *, client_id: str = "moldau-admin", config: str | None = None
-) -> AdminClient:
-    """The admin client that the options of `add_bootstrap_options` describe."""
-    return admin_from({"bootstrap.servers": bootstrap_servers(options) or ""}, options, client_id, config)
-
-
-def add_either_bootstrap(parser: ToolParser) -> None:
-    """--bootstrap-server or --bootstrap-controller, and --command-config."""
-    parser.option("--bootstrap-server", "HOST:PORT", "The broker(s) to connect to first.")
-    parser.option("--bootstrap-controller", "HOST:PORT", "The controller(s) to connect to, without brokers.")
-    parser.option("--command-config", "FILE", "Properties file with settings of the client.")
-
-
-def open_admin_of_either(options: argparse.Namespace, *, client_id: str = "moldau-admin") -> AdminClient:
-    """The admin client that the options of `add_either_bootstrap` describe; one of them is there."""
-    if options.bootstrap_controller:
-        return admin_from({"bootstrap.controllers": options.bootstrap_controller}, options, client_id)
-    return admin_from({"bootstrap.servers": options.bootstrap_server}, options, client_id)
-
-
-def admin_from(
-    addresses: Mapping[str, str],
-    options: argparse.Namespace,
-    client_id: str = "moldau-admin",
-    config: str | None = None,
-    defaults: Mapping[str, str] | None = None,
-) -> AdminClient:
-    """An admin client for these addresses, with the other settings from the config file or `defaults`."""
-    from moldau.client.admin.client import AdminClient
-    from moldau.client.wire.settings import ClientSettings
-
-    properties = load_config(config or getattr(options, "command_config", None))
-    properties.pop("bootstrap.servers", None)
-    properties.pop("bootstrap.controllers", None)
-    return AdminClient(
-        ClientSettings.from_properties(
-            {"client.id": client_id, **(defaults or {}), **properties, **addresses}
-        )
-    )
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

@@ -283,7 +283,7 @@ def test_partitions_of_a_file() -> None:
         ("", "Replica election data is empty"),
         ("{}", 'Replica election data is missing "partitions" field'),
         (twice, "Replica election data contains duplicate partitions: [a-1]"),
-        ('{"partitions": [{"topic": 1}]}', "needs a field 'topic' that is text"),
+        ('{"partitions": [{"topic": 1}]}', "needs a field 'topic' that is a string"),
     ):
         with pytest.raises(ToolError, match=re.escape(sentence)):
             parse_partitions(bad)

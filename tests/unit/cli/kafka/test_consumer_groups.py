@@ -9,7 +9,7 @@ import pytest
 
 from moldau.base.ids import TopicPartition
 from moldau.cli.kafka.consumer_groups import command as consumer_groups
-from moldau.cli.kafka.consumer_groups.list import STATES, parse_names
+from moldau.cli.kafka.consumer_groups.listing import STATES, parse_names
 from moldau.cli.kafka.consumer_groups.report import assignment_text
 from moldau.cli.kafka.consumer_groups.reset import print_plans
 from moldau.cli.kafka.consumer_groups.reset_plan import csv_line, parse_datetime, parse_duration, parse_plan

@@ -16,8 +16,8 @@ from moldau.cli.kafka.perf import e2e_latency
 from moldau.cli.kafka.transactions import command as transactions
 from moldau.cli.kafka.verifiable import consumer as verifiable_consumer
 from moldau.cli.kafka.verifiable import producer as verifiable_producer
-from moldau.cli.kafka.verifiable.events import print_event
 from moldau.cli.shared.java import java_error, print_columns
+from moldau.cli.shared.json_io import print_event
 from moldau.cli.shared.tool import ToolError
 from moldau.client.admin.group_types import GroupListing
 

@@ -10,9 +10,9 @@ import pytest
 from moldau.base.ids import format_uuid
 from moldau.cli.kafka.metadata_shell.command import main
 from moldau.cli.kafka.metadata_shell.commands import Shell, ShellExit, in_columns
-from moldau.cli.kafka.metadata_shell.completion import candidates
+from moldau.cli.kafka.metadata_shell.formats import provenance_text, token_text
 from moldau.cli.kafka.metadata_shell.paths import components, find, glob_matcher
-from moldau.cli.kafka.metadata_shell.texts import provenance_text, token_text
+from moldau.cli.kafka.metadata_shell.prompt import candidates
 from moldau.cli.kafka.metadata_shell.tree import Root
 from moldau.metadata.image import MetadataImage
 from moldau.metadata.records import encode_record

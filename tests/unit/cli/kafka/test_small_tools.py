@@ -12,9 +12,10 @@ import pytest
 from moldau.cli.kafka import broker_api_versions as api_versions
 from moldau.cli.kafka import cluster, delete_records, get_offsets, log_dirs
 from moldau.cli.kafka.delete_records import parse_offsets
-from moldau.cli.main import TOOLS, find_tool, main
-from moldau.cli.shared.patterns import TopicPattern
+from moldau.cli.main import main
+from moldau.cli.shared.arguments import TopicPattern
 from moldau.cli.shared.tool import ToolError
+from moldau.cli.tools import TOOLS, find_tool
 from moldau.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,
@@ -170,8 +171,8 @@ def test_delete_records(broker: FakeBroker, tmp_path: Path, capsys: pytest.Captu
         ("{}", "Missing partitions field"),
         ("[]", "Missing partitions field"),
         ('{"partitions": [], "version": 2}', "Not supported version field value 2"),
-        ('{"partitions": [{"topic": "a", "partition": "0", "offset": 1}]}', "'partition' that is a number"),
-        ('{"partitions": [1]}', "'topic' that is text"),
+        ('{"partitions": [{"topic": "a", "partition": "0", "offset": 1}]}', "'partition' that is an integer"),
+        ('{"partitions": [1]}', "'topic' that is a string"),
         (
             '{"partitions": [{"topic":"a","partition":0,"offset":1},{"topic":"a","partition":0,"offset":2}]}',
             "duplicate topic partitions: a-0",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from moldau.cli.main import main
-from moldau.cli.moldau.doctor.command import Finding, Level, diagnose
+from moldau.cli.moldau.doctor.diagnosis import Finding, Level, diagnose
 from moldau.cli.moldau.doctor.probe import is_loopback, is_wildcard
 from moldau.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from moldau.protocol.messages.sasl_handshake import SaslHandshakeResponse
@@ -130,7 +130,7 @@ def test_advertised_addresses_that_do_not_work(advertised: str, sentence: str) -
 
 
 def test_localhost_advertised_to_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moldau.cli.moldau.doctor.command.is_loopback", lambda host: host == "localhost")
+    monkeypatch.setattr("moldau.cli.moldau.doctor.diagnosis.is_loopback", lambda host: host == "localhost")
     with FakeBroker(advertised="localhost:9092") as broker:
         assert "every client is sent to its own machine" in only_problem(broker.bootstrap)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from moldau.cli.moldau.commands import _exit_with
+from moldau.cli.moldau.exits import exit_with
 
 
 def test_what_to_install_is_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -13,7 +13,7 @@ def test_what_to_install_is_said(capsys: pytest.CaptureFixture[str]) -> None:
         raise ModuleNotFoundError("No module named 'yaml'", name="yaml")
 
     with pytest.raises(typer.Exit) as ended:
-        _exit_with(work)
+        exit_with(work)
     assert ended.value.exit_code == 1
     assert 'This needs yaml, which is not installed: pip install "moldau[spark]"' in capsys.readouterr().err
 
@@ -23,4 +23,4 @@ def test_a_mistake_of_ours_stays_one() -> None:
         raise ModuleNotFoundError("No module named 'moldau.nothing'", name="moldau.nothing")
 
     with pytest.raises(ModuleNotFoundError):
-        _exit_with(work)
+        exit_with(work)

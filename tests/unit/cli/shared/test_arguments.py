@@ -13,7 +13,8 @@ from moldau.cli.shared.arguments import (
     require,
     require_one,
 )
-from moldau.cli.shared.tool import ToolError, add_bootstrap_options, bootstrap_servers, run_tool
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers
+from moldau.cli.shared.tool import ToolError, run_tool
 
 
 def parser() -> ToolParser:

@@ -1,4 +1,4 @@
-"""kafka-configs: show and change configurations of topics, brokers, groups, users, clients and the rest."""
+"""kafka-configs: describe and alter configurations of topics, brokers, groups, users, clients and others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.cli.kafka.configs import quotas as config_quotas
+from moldau.cli.kafka.configs import quotas
 from moldau.cli.kafka.configs.entities import (
     BROKER_LOGGERS,
     BROKERS,
@@ -24,14 +24,15 @@ from moldau.cli.kafka.configs.entities import (
     parse_entities,
 )
 from moldau.cli.shared.arguments import ToolParser, UsageError, refuse_together
+from moldau.cli.shared.connection import add_bootstrap_options, admin_from, bootstrap_servers, load_config
 from moldau.cli.shared.java import java_boolean
-from moldau.cli.shared.tool import add_bootstrap_options, admin_from, bootstrap_servers, load_config, run_tool
+from moldau.cli.shared.tool import run_tool
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
     from moldau.client.admin.configs import ConfigEntry, ConfigResource
 
-#: Commas and equal signs inside of square brackets do not separate.
+#: Matches outside square brackets only: commas and equal signs within them belong to a value.
 _OUTSIDE_BRACKETS = r"(?=[^\]]*(?:\[|$))"
 
 
@@ -40,22 +41,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser(
-        "kafka-configs",
-        "Show and change configurations of topics, clients, users, brokers, ips, client metrics and groups.",
-        _config_names,
-    )
+    parser = ToolParser("kafka-configs", notes=_config_names)
     add_bootstrap_options(parser, required=False)
     parser.option(
-        "--bootstrap-controller", "HOST:PORT", "The controller(s) to connect to, instead of brokers."
+        "--bootstrap-controller", "HOST:PORT", "The controller(s) to connect to instead of brokers (KIP-919)."
     )
-    parser.flag("--alter", "Change the configuration.")
-    parser.flag("--describe", "Show the configuration.")
-    parser.flag("--all", "Show also what is static or default.")
+    parser.flag("--alter", "Alter the configuration of the entity.")
+    parser.flag("--describe", "List the configurations of the entity.")
+    parser.flag("--all", "Describe: also list static and default configurations.")
     add_entity_options(parser)
-    parser.option("--add-config", "K=V,...", "Set these; write k1=v1,k2=[v1,v2] where a value has commas.")
-    parser.option("--add-config-file", "FILE", "Set what this properties file says.")
-    parser.option("--delete-config", "K,...", "Go back to the default of these.", action="append")
+    parser.option(
+        "--add-config",
+        "K=V,...",
+        "Alter: the configurations to set, as k1=v1,k2=[v1,v2]; brackets enclose a value with commas.",
+    )
+    parser.option("--add-config-file", "FILE", "Alter: a properties file with the configurations to set.")
+    parser.option("--delete-config", "K,...", "Alter: the configurations to remove.", action="append")
     parser.hidden("--force", action="store_true")
     return parser
 
@@ -68,13 +69,13 @@ def _config_names() -> str:
     from moldau.config.topic import TOPIC_CONFIGS
 
     changeable = [name for name, key in BROKER_CONFIGS.items() if key.update is not UpdateMode.READ_ONLY]
-    quotas = sorted(config_quotas.CLIENT_QUOTAS)
+    client_quotas = sorted(quotas.CLIENT_QUOTAS)
     groups = {
         TOPICS: [name for name, key in TOPIC_CONFIGS.items() if not key.internal],
         BROKERS: sorted({*changeable, *DYNAMIC_BROKER_CONFIGS}),
-        USERS: [*sorted(config_quotas.SCRAM), *quotas],
-        CLIENTS: quotas,
-        IPS: sorted(config_quotas.IP_QUOTAS),
+        USERS: [*sorted(quotas.SCRAM), *client_quotas],
+        CLIENTS: client_quotas,
+        IPS: sorted(quotas.IP_QUOTAS),
         CLIENT_METRICS: sorted(CLIENT_METRICS_CONFIGS),
         GROUPS: sorted(GROUP_CONFIGS),
     }
@@ -111,9 +112,9 @@ def _alter(admin: AdminClient, options: argparse.Namespace, entities: Entities) 
     add = _parse_added(options)
     delete = [name.strip() for item in options.delete_config or [] for name in item.split(",")]
     if entities.type in (USERS, CLIENTS):
-        config_quotas.alter_user_or_client(admin, entities, add, delete)
+        quotas.alter_user_or_client(admin, entities, add, delete)
     elif entities.type == IPS:
-        config_quotas.alter_ip(admin, entities, add, delete)
+        quotas.alter_ip(admin, entities, add, delete)
     else:
         _alter_resource(admin, entities, add, delete)
     name = entities.names[0]
@@ -164,7 +165,7 @@ def _alter_resource(
 
 def _describe(admin: AdminClient, options: argparse.Namespace, entities: Entities) -> None:
     if entities.type in (USERS, CLIENTS, IPS):
-        config_quotas.describe(admin, entities)
+        quotas.describe(admin, entities)
         return
     kind, name = entities.type, entities.names[0] if entities.names else None
     if name and not options.all and name not in _known_names(admin, kind):
@@ -182,7 +183,7 @@ def _describe(admin: AdminClient, options: argparse.Namespace, entities: Entitie
 
 
 def _known_names(admin: AdminClient, kind: str) -> list[str]:
-    """The entities of a kind that are there or have a configuration."""
+    """Return the entities of a type that exist or have a configuration."""
     from moldau.client.admin.configs import ResourceType
 
     if kind == TOPICS:

@@ -1,6 +1,7 @@
-"""What kafka-configs works on: entity types and names, in the long form (--entity-type) or short (--topic).
+"""The entities of kafka-configs: types and names, in the long form (--entity-type) or the short (--topic).
+----
 
-The order of names matters where users and clients come together, so names and defaults are kept in one list.
+Names and defaults share one list, because their order matters if users and clients are combined.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _DEFAULT_FLAGS = {
     "broker-defaults": BROKERS,
     "ip-defaults": IPS,
 }
-#: The default of a kind has the empty name.
+#: The name of the default entity of a type.
 DEFAULT = ""
 
 
@@ -49,12 +50,16 @@ class Entities(NamedTuple):
 
 def add_entity_options(parser: ToolParser) -> None:
     parser.option(
-        "--entity-type", "TYPE", f"What to work on: {', '.join(ENTITY_TYPES)}.", action="append", default=[]
+        "--entity-type",
+        "TYPE",
+        f"Type of the entity: {', '.join(ENTITY_TYPES[:6])},\n{' or '.join(ENTITY_TYPES[6:])}.",
+        action="append",
+        default=[],
     )
     parser.option(
         "--entity-name",
         "NAME",
-        "Topic, client id, user, broker id, address, client metrics or group.",
+        "Name of the entity: topic, client id, user, broker id, IP, client metrics or group.",
         action="append",
         dest="entity_names",
         default=[],
@@ -64,7 +69,7 @@ def add_entity_options(parser: ToolParser) -> None:
         action="append_const",
         const=DEFAULT,
         dest="entity_names",
-        help="The default of clients, users, brokers or ips.",
+        help="The default entity of clients, users, brokers or ips.",
     )
     for flag, kind in _FLAGS.items():
         parser.option(f"--{flag}", "NAME", f"Short for --entity-type {kind} --entity-name NAME.")

@@ -1,4 +1,4 @@
-"""The part of kafka-configs about quotas of users, clients and addresses, and SCRAM credentials of users."""
+"""Quotas of users, clients and IPs, and SCRAM credentials of users, for kafka-configs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLIENT_QUOTAS = frozenset(
 IP_QUOTAS = frozenset({"connection_creation_rate"})
 SCRAM = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512"})
 
-#: The word of the protocol for an entity type, and the word of the tool's output.
+#: Names of entity types in the protocol, and their names in the output.
 _KINDS = {USERS: "user", CLIENTS: "client-id", IPS: "ip"}
 _WORDS = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 
@@ -120,7 +120,7 @@ def _credential(name: str, text: str) -> ScramCredential:
 
 
 def describe(admin: AdminClient, entities: Entities) -> None:
-    """Print the quotas, and the credentials where users alone are asked for."""
+    """Print quotas, and SCRAM credentials if the entities are users only."""
     for entity, values in _describe(admin, entities).items():
         parts = dict(entity)
         words = [

@@ -1,0 +1,1 @@
+"""`kafka-console-producer`, `kafka-console-consumer` and `kafka-console-share-consumer`."""

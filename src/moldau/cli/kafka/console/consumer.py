@@ -9,18 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.kafka.console.formatters import ConsoleRecord, Formatter, find_formatter
-from moldau.cli.kafka.console.reading import Handled, ReadPlan, read
-from moldau.cli.kafka.console.session import ReportOnce, check_reachable, ends_on_sigterm
+from moldau.cli.kafka.console.reading import ReadPlan, StoredOffsets, read
 from moldau.cli.shared.arguments import ToolParser, UsageError, given, key_values, require_one
-from moldau.cli.shared.librdkafka import open_consumer
-from moldau.cli.shared.tool import (
-    ToolError,
-    add_bootstrap_options,
-    bootstrap_servers,
-    load_config,
-    run_tool,
-    warn,
-)
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
+from moldau.cli.shared.librdkafka import ReportOnce, check_reachable, open_consumer
+from moldau.cli.shared.tool import ToolError, interrupted_by_sigterm, run_tool, warn
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -31,46 +24,67 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-console-consumer", "Print the records of topics.", formatter_notes)
+    parser = ToolParser("kafka-console-consumer", notes=formatter_notes)
     add_bootstrap_options(parser)
-    parser.option("--topic", "TOPIC", "The topic to read.")
-    parser.option("--include", "REGEX", "The topics to read, as regular expression.")
+    parser.option("--topic", "TOPIC", "The topic to consume.")
+    parser.option("--include", "REGEX", "A regular expression for the topics to consume.")
     parser.hidden("--whitelist", dest="include")
     parser.option(
-        "--partition", "ID", "Only this partition, from its end unless --offset is given.", type=int
+        "--partition",
+        "ID",
+        "Consume only this partition, from its log end offset unless --offset is given.",
+        type=int,
     )
-    parser.option("--offset", "OFFSET", "Where to begin in that partition: a number, earliest or latest.")
-    parser.flag("--from-beginning", "Begin with the first record there is, not with those to come.")
-    parser.option("--max-messages", "COUNT", "End after so many records.", type=int)
-    parser.option("--timeout-ms", "MS", "End when no record came for so long.", type=int)
-    parser.option("--group", "GROUP", "Be a member of this consumer group.")
+    parser.option(
+        "--offset", "OFFSET", "The offset to start from in --partition: a number, earliest or latest."
+    )
+    parser.flag("--from-beginning", "Without a committed offset, start from the earliest record.")
+    parser.option("--max-messages", "COUNT", "Exit after this many records.", type=int)
+    parser.option("--timeout-ms", "MS", "Exit if no record arrives within this many milliseconds.", type=int)
+    parser.option("--group", "GROUP", "Consume as a member of this consumer group.")
     add_formatter_options(parser)
-    parser.option("--command-property", "K=V", "A setting of the consumer.", action="append", default=[])
+    parser.option(
+        "--command-property", "K=V", "A consumer setting. May be repeated.", action="append", default=[]
+    )
     parser.hidden("--consumer-property", action="append", dest="command_property")
     parser.hidden("--consumer.config", dest="command_config")
     parser.option(
         "--isolation-level",
         "LEVEL",
-        "read_committed leaves out what transactions did not commit; read_uncommitted shows all.",
+        "read_committed skips records of open and aborted transactions; read_uncommitted (the default)\n"
+        "returns all records.",
     )
-    parser.flag("--skip-message-on-error", "Go on when a record cannot be printed.")
+    parser.flag("--skip-message-on-error", "Skip records that cannot be formatted instead of exiting.")
     parser.hidden("--enable-systest-events", action="store_true")
     parser.hidden("--new-consumer", action="store_true")
     return parser
 
 
 def add_formatter_options(parser: ToolParser) -> None:
-    """How records are printed; `formatter_of` reads it."""
-    parser.option("--formatter", "CLASS", "How to print a record.", default="DefaultMessageFormatter")
+    """Add the options that `formatter_of` reads."""
     parser.option(
-        "--formatter-property", "K=V", "A property of the formatter (see below).", action="append", default=[]
+        "--formatter",
+        "CLASS",
+        "The formatter of records (DefaultMessageFormatter by default).",
+        default="DefaultMessageFormatter",
     )
     parser.option(
-        "--property", "K=V", "The same, by its older name.", action="append", dest="formatter_property"
+        "--formatter-property",
+        "K=V",
+        "A formatter property (see below). May be repeated.",
+        action="append",
+        default=[],
     )
-    parser.option("--formatter-config", "FILE", "Properties file for the formatter.")
-    parser.option("--key-deserializer", "CLASS", "How to read keys.")
-    parser.option("--value-deserializer", "CLASS", "How to read values.")
+    parser.option(
+        "--property",
+        "K=V",
+        "DEPRECATED: use --formatter-property.",
+        action="append",
+        dest="formatter_property",
+    )
+    parser.option("--formatter-config", "FILE", "Properties file with formatter properties.")
+    parser.option("--key-deserializer", "CLASS", "The deserializer of keys.")
+    parser.option("--value-deserializer", "CLASS", "The deserializer of values.")
 
 
 def formatter_notes() -> str:
@@ -92,10 +106,10 @@ def _execute(options: argparse.Namespace) -> None:
     consumer = open_consumer(plan.properties, error_cb=report)
     printed = _Printer(formatter, skip_errors=options.skip_message_on_error)
     try:
-        with ends_on_sigterm():
+        with interrupted_by_sigterm():
             records = read(consumer, plan, report, options.timeout_ms)
             limit = -1 if options.max_messages is None else options.max_messages
-            printed.run(records, limit, Handled(consumer, plan))
+            printed.run(records, limit, StoredOffsets(consumer, plan))
     finally:
         consumer.close()
         warn(f"Processed a total of {printed.count} messages")
@@ -116,16 +130,16 @@ def _plan(options: argparse.Namespace) -> ReadPlan:
     reset = _auto_offset_reset(options, properties)
     properties.setdefault("client.id", "console-consumer")
     properties["auto.offset.reset"] = reset
-    # librdkafka's own name: do not pause a second when we print more slowly than it fetches.
+    # A setting of librdkafka: do not pause for a second when its queue is full.
     properties.setdefault("fetch.queue.backoff.ms", "20")
     if options.isolation_level is not None:
         properties["isolation.level"] = options.isolation_level
     if group is None:
-        # Nobody will come back to this group, so its offsets are not kept unless somebody asks for it.
+        # No consumer will join this group again, so its offsets are not committed unless requested.
         properties["group.id"] = f"console-consumer-{random.randrange(100_000)}"
         properties.setdefault("enable.auto.commit", "false")
         group = properties["group.id"] if options.partition is None else None
-    # librdkafka's own name: what counts as read is what was printed, not what was fetched.
+    # A setting of librdkafka: commit the offsets of printed records, not of fetched ones.
     properties["enable.auto.offset.store"] = "false"
     offset = _offset(options.offset or reset)
     return ReadPlan(options.topic, options.include, options.partition, offset, group, properties)
@@ -142,7 +156,7 @@ def _group(options: argparse.Namespace, properties: dict[str, str]) -> str | Non
 
 
 def group_of(options: argparse.Namespace, properties: dict[str, str]) -> str | None:
-    """The one group that is named, wherever that is."""
+    """Return the group id, which options, properties and config file may name but must agree on."""
     names = {name for name in (options.group, properties.get("group.id")) if name}
     if len(names) > 1:
         listed = ", ".join(f"'{name}'" for name in sorted(names))
@@ -194,9 +208,9 @@ class _Printer:
         self,
         batches: Iterator[Sequence[Message]],
         limit: int,
-        handled: Callable[[Sequence[Message]], None],
+        printed: Callable[[Sequence[Message]], None],
     ) -> None:
-        """Print until the batches end or `limit` records are out (-1: no limit), and tell what is out."""
+        """Print at most `limit` records (-1 for no limit) and report printed ones to `printed`."""
         output = sys.stdout.buffer
         if limit == 0:
             return
@@ -208,11 +222,11 @@ class _Printer:
                     output.write(self._format(_record(message)))
                 except ToolError as error:
                     if not self._skip_errors:
-                        handled(wanted[:number])
+                        printed(wanted[:number])
                         raise
                     warn(f"Error processing message, skipping this message: {error}")
             output.flush()
-            handled(wanted)
+            printed(wanted)
             if self.count == limit:
                 return
 

@@ -1,4 +1,4 @@
-"""Formatters for the topics of coordinators: a line of JSON for each record of the kind asked for."""
+"""Formatters for the topics of coordinators: a line of JSON for each record of the selected types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GROUP_TYPES = (2,)
 
 
 class CoordinatorFormatter:
-    """`types` are the record types to print; all of the table if there are none."""
+    """Formats records of some types, or of all types of the table if none are given."""
 
     def __init__(self, table: CoordinatorTable, types: Collection[int] = ()) -> None:
         self._table = table

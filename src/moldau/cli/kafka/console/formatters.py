@@ -1,4 +1,4 @@
-"""Records as text: Kafka's message formatters and the deserializers they may be told to use."""
+"""Kafka's message formatters and deserializers, which convert records to text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Deserializer = Callable[[bytes], bytes]
 
 
 class ConsoleRecord(NamedTuple):
-    """What a formatter needs of a record; `timestamp_type` is CreateTime, LogAppendTime or None."""
+    """The parts of a record that formatters use; `timestamp_type` is CreateTime, LogAppendTime or None."""
 
     topic: str
     partition: int
@@ -24,7 +24,7 @@ class ConsoleRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]]
-    #: How often it was handed out, in a share group.
+    #: The delivery count in a share group.
     delivery_count: int | None = None
 
 
@@ -33,7 +33,7 @@ class Formatter(Protocol):
 
 
 class DefaultFormatter:
-    """Columns chosen by print.*, between them key.separator, at the end line.separator."""
+    """Prints the columns that print.* selects, separated by key.separator and ended by line.separator."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         def wanted(name: str, default: str = "false") -> bool:
@@ -102,7 +102,7 @@ _FORMATTERS: dict[str, Callable[[Mapping[str, str]], Formatter]] = {
 
 
 def find_formatter(name: str, properties: Mapping[str, str]) -> Formatter:
-    """A formatter by its class name, with or without the package."""
+    """Return a formatter by its class name, with or without the package."""
     factory = _FORMATTERS.get(_simple(name))
     if factory is not None:
         return factory(properties)

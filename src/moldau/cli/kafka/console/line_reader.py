@@ -1,6 +1,6 @@
-"""Lines into records, as Kafka's LineMessageReader does it: optional headers, optional key, value.
+"""Parse lines into records like Kafka's LineMessageReader: optional headers, optional key, value.
 
-A line is taken as bytes and cut at the separators; what is between them is sent as it is.
+A line is split as bytes at the separators; the parts are sent unchanged.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ class LineReader:
                 raise ToolError(f"{name} may not be empty")
 
     def parse(self, line: bytes) -> LineRecord:
-        """The record of a line without its end; `ToolError` where a separator is missing."""
+        """Parse a line without its line ending; raise `ToolError` if a separator is missing."""
         self._line_number += 1
         headers: list[tuple[str, bytes | None]] | None = None
         key: bytes | None = None
         if self._parse_headers:
-            text, line = self._cut(line, self._headers_delimiter, "headers delimiter")
+            text, line = self._split(line, self._headers_delimiter, "headers delimiter")
             if text is not None and text != self._null_marker:
                 headers = self._headers(text)
         if self._parse_key:
-            text, line = self._cut(line, self._key_separator, "key separator")
+            text, line = self._split(line, self._key_separator, "key separator")
             key = self._nullable(text)
         return LineRecord(key, self._nullable(line), headers)
 
-    def _cut(self, line: bytes, separator: bytes, name: str) -> tuple[bytes | None, bytes]:
+    def _split(self, line: bytes, separator: bytes, name: str) -> tuple[bytes | None, bytes]:
         before, found, after = line.partition(separator)
         if found:
             return before, after

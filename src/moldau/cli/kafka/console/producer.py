@@ -1,4 +1,4 @@
-"""kafka-console-producer: send the lines of standard input as records."""
+"""kafka-console-producer: send each line of standard input as a record."""
 
 from __future__ import annotations
 
@@ -9,22 +9,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.kafka.console.line_reader import LineReader, LineRecord
-from moldau.cli.kafka.console.session import ReportOnce, check_reachable, ends_on_sigterm
 from moldau.cli.shared.arguments import ToolParser, UsageError, key_values, require
-from moldau.cli.shared.librdkafka import describe_error, open_producer
-from moldau.cli.shared.tool import (
-    ToolError,
-    add_bootstrap_options,
-    bootstrap_servers,
-    load_config,
-    run_tool,
-    warn,
-)
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
+from moldau.cli.shared.librdkafka import ReportOnce, check_reachable, describe_error, open_producer
+from moldau.cli.shared.tool import ToolError, interrupted_by_sigterm, run_tool, warn
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
 
-#: Options that stand for a setting of the producer, with Kafka's name of it.
+#: Options that set a producer setting, and its name in Kafka.
 _SETTINGS = {
     "timeout": "linger.ms",
     "request_required_acks": "acks",
@@ -45,38 +38,79 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-console-producer", "Send the lines of standard input as records.", _notes)
+    parser = ToolParser("kafka-console-producer", notes=_notes)
     add_bootstrap_options(parser)
-    parser.option("--topic", "TOPIC", "REQUIRED: the topic to send to.")
-    parser.option("--reader-property", "K=V", "How to cut a line (see below).", action="append", default=[])
-    parser.option("--property", "K=V", "The same, its older name.", action="append", dest="reader_property")
-    parser.option("--reader-config", "FILE", "Properties file with the same.")
-    parser.option("--line-reader", "CLASS", "Only LineMessageReader, the default.", default=LINE_READERS[0])
-    parser.flag("--sync", "Wait for each record to be acknowledged before the next is read.")
+    parser.option("--topic", "TOPIC", "REQUIRED: the topic to produce to.")
     parser.option(
-        "--compression-codec",
-        "CODEC",
-        "none, gzip, snappy, lz4 or zstd; gzip if no codec is named.",
-        nargs="?",
-        const="gzip",
+        "--reader-property",
+        "K=V",
+        "A property of the line reader (see below). May be repeated.",
+        action="append",
+        default=[],
     )
-    parser.option("--request-required-acks", "ACKS", "acks: all or -1 (the default), 1, 0.")
     parser.option(
-        "--timeout", "MS", "linger.ms: how long a record waits for company; 5 by default.", type=int
+        "--property", "K=V", "DEPRECATED: use --reader-property.", action="append", dest="reader_property"
     )
-    parser.option("--batch-size", "BYTES", "batch.size: the largest batch.", type=int)
-    parser.option("--max-partition-memory-bytes", "BYTES", "The same, by its older name.", type=int)
-    parser.option("--message-send-max-retries", "COUNT", "retries.", type=int)
-    parser.option("--retry-backoff-ms", "MS", "retry.backoff.ms.", type=int)
-    parser.option("--request-timeout-ms", "MS", "request.timeout.ms.", type=int)
-    parser.option("--metadata-expiry-ms", "MS", "metadata.max.age.ms.", type=int)
-    parser.option("--max-block-ms", "MS", "How long to wait for room in it.", type=int, default=60_000)
-    parser.option("--max-memory-bytes", "BYTES", "buffer.memory: room for records to be sent.", type=int)
-    parser.option("--socket-buffer-size", "BYTES", "send.buffer.bytes.", type=int)
-    parser.option("--command-property", "K=V", "A setting of the producer.", action="append", default=[])
+    parser.option("--reader-config", "FILE", "Properties file with properties of the line reader.")
+    parser.option(
+        "--line-reader",
+        "CLASS",
+        "The line reader; LineMessageReader (the default) is the only one supported.",
+        default=LINE_READERS[0],
+    )
+    parser.flag("--sync", "Wait for the acknowledgement of each record before reading the next line.")
+    _add_producer_options(parser)
+    parser.option(
+        "--command-property", "K=V", "A producer setting. May be repeated.", action="append", default=[]
+    )
     parser.hidden("--producer-property", action="append", dest="command_property")
     parser.hidden("--producer.config", dest="command_config")
     return parser
+
+
+def _add_producer_options(parser: ToolParser) -> None:
+    parser.option(
+        "--compression-codec",
+        "CODEC",
+        "compression.type: none, gzip, snappy, lz4 or zstd; gzip without a value.",
+        nargs="?",
+        const="gzip",
+    )
+    parser.option("--request-required-acks", "ACKS", "acks: all or -1 (the default), 1, or 0.")
+    parser.option(
+        "--timeout",
+        "MS",
+        "linger.ms: wait at most this many ms for further records of a batch (5 by default).",
+        type=int,
+    )
+    parser.option("--batch-size", "BYTES", "batch.size: the largest batch in bytes.", type=int)
+    parser.option("--max-partition-memory-bytes", "BYTES", "DEPRECATED: use --batch-size.", type=int)
+    parser.option(
+        "--message-send-max-retries", "COUNT", "retries: send a record again at most this often.", type=int
+    )
+    parser.option("--retry-backoff-ms", "MS", "retry.backoff.ms: ms to wait before a retry.", type=int)
+    parser.option(
+        "--request-timeout-ms",
+        "MS",
+        "request.timeout.ms: ms to wait for the response to a request.",
+        type=int,
+    )
+    parser.option(
+        "--metadata-expiry-ms", "MS", "metadata.max.age.ms: ms after which metadata is refreshed.", type=int
+    )
+    parser.option(
+        "--max-block-ms",
+        "MS",
+        "Fail if the buffer stays full for this many milliseconds (60000 by default).",
+        type=int,
+        default=60_000,
+    )
+    parser.option(
+        "--max-memory-bytes", "BYTES", "buffer.memory: bytes of buffer for unsent records.", type=int
+    )
+    parser.option(
+        "--socket-buffer-size", "BYTES", "send.buffer.bytes: size of the TCP send buffer in bytes.", type=int
+    )
 
 
 def _notes() -> str:
@@ -86,22 +120,22 @@ def _notes() -> str:
         "  parse.headers=true         h1:v1,h2:v2<TAB>value, and with parse.key\n"
         "                             h1:v1,h2:v2<TAB>key<TAB>value\n"
         "  key.separator, headers.delimiter (TAB), headers.separator (,), headers.key.separator (:)\n"
-        "  null.marker=TEXT           a key, value or header value that is exactly TEXT is null\n"
-        "  ignore.error=true          send lines without separator as value"
+        "  null.marker=TEXT           a key, value or header value that equals TEXT is null\n"
+        "  ignore.error=true          send a line without a separator as a value"
     )
 
 
 def _execute(options: argparse.Namespace) -> int:
     require(options, "topic")
     if options.line_reader not in LINE_READERS:
-        raise UsageError(f"--line-reader {options.line_reader}: classes of Java cannot be used here")
+        raise UsageError(f"--line-reader {options.line_reader}: Java classes are not supported")
     reader = LineReader(load_config(options.reader_config) | key_values(options.reader_property))
     properties = _properties(options)
     check_reachable(properties, options.topic)
     sender = _Sender(
         open_producer(properties, error_cb=ReportOnce()), options.topic, options.max_block_ms / 1000
     )
-    with ends_on_sigterm():
+    with interrupted_by_sigterm():
         try:
             for line in _lines():
                 sender.send(reader.parse(line))
@@ -125,14 +159,14 @@ def _properties(options: argparse.Namespace) -> dict[str, str]:
             properties[name] = str(value)
     properties.setdefault("acks", "-1")
     properties.setdefault("delivery.timeout.ms", "120000")
-    # One request at a time keeps the order of lines when one is sent again; idempotence would as well, but it
-    # makes librdkafka wait half a second for its producer id.
+    # One request in flight preserves the order of lines across retries. Idempotence would, too, but with it
+    # librdkafka waits half a second for its producer id.
     properties.setdefault("max.in.flight.requests.per.connection", "1")
     return properties
 
 
 def _lines() -> Iterator[bytes]:
-    """The lines of standard input without their ends; a prompt where a person types them."""
+    """Yield the lines of standard input without line endings; show a prompt on a terminal."""
     prompt = sys.stdin.isatty() and sys.stdout.isatty()
     stdin = sys.stdin.buffer
     while True:
@@ -146,7 +180,7 @@ def _lines() -> Iterator[bytes]:
 
 
 class _Sender:
-    """Hands records to librdkafka and keeps what became of them."""
+    """Produces records with librdkafka and collects delivery errors."""
 
     def __init__(self, producer: Producer, topic: str, max_block_seconds: float) -> None:
         self.errors: list[str] = []
@@ -169,7 +203,7 @@ class _Sender:
                 if time.monotonic() > deadline:
                     raise ToolError(
                         f"The buffer was full for {self._max_block_seconds * 1000:.0f} ms: "
-                        "the broker does not take the records quickly enough (--max-memory-bytes)."
+                        "the broker does not accept records fast enough (see --max-memory-bytes)."
                     ) from None
                 self._producer.poll(0.1)
             else:
@@ -177,7 +211,7 @@ class _Sender:
                 return
 
     def finish(self) -> None:
-        """Wait until everything sent is acknowledged or given up."""
+        """Wait until every record is acknowledged or has failed."""
         while self._producer.flush(1.0):
             pass
 

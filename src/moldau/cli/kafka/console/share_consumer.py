@@ -7,9 +7,10 @@ import sys
 from collections.abc import Sequence
 
 from moldau.cli.kafka.console.consumer import add_formatter_options, formatter_notes, formatter_of, group_of
-from moldau.cli.kafka.console.session import check_reachable
 from moldau.cli.shared.arguments import ToolParser, UsageError, key_values
-from moldau.cli.shared.tool import add_bootstrap_options, bootstrap_servers, load_config, run_tool, warn
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
+from moldau.cli.shared.librdkafka import check_reachable
+from moldau.cli.shared.tool import run_tool, warn
 
 DEFAULT_NAME = "console-share-consumer"
 
@@ -19,29 +20,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser(
-        "kafka-console-share-consumer",
-        "Print the records of a topic as a member of a share group.",
-        formatter_notes,
-    )
+    parser = ToolParser("kafka-console-share-consumer", notes=formatter_notes)
     add_bootstrap_options(parser)
-    parser.option("--topic", "TOPIC", "REQUIRED: the topic to read.")
-    parser.option("--group", "GROUP", f"The share group ({DEFAULT_NAME} unless given).")
-    parser.option("--max-messages", "COUNT", "End after so many records.", type=int)
-    parser.option("--timeout-ms", "MS", "End when no record came for so long.", type=int)
-    parser.flag("--release", "Give each record back to the group after printing it.")
-    parser.flag("--reject", "Reject each record after printing it: nobody gets it again.")
-    parser.flag("--reject-message-on-error", "Reject a record that cannot be printed, and go on.")
+    parser.option("--topic", "TOPIC", "REQUIRED: the topic to consume.")
+    parser.option("--group", "GROUP", f"The share group to join ({DEFAULT_NAME} by default).")
+    parser.option("--max-messages", "COUNT", "Exit after this many records.", type=int)
+    parser.option("--timeout-ms", "MS", "Exit if no record arrives within this many milliseconds.", type=int)
+    parser.flag("--release", "Release each record after printing it, so that it is delivered again.")
+    parser.flag("--reject", "Reject each record after printing it, so that it is not delivered again.")
+    parser.flag("--reject-message-on-error", "Reject records that cannot be formatted instead of exiting.")
     add_formatter_options(parser)
-    parser.option("--command-property", "K=V", "A setting of the consumer.", action="append", default=[])
+    parser.option(
+        "--command-property", "K=V", "A consumer setting. May be repeated.", action="append", default=[]
+    )
     parser.hidden("--consumer-property", action="append", dest="command_property")
     parser.hidden("--consumer-config", dest="command_config")
-    parser.flag("--enable-systest-events", "Say when the tool has ended, for system tests.")
+    parser.flag("--enable-systest-events", "Print shutdown_complete at the end, for system tests.")
     return parser
 
 
 def _execute(options: argparse.Namespace) -> None:
-    # What speaks the protocol is loaded only when it is needed: help should be there at once.
+    # The client is imported only now, so that --help is fast.
     from moldau.cli.kafka.console.share_reading import Printer, print_records
 
     properties = _properties(options)

@@ -1,7 +1,7 @@
-"""Printing the records of a share group: poll, print, acknowledge, until there is a reason to end.
+"""Print the records of a share group: poll, print, acknowledge.
 
-Invariant: a record is acknowledged once it is out; what was fetched and not printed goes back to the group
-at the end, however that comes.
+Invariant: a record is acknowledged after it was printed. Records that were fetched but not printed are
+released when the consumer is closed, for whatever reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ POLL_SECONDS = 0.5
 
 
 def print_records(properties: Mapping[str, str], topic: str, printer: Printer) -> None:
-    """As a member of the group that the properties name."""
+    """Join the group that the properties name and print records."""
     settings = ClientSettings.from_properties(properties)
     limits = FetchLimits.from_properties(properties)
     try:
@@ -33,7 +33,7 @@ def print_records(properties: Mapping[str, str], topic: str, printer: Printer) -
 
 
 async def _run(consumer: ShareConsumer, printer: Printer) -> None:
-    """Print until there is a reason to end; Ctrl-C and SIGTERM cancel, and the group is left all the same."""
+    """Print until the limit or the timeout; Ctrl-C and SIGTERM cancel, and the consumer leaves the group."""
     task = asyncio.current_task()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -44,7 +44,7 @@ async def _run(consumer: ShareConsumer, printer: Printer) -> None:
 
 
 class Printer:
-    """Prints records as the options say, and acknowledges them."""
+    """Prints and acknowledges records as the options specify."""
 
     def __init__(self, options: argparse.Namespace, formatter: Formatter) -> None:
         self.count = 0
@@ -52,19 +52,19 @@ class Printer:
         self._kind = REJECT if options.reject else RELEASE if options.release else ACCEPT
         self._reject_errors: bool = options.reject_message_on_error
         self._limit: int = -1 if options.max_messages is None else options.max_messages
-        endless = options.timeout_ms is None or options.timeout_ms < 0
-        self._patience = float("inf") if endless else options.timeout_ms / 1000
+        unlimited = options.timeout_ms is None or options.timeout_ms < 0
+        self._timeout = float("inf") if unlimited else options.timeout_ms / 1000
 
     async def run(self, consumer: ShareConsumer) -> None:
-        """Until the limit is reached, or nothing came for too long."""
+        """Print until --max-messages is reached or no record arrives within --timeout-ms."""
         last = time.monotonic()
         while self._limit < 0 or self.count < self._limit:
-            left = last + self._patience - time.monotonic()
+            left = last + self._timeout - time.monotonic()
             records = await consumer.poll(max(0.0, min(POLL_SECONDS, left)))
             if records:
                 self._handle(consumer, records if self._limit < 0 else records[: self._limit - self.count])
                 last = time.monotonic()
-            elif time.monotonic() - last >= self._patience:
+            elif time.monotonic() - last >= self._timeout:
                 return
 
     def _handle(self, consumer: ShareConsumer, records: Sequence[ShareRecord]) -> None:
@@ -72,14 +72,14 @@ class Printer:
         try:
             for record in records:
                 self.count += 1
-                kinds.append(self._print(_readable(record, consumer.topic_of(record))))
+                kinds.append(self._print(_console_record(record, consumer.topic_of(record))))
         finally:
             sys.stdout.buffer.flush()
             for record, kind in zip(records, kinds, strict=False):
                 consumer.acknowledge(record, kind)
 
     def _print(self, record: ConsoleRecord) -> int:
-        """What becomes of the record."""
+        """Print a record and return the type of its acknowledgement."""
         try:
             sys.stdout.buffer.write(self._format(record))
         except ToolError as error:
@@ -90,7 +90,7 @@ class Printer:
         return self._kind
 
 
-def _readable(record: ShareRecord, topic: str) -> ConsoleRecord:
+def _console_record(record: ShareRecord, topic: str) -> ConsoleRecord:
     inner = record.record
     return ConsoleRecord(
         topic,

@@ -1,7 +1,7 @@
-"""kafka-consumer-groups: list and describe consumer groups, delete them or their offsets, reset offsets.
+"""kafka-consumer-groups: list, describe and delete consumer groups; reset and delete their offsets.
 
-As in Kafka, what goes wrong with a group is told on standard output and the tool still ends with 0; it ends
-with 1 when the command line makes no sense or the cluster cannot be reached.
+As in Apache Kafka, errors of groups are printed to standard output and the exit code is 0; it is 1 if the
+command line is invalid or the cluster cannot be reached.
 """
 
 from __future__ import annotations
@@ -11,18 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import KafkaError
-from moldau.cli.kafka.consumer_groups.list import ANY, consumer_groups, list_groups
+from moldau.cli.kafka.consumer_groups.listing import ANY, consumer_groups, list_groups
 from moldau.cli.shared.arguments import ToolParser, UsageError, given, refuse_together
+from moldau.cli.shared.connection import add_bootstrap_options, admin_from, bootstrap_servers
 from moldau.cli.shared.java import java_error
-from moldau.cli.shared.tool import (
-    ToolError,
-    add_bootstrap_options,
-    admin_from,
-    bootstrap_servers,
-    explain,
-    run_tool,
-    warn,
-)
+from moldau.cli.shared.tool import ToolError, explain, run_tool, warn
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
@@ -45,39 +38,48 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-consumer-groups", "List, describe, delete or reset consumer groups.")
+    parser = ToolParser("kafka-consumer-groups")
     add_bootstrap_options(parser, required=False)
-    parser.flag("--list", "List the consumer groups.")
-    parser.flag("--describe", "Show what groups have read and how much they lag behind.")
-    parser.flag("--delete", "Delete groups, with their offsets.")
-    parser.flag("--reset-offsets", "Set the offsets of groups without members, for --topic or --all-topics.")
-    parser.flag("--delete-offsets", "Forget the offsets of a group for topics that it does not read.")
-    parser.option("--validate-regex", "REGEX", "Tell whether RE2, which brokers use, understands REGEX.")
-    parser.option("--group", "GROUP", "The group; may be given several times.", action="append")
-    parser.flag("--all-groups", "All consumer groups.")
+    parser.flag("--list", "List consumer groups.")
+    parser.flag("--describe", "Show the committed offsets and the lag of groups.")
+    parser.flag("--delete", "Delete groups with their offsets.")
+    parser.flag(
+        "--reset-offsets", "Reset the offsets of groups without members, for --topic or --all-topics."
+    )
+    parser.flag(
+        "--delete-offsets", "Delete the offsets of a group for topics to which it does not subscribe."
+    )
+    parser.option("--validate-regex", "REGEX", "Check that REGEX is a valid RE2 expression, as brokers use.")
+    parser.option("--group", "GROUP", "The group. May be repeated.", action="append")
+    parser.flag("--all-groups", "Apply to all consumer groups.")
     parser.option(
         "--topic",
         "TOPIC",
-        "A topic whose offsets are reset or deleted, or some of its partitions: topic:0,1,2. May be\n"
-        "given several times.",
+        "Reset, delete offsets: a topic, or some of its partitions as topic:0,1,2. May be repeated.",
         action="append",
     )
-    parser.flag("--all-topics", "Reset: all topics that the group has offsets for.")
-    parser.option("--timeout", "MS", "How long to try.", type=int, default=30_000)
-    parser.flag("--members", "Describe: the members.")
-    parser.flag("--offsets", "Describe: the offsets, which is what it does anyway.")
-    parser.flag("--verbose", "Describe: more columns.")
+    parser.flag("--all-topics", "Reset: all topics for which the group has committed offsets.")
+    parser.option(
+        "--timeout",
+        "MS",
+        "Give up on a call after this many milliseconds (30000 by default).",
+        type=int,
+        default=30_000,
+    )
+    parser.flag("--members", "Describe: show members.")
+    parser.flag("--offsets", "Describe: show offsets and lag. The default.")
+    parser.flag("--verbose", "Describe: show more columns.")
     parser.option(
         "--state",
         "STATES",
-        "Describe: the state. List: show states, or only groups in these (stable,empty).",
+        "Describe: show the state. List: show states; with a value, only groups in these (stable,empty).",
         nargs="?",
         const=ANY,
     )
     parser.option(
         "--type",
         "TYPES",
-        "List: show types, or only groups of these (classic,consumer).",
+        "List: show types; with a value, only groups of these (classic,consumer).",
         nargs="?",
         const=ANY,
     )
@@ -86,17 +88,23 @@ def _parser() -> ToolParser:
 
 
 def _add_reset_options(parser: ToolParser) -> None:
-    parser.flag("--dry-run", "Reset: only show what would be done. The default.")
-    parser.flag("--execute", "Reset: do it.")
-    parser.flag("--export", "Reset: print the offsets as CSV, which --from-file reads.")
+    parser.flag("--dry-run", "Reset: show the new offsets without committing them. The default.")
+    parser.flag("--execute", "Reset: commit the new offsets.")
+    parser.flag("--export", "Reset: print the new offsets as CSV for --from-file.")
     parser.option("--to-offset", "OFFSET", "Reset: to this offset.", type=int)
-    parser.option("--shift-by", "COUNT", "Reset: so many records on, or back if negative.", type=int)
-    parser.option("--to-datetime", "TIME", "Reset: to a time, as YYYY-MM-DDThh:mm:ss.sss (UTC).")
-    parser.option("--by-duration", "DURATION", "Reset: to so long ago, as PnDTnHnMnS.")
-    parser.flag("--to-earliest", "Reset: to the first record there is.")
-    parser.flag("--to-latest", "Reset: behind the last record.")
-    parser.flag("--to-current", "Reset: to where the group is; to the end where it is nowhere.")
-    parser.option("--from-file", "FILE", "Reset: to the offsets in a CSV file.")
+    parser.option(
+        "--shift-by", "COUNT", "Reset: forward by this many records, or backward if negative.", type=int
+    )
+    parser.option(
+        "--to-datetime",
+        "TIME",
+        "Reset: to the first record at or after this time, as YYYY-MM-DDThh:mm:ss.sss (UTC).",
+    )
+    parser.option("--by-duration", "DURATION", "Reset: to the time this long ago, as PnDTnHnMnS (ISO 8601).")
+    parser.flag("--to-earliest", "Reset: to the log start offset.")
+    parser.flag("--to-latest", "Reset: to the log end offset.")
+    parser.flag("--to-current", "Reset: to the committed offset, or to the log end offset without one.")
+    parser.option("--from-file", "FILE", "Reset: to the offsets of this CSV file.")
 
 
 def _execute(options: argparse.Namespace) -> None:
@@ -114,8 +122,7 @@ def _execute(options: argparse.Namespace) -> None:
         except BootstrapFailed:
             raise
         except KafkaError as error:
-            said = explain(error)
-            text = said.replace(str(error), java_error(error), 1)
+            text = explain(error).replace(str(error), java_error(error), 1)
             print_error(f"Executing consumer group command failed due to {text}")
         except ToolError as error:
             print_error(f"Executing consumer group command failed due to {error}")
@@ -190,8 +197,8 @@ def _check_reset(options: argparse.Namespace) -> None:
         raise UsageError("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
     if not options.dry_run and not options.execute:
         warn(
-            "WARN: nothing is changed without --execute. Say --dry-run to make that clear: a later version "
-            "will want one of the two."
+            "WARN: nothing is changed without --execute. Add --dry-run to make that explicit: a later "
+            "version will require one of the two."
         )
     for scenario in SCENARIOS:
         refuse_together(options, scenario, [other for other in SCENARIOS if other != scenario])
@@ -205,5 +212,5 @@ def _validate_regex(regex: str) -> None:
     print(f"The regular expression `{regex}` is {verdict}.")
 
 
-def print_error(sentence: str) -> None:
-    print(f"\nError: {sentence}")
+def print_error(message: str) -> None:
+    print(f"\nError: {message}")

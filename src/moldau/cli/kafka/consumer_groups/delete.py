@@ -1,4 +1,4 @@
-"""Deleting with `kafka-consumer-groups`: whole groups, or what a group has committed for some topics."""
+"""`kafka-consumer-groups --delete` and `--delete-offsets`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from moldau.cli.shared.java import java_error
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
 
-#: Errors of a group, told in one sentence; those of partitions are told in the table.
-OF_THE_GROUP = frozenset(
+#: Errors of a group are printed once; those of partitions are printed in the table.
+GROUP_ERRORS = frozenset(
     {
         ErrorCode.INVALID_GROUP_ID,
         ErrorCode.GROUP_ID_NOT_FOUND,
@@ -23,14 +23,14 @@ OF_THE_GROUP = frozenset(
         ErrorCode.NON_EMPTY_GROUP,
     }
 )
-OF_A_PARTITION = frozenset(
+PARTITION_ERRORS = frozenset(
     {
         ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-#: Stands for a topic whose partitions nobody knows.
+#: The partition number in the result of a topic that could not be described.
 NO_PARTITION = -1
 
 
@@ -77,7 +77,7 @@ def delete_offsets(admin: AdminClient, group: str, topics: Sequence[str]) -> Non
 def _partitions(
     admin: AdminClient, topics: Sequence[str], results: dict[TopicPartition, KafkaError | None]
 ) -> list[TopicPartition]:
-    """The partitions that are meant; a topic that cannot be described becomes a result at once."""
+    """Return the partitions to delete offsets of; record the error of a topic that cannot be described."""
     partitions = [partition for topic in topics if ":" in topic for partition in parse_partitions(topic)]
     whole = [topic for topic in topics if ":" not in topic]
     for name, found in (admin.describe_topics(whole) if whole else {}).items():
@@ -91,9 +91,9 @@ def _partitions(
 def _print_outcome(group: str, failure: KafkaError | None) -> None:
     if failure is None:
         print(f"Request succeeded for deleting offsets from group {group}.")
-    elif failure.code in OF_THE_GROUP:
+    elif failure.code in GROUP_ERRORS:
         print_error(failure.message or str(failure))
-    elif failure.code in OF_A_PARTITION:
+    elif failure.code in PARTITION_ERRORS:
         print_error("Encountered some partition-level error, see the follow-up details.")
     else:
         print_error(f"Encountered some unknown error: {failure.code.name}")

@@ -1,4 +1,4 @@
-"""What `kafka-consumer-groups --describe` prints: offsets with lag, members, or the state of groups."""
+"""The output of `kafka-consumer-groups --describe`: offsets with lag, members, or the state of groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.cli.kafka.consumer_groups.command import print_error
-from moldau.cli.kafka.consumer_groups.list import PROTOCOLS
+from moldau.cli.kafka.consumer_groups.listing import PROTOCOLS
 from moldau.cli.shared.tool import ToolError, warn
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Owner(NamedTuple):
     client_id: str
 
 
-NOBODY = Owner(MISSING, MISSING, MISSING)
+NO_OWNER = Owner(MISSING, MISSING, MISSING)
 
 
 def describe(admin: AdminClient, groups: Sequence[str], options: argparse.Namespace) -> None:
@@ -47,7 +47,7 @@ def describe(admin: AdminClient, groups: Sequence[str], options: argparse.Namesp
 
 
 def describe_consumer_groups(admin: AdminClient, groups: Sequence[str]) -> dict[str, GroupDescription]:
-    """The groups; an error for one that does not exist or is of another kind."""
+    """Describe groups; raise an error for one that does not exist or is no consumer group."""
     from moldau.client.admin.client import checked
 
     described = checked(admin.describe_groups(groups))
@@ -57,8 +57,8 @@ def describe_consumer_groups(admin: AdminClient, groups: Sequence[str]) -> dict[
     return described
 
 
-def _worth_printing(group: GroupDescription, rows: int) -> bool:
-    """Tell what the state of the group means for what is printed; whether there is anything to print."""
+def _check_state(group: GroupDescription, rows: int) -> bool:
+    """Print a note about the state of the group; return whether there are rows to print."""
     if group.state == "Dead":
         print_error(f"Consumer group '{group.group_id}' does not exist.")
         return False
@@ -71,7 +71,7 @@ def _worth_printing(group: GroupDescription, rows: int) -> bool:
 
 def _print_offsets(admin: AdminClient, group: GroupDescription, *, verbose: bool) -> None:
     rows = _offset_rows(admin, group)
-    if not _worth_printing(group, len(rows)):
+    if not _check_state(group, len(rows)):
         return
     header = ["GROUP", "TOPIC", "PARTITION", "LEADER-EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
     table = [[*header, "CONSUMER-ID", "HOST", "CLIENT-ID"], *rows]
@@ -84,8 +84,8 @@ def _print_offsets(admin: AdminClient, group: GroupDescription, *, verbose: bool
     print()
 
 
-def _width(table: Sequence[Sequence[str]], column: int, least: int = 15) -> int:
-    return max([least, *(len(row[column]) for row in table)])
+def _width(table: Sequence[Sequence[str]], column: int, minimum: int = 15) -> int:
+    return max([minimum, *(len(row[column]) for row in table)])
 
 
 def _offset_rows(admin: AdminClient, group: GroupDescription) -> list[list[str]]:
@@ -98,8 +98,8 @@ def _offset_rows(admin: AdminClient, group: GroupDescription) -> list[list[str]]
         (Owner(member.member_id, member.host, member.client_id), member.assignment) for member in members
     ]
     assigned = {partition for member in members for partition in member.assignment}
-    owners.append((NOBODY, [partition for partition in committed if partition not in assigned]))
-    ends = _ends(admin, assigned | set(committed))
+    owners.append((NO_OWNER, [partition for partition in committed if partition not in assigned]))
+    ends = _log_end_offsets(admin, assigned | set(committed))
     return [
         _offset_row(group.group_id, partition, committed.get(partition), ends.get(partition), owner)
         for owner, partitions in owners
@@ -107,24 +107,24 @@ def _offset_rows(admin: AdminClient, group: GroupDescription) -> list[list[str]]
     ]
 
 
-def _ends(admin: AdminClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """Where the partitions end; one that has no leader, or is gone, has no entry."""
+def _log_end_offsets(admin: AdminClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Return the log end offsets of the partitions that exist and have a leader."""
     from moldau.client.admin.offsets import OffsetSpec
 
     wanted = set(partitions)
     described = admin.describe_topics({partition.topic for partition in wanted}) if wanted else {}
-    led = {
+    with_leader = {
         TopicPartition(topic.name, partition.partition)
         for topic in _present(described).values()
         for partition in topic.partitions
         if partition.leader >= 0
     }
-    found = _present(admin.list_offsets(dict.fromkeys(led & wanted, int(OffsetSpec.LATEST))))
+    found = _present(admin.list_offsets(dict.fromkeys(with_leader & wanted, int(OffsetSpec.LATEST))))
     return {partition: listed.offset for partition, listed in found.items()}
 
 
 def _present(results: Mapping[K, V | KafkaError]) -> dict[K, V]:
-    """What is there; an error that says something else than that it is not is raised."""
+    """Return the results without errors about absent partitions; raise any other error."""
     present: dict[K, V] = {}
     for key, result in results.items():
         if not isinstance(result, KafkaError):
@@ -156,11 +156,11 @@ def _text(value: int | None) -> str:
 
 
 def _print_members(group: GroupDescription, *, verbose: bool) -> None:
-    _worth_printing(group, len(group.members))
+    _check_state(group, len(group.members))
     with_instance = any(member.instance_id for member in group.members)
     migrating = len({member.classic for member in group.members if member.classic is not None}) > 1
     table = [["GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS"]]
-    more = [["CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT", "UPGRADED"]]
+    details = [["CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT", "UPGRADED"]]
     for member in group.members:
         count = str(len(member.assignment))
         table.append(
@@ -173,7 +173,7 @@ def _print_members(group: GroupDescription, *, verbose: bool) -> None:
                 count,
             ]
         )
-        more.append(_member_details(group, member))
+        details.append(_member_details(group, member))
     widths = [
         _width(table, 0),
         _width(table, 1),
@@ -182,15 +182,15 @@ def _print_members(group: GroupDescription, *, verbose: bool) -> None:
         _width(table, 4),
         15,
     ]
-    wider = [15, _width(more, 1, 20), 15, _width(more, 3, 20), 0]
+    detail_widths = [15, _width(details, 1, 20), 15, _width(details, 3, 20), 0]
     print()
-    for row, details in zip(table, more, strict=True):
+    for row, detail in zip(table, details, strict=True):
         cells = list(zip(row, widths, strict=True))
         if not with_instance:
             del cells[2]
         line = "".join(f"{cell:<{width}} " for cell, width in cells)
         if verbose:
-            shown = list(zip(details, wider, strict=True))
+            shown = list(zip(detail, detail_widths, strict=True))
             line += " ".join(f"{cell:<{width}}" for cell, width in (shown if migrating else shown[:-1]))
         print(line)
 
@@ -207,7 +207,7 @@ def _member_details(group: GroupDescription, member: MemberDescription) -> list[
 
 
 def assignment_text(partitions: Iterable[TopicPartition]) -> str:
-    """`topic:0,1;other:2`"""
+    """Format an assignment as `topic:0,1;other:2`."""
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)
@@ -216,7 +216,7 @@ def assignment_text(partitions: Iterable[TopicPartition]) -> str:
 
 
 def _print_state(admin: AdminClient, group: GroupDescription, *, verbose: bool) -> None:
-    if not _worth_printing(group, 1):
+    if not _check_state(group, 1):
         return
     addresses: Mapping[int, str] = {
         node.id: f"{node.host}:{node.port}" for node in admin.describe_cluster(include_fenced=True).nodes

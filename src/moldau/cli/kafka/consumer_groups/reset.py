@@ -1,7 +1,7 @@
-"""`kafka-consumer-groups --reset-offsets`: where groups shall go on reading.
+"""`kafka-consumer-groups --reset-offsets`: compute and commit new offsets of groups without members.
 
-For each group that has no members a plan is made, partition by partition; with --execute it is committed. A
-plan never points outside of what a partition holds.
+A plan maps partitions to offsets between the log start offset and the log end offset. It is committed only
+with --execute.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
@@ -67,7 +67,20 @@ def print_plans(plans: Mapping[str, Offsets]) -> None:
 
 
 def _reset_inactive(admin: AdminClient, group: str, options: argparse.Namespace) -> Offsets:
-    plan = Planner(admin, group, options).plan()
+    groups: list[str] = options.group or []
+    scenario = Scenario(
+        to_offset=options.to_offset,
+        shift_by=options.shift_by,
+        to_datetime=options.to_datetime,
+        by_duration=options.by_duration,
+        to_earliest=options.to_earliest,
+        to_latest=options.to_latest,
+        to_current=options.to_current,
+        from_file=options.from_file,
+        file_group=groups[0] if len(groups) == 1 else None,
+    )
+    planner = Planner(admin, group, scenario)
+    plan = planner.plan(_partitions(admin, planner, options))
     if options.execute and plan:
         for error in admin.alter_group_offsets(group, plan).values():
             if error is not None:
@@ -75,74 +88,86 @@ def _reset_inactive(admin: AdminClient, group: str, options: argparse.Namespace)
     return plan
 
 
-class Planner:
-    """Works out where one group shall go on, as the options say."""
+def _partitions(admin: AdminClient, planner: Planner, options: argparse.Namespace) -> list[TopicPartition]:
+    """Return the partitions that the reset scope names."""
+    if options.all_topics:
+        return list(planner.committed())
+    if options.topic:
+        return partitions_of(admin, options.topic)
+    if options.from_file is None:
+        raise UsageError("One of the reset scopes should be defined: --all-topics, --topic.")
+    return []
 
-    def __init__(self, admin: AdminClient, group: str, options: argparse.Namespace) -> None:
+
+class Scenario(NamedTuple):
+    """Where to reset offsets to; one field is set. `file_group` is the group of lines without a group."""
+
+    to_offset: int | None = None
+    shift_by: int | None = None
+    to_datetime: str | None = None
+    by_duration: str | None = None
+    to_earliest: bool = False
+    to_latest: bool = False
+    to_current: bool = False
+    from_file: str | None = None
+    file_group: str | None = None
+
+
+class Planner:
+    """Computes the new offsets of one group."""
+
+    def __init__(self, admin: AdminClient, group: str, scenario: Scenario) -> None:
         self._admin = admin
         self._group = group
-        self._options = options
+        self._scenario = scenario
 
-    def plan(self) -> Offsets:
-        options = self._options
-        partitions = self._partitions()
+    def plan(self, partitions: Sequence[TopicPartition]) -> Offsets:
+        scenario = self._scenario
         check_usable(self._admin, partitions)
-        if options.to_offset is not None:
-            return self._within(dict.fromkeys(partitions, options.to_offset))
-        if options.to_earliest or options.to_latest:
-            return self._ends(partitions, earliest=options.to_earliest)
-        if options.shift_by is not None:
-            return self._within(self._shifted(partitions))
-        if options.to_datetime is not None:
-            return self._at(partitions, parse_datetime(options.to_datetime))
-        if options.by_duration is not None:
+        if scenario.to_offset is not None:
+            return self._within(dict.fromkeys(partitions, scenario.to_offset))
+        if scenario.to_earliest or scenario.to_latest:
+            return self._ends(partitions, earliest=scenario.to_earliest)
+        if scenario.shift_by is not None:
+            return self._within(self._shifted(partitions, scenario.shift_by))
+        if scenario.to_datetime is not None:
+            return self._at(partitions, parse_datetime(scenario.to_datetime))
+        if scenario.by_duration is not None:
             now_ms = time.time_ns() // 1_000_000
-            return self._at(partitions, now_ms - parse_duration(options.by_duration))
-        if options.from_file is not None:
-            return self._from_file()
-        if options.to_current:
+            return self._at(partitions, now_ms - parse_duration(scenario.by_duration))
+        if scenario.from_file is not None:
+            return self._from_file(scenario.from_file)
+        if scenario.to_current:
             return self._current(partitions)
-        listed = ", ".join(f"[{scenario}]" for scenario in SCENARIOS)
+        listed = ", ".join(f"[{each}]" for each in SCENARIOS)
         raise UsageError(f"Option '[reset-offsets]' requires one of the following scenarios: [{listed}]")
 
-    def _partitions(self) -> list[TopicPartition]:
-        options = self._options
-        if options.all_topics:
-            return list(self._committed())
-        if options.topic:
-            return partitions_of(self._admin, options.topic)
-        if options.from_file is None:
-            raise UsageError("One of the reset scopes should be defined: --all-topics, --topic.")
-        return []
-
-    def _committed(self) -> Offsets:
+    def committed(self) -> Offsets:
         from moldau.client.admin.client import checked
 
         found = checked(self._admin.list_group_offsets(self._group))
         return {partition: committed.offset for partition, committed in found.items()}
 
-    def _shifted(self, partitions: Sequence[TopicPartition]) -> Offsets:
-        committed = self._committed()
+    def _shifted(self, partitions: Sequence[TopicPartition], count: int) -> Offsets:
+        committed = self.committed()
         for partition in partitions:
             if partition not in committed:
                 raise UsageError(
                     f"Cannot shift offset for partition {partition} since there is no current "
                     "committed offset"
                 )
-        return {partition: committed[partition] + self._options.shift_by for partition in partitions}
+        return {partition: committed[partition] + count for partition in partitions}
 
     def _current(self, partitions: Sequence[TopicPartition]) -> Offsets:
-        committed = self._committed()
-        nowhere = [partition for partition in partitions if partition not in committed]
-        here = {partition: committed[partition] for partition in partitions if partition in committed}
-        return here | self._ends(nowhere, earliest=False)
+        committed = self.committed()
+        uncommitted = [partition for partition in partitions if partition not in committed]
+        current = {partition: committed[partition] for partition in partitions if partition in committed}
+        return current | self._ends(uncommitted, earliest=False)
 
-    def _from_file(self) -> Offsets:
-        path: str = self._options.from_file
-        groups: list[str] = self._options.group or []
+    def _from_file(self, path: str) -> Offsets:
         try:
             with open(path, encoding="utf-8") as file:
-                plans = parse_plan(file.read(), groups[0] if len(groups) == 1 else None)
+                plans = parse_plan(file.read(), self._scenario.file_group)
         except OSError as error:
             raise ToolError(f"Unable to read file {path}: {error.strerror}") from error
         if self._group not in plans:
@@ -156,15 +181,15 @@ class Planner:
         return self._offsets(partitions, OffsetSpec.EARLIEST if earliest else OffsetSpec.LATEST)
 
     def _at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> Offsets:
-        """The first offset at or after a time; the end where there is none."""
+        """Return the first offsets at or after a time, or the log end offset where there is none."""
         found = self._offsets(partitions, timestamp_ms)
-        later = [partition for partition, offset in found.items() if offset < 0]
-        for partition in later:
+        missing = [partition for partition, offset in found.items() if offset < 0]
+        for partition in missing:
             print(
                 f"\nWarn: Partition {partition.partition} from topic {partition.topic} is empty. "
                 "Falling back to latest known offset."
             )
-        return found | self._ends(later, earliest=False)
+        return found | self._ends(missing, earliest=False)
 
     def _offsets(self, partitions: Sequence[TopicPartition], which: int) -> Offsets:
         from moldau.client.admin.client import checked
@@ -173,16 +198,16 @@ class Planner:
         return {partition: found[partition].offset for partition in partitions}
 
     def _within(self, wanted: Offsets) -> Offsets:
-        """The offsets moved to where records are."""
-        begins = self._ends(list(wanted), earliest=True)
+        """Limit offsets to the range between log start offset and log end offset."""
+        starts = self._ends(list(wanted), earliest=True)
         ends = self._ends(list(wanted), earliest=False)
         for partition, offset in wanted.items():
             if offset > ends[partition]:
                 self._warn(offset, "higher than latest", partition, ends[partition])
-            elif offset < begins[partition]:
-                self._warn(offset, "lower than earliest", partition, begins[partition])
+            elif offset < starts[partition]:
+                self._warn(offset, "lower than earliest", partition, starts[partition])
         return {
-            partition: min(max(offset, begins[partition]), ends[partition])
+            partition: min(max(offset, starts[partition]), ends[partition])
             for partition, offset in wanted.items()
         }
 

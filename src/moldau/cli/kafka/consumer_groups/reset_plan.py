@@ -1,4 +1,4 @@
-"""Reset plans as text: CSV files of offsets, points in time and durations as Kafka's tools write them."""
+"""Text formats of `--reset-offsets`: CSV files of offsets, times and durations."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta, timezone
 from moldau.base.ids import TopicPartition
 from moldau.cli.shared.tool import ToolError
 
-#: Jackson, which writes CSV for Kafka's tools, quotes longer text without looking at it.
+#: Jackson, which writes CSV for Kafka's tools, quotes every longer text.
 _LONGEST_UNQUOTED = 24
-#: The last of the characters that mean something in CSV is the comma; quoted is what has one up to there.
+#: Jackson quotes text with a character up to the comma, the last one with a meaning in CSV.
 _FIRST_SAFE = "-"
 _DATETIME = re.compile(r"\d{1,4}-\d{1,2}-\d{1,2}T\d{1,2}:\d{1,2}:\d{1,2}\.\d{1,3}(Z|[+-]\d{2}(:?\d{2})?)")
 _DURATION = re.compile(
@@ -34,7 +34,7 @@ def _quoted(text: str) -> str:
 
 
 def parse_plan(text: str, only_group: str | None) -> Plan:
-    """Lines of topic,partition,offset for one group, or of group,topic,partition,offset."""
+    """Parse lines of group,topic,partition,offset; for a single group also of topic,partition,offset."""
     plan: Plan = {}
     for number, row in enumerate(csv.reader(text.splitlines()), 1):
         if not row:
@@ -46,12 +46,12 @@ def parse_plan(text: str, only_group: str | None) -> Plan:
             plan.setdefault(group, {})[TopicPartition(topic.strip(), int(partition))] = int(offset)
         except ValueError:
             columns = "topic,partition,offset" if only_group is not None else "group,topic,partition,offset"
-            raise ToolError(f"line {number} of the reset plan is not {columns}: {','.join(row)}") from None
+            raise ToolError(f"Line {number} of the reset plan is not {columns}: {','.join(row)}") from None
     return plan
 
 
 def parse_datetime(text: str) -> int:
-    """Milliseconds of `YYYY-MM-DDThh:mm:ss.sss`, which is UTC unless a zone follows."""
+    """Return the timestamp in ms of `YYYY-MM-DDThh:mm:ss.sss`, which is UTC unless a zone follows."""
     if "T" not in text:
         raise ToolError("Error parsing timestamp. It does not contain a 'T' according to ISO8601 format")
     zone = "" if re.search(r"[+Z-]", text.partition("T")[2]) else "Z"
@@ -78,7 +78,7 @@ def _zone(text: str) -> timezone:
 
 
 def parse_duration(text: str) -> int:
-    """Milliseconds of `PnDTnHnMnS`."""
+    """Return the milliseconds of an ISO 8601 duration `PnDTnHnMnS`."""
     match = _DURATION.fullmatch(text)
     if match is None or (match[2] is None and match[3] is None):
         raise ToolError(f"Text cannot be parsed to a Duration: {text} (write it as P1DT2H3M4S)")

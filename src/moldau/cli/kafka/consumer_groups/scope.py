@@ -1,4 +1,4 @@
-"""Which partitions a command about offsets means: `--topic topic` or `--topic topic:0,1,2`, or all."""
+"""The partitions that `--topic topic` and `--topic topic:0,1,2` select."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def parse_partitions(text: str) -> list[TopicPartition]:
-    """Partitions of a topic, written `topic:0,1,2`."""
+    """Parse partitions of a topic, written as `topic:0,1,2`."""
     topic, *rest = text.rstrip(":").split(":")
     if len(rest) != 1:
         raise UsageError(f"Invalid topic arg '{text}', expected topic name and partitions")
@@ -29,7 +29,7 @@ def parse_partitions(text: str) -> list[TopicPartition]:
 
 
 def partitions_of(admin: AdminClient, topics: Sequence[str]) -> list[TopicPartition]:
-    """The partitions that `--topic` arguments name."""
+    """Return the partitions that `--topic` arguments select."""
     partitions = [partition for topic in topics if ":" in topic for partition in parse_partitions(topic)]
     described = _described(admin, [topic for topic in topics if ":" not in topic])
     partitions += [
@@ -41,7 +41,7 @@ def partitions_of(admin: AdminClient, topics: Sequence[str]) -> list[TopicPartit
 
 
 def check_usable(admin: AdminClient, partitions: Sequence[TopicPartition]) -> None:
-    """Raise unless all of them exist and have a leader."""
+    """Raise an error unless all partitions exist and have a leader."""
     leaders = {
         TopicPartition(topic.name, partition.partition): partition.leader
         for topic in _described(admin, dict.fromkeys(partition.topic for partition in partitions))
@@ -58,7 +58,7 @@ def check_usable(admin: AdminClient, partitions: Sequence[TopicPartition]) -> No
 
 
 def _described(admin: AdminClient, names: Iterable[str]) -> list[TopicDescription]:
-    """The topics; the error for one that does not exist says which."""
+    """Describe topics; the error of one that does not exist names it."""
     found: list[TopicDescription] = []
     wanted = list(names)
     for name, result in (admin.describe_topics(wanted) if wanted else {}).items():

@@ -1,4 +1,4 @@
-"""kafka-dump-log: print and check segments, indexes, producer snapshots and the metadata log."""
+"""kafka-dump-log: print and verify segments, indexes, producer snapshots and the metadata log."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
 
-from moldau.cli.kafka.dump_log import decoders as dump_decoders
+from moldau.cli.kafka.dump_log import decoders
 from moldau.cli.kafka.dump_log.decoders import Decoder
-from moldau.cli.kafka.dump_log.files import SegmentFile, Trouble
+from moldau.cli.kafka.dump_log.files import Inconsistencies, SegmentFile
 from moldau.cli.kafka.dump_log.indexes import (
     dump_offset_index,
     dump_snapshot,
@@ -28,33 +28,40 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser(
-        "kafka-dump-log",
-        "Print and check .log, .checkpoint, .index, .timeindex, .txnindex and .snapshot files.",
-    )
-    parser.option("--files", "FILES", "REQUIRED: the files, separated by commas.")
-    parser.flag("--print-data-log", "Print keys and values of records; any decoder option does so too.")
-    parser.flag("--deep-iteration", "Go through the records of each batch.")
-    parser.flag("--skip-record-metadata", "Print only keys and values of records.")
-    parser.flag("--verify-index-only", "Check indexes against the log without printing them.")
-    parser.flag("--index-sanity-check", "Check indexes only as the broker does when it starts.")
-    parser.option("--max-bytes", "BYTES", "Read at most this much of a log.", type=int, default=WHOLE_FILE)
+    parser = ToolParser("kafka-dump-log")
     parser.option(
-        "--max-message-size", "BYTES", "Size of the largest batch.", type=int, default=5 * 1024 * 1024
+        "--files",
+        "FILES",
+        "REQUIRED: .log, .checkpoint, .index, .timeindex, .txnindex or .snapshot files, comma-separated.",
     )
-    parser.flag("--offsets-decoder", "Read the records as those of __consumer_offsets.")
-    parser.flag("--transaction-log-decoder", "Read the records as those of __transaction_state.")
-    parser.flag("--cluster-metadata-decoder", "Read the records as those of __cluster_metadata.")
-    parser.flag("--share-group-state-decoder", "Read the records as those of __share_group_state.")
+    parser.flag("--print-data-log", "Print the keys and values of records; implied by decoder options.")
+    parser.flag("--deep-iteration", "Print each record of a batch, not only the batch.")
+    parser.flag("--skip-record-metadata", "Print only the keys and values of records.")
+    parser.flag("--verify-index-only", "Verify indexes against the log without printing them.")
+    parser.flag("--index-sanity-check", "Check indexes only as a broker does when it starts.")
+    parser.option(
+        "--max-bytes", "BYTES", "Read at most this many bytes of a log.", type=int, default=WHOLE_FILE
+    )
+    parser.option(
+        "--max-message-size",
+        "BYTES",
+        "Size of the largest batch in bytes (5242880 by default).",
+        type=int,
+        default=5 * 1024 * 1024,
+    )
+    parser.flag("--offsets-decoder", "Decode records of __consumer_offsets.")
+    parser.flag("--transaction-log-decoder", "Decode records of __transaction_state.")
+    parser.flag("--cluster-metadata-decoder", "Decode records of __cluster_metadata.")
+    parser.flag("--share-group-state-decoder", "Decode records of __share_group_state.")
     parser.hidden("--remote-log-metadata-decoder", action="store_true")
     parser.option(
         "--key-decoder-class",
         "CLASS",
-        "StringDecoder, IntegerDecoder or LongDecoder.",
+        "Decoder of keys: StringDecoder (the default), IntegerDecoder or LongDecoder.",
         nargs="?",
         const=_STRING,
     )
-    parser.option("--value-decoder-class", "CLASS", "The same for values.", nargs="?", const=_STRING)
+    parser.option("--value-decoder-class", "CLASS", "Decoder of values.", nargs="?", const=_STRING)
     return parser
 
 
@@ -63,12 +70,12 @@ def _execute(options: argparse.Namespace) -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     log_options = _log_options(options)
-    trouble = Trouble()
+    inconsistencies = Inconsistencies()
     for path in options.files.split(","):
         print(f"Dumping {path}")
-        _dump(SegmentFile(path), options, log_options, trouble)
+        _dump(SegmentFile(path), options, log_options, inconsistencies)
     sys.stdout.flush()
-    trouble.report()
+    inconsistencies.report()
 
 
 def _log_options(options: argparse.Namespace) -> LogOptions:
@@ -80,43 +87,48 @@ def _log_options(options: argparse.Namespace) -> LogOptions:
         print_data,
         options.skip_record_metadata,
         options.max_bytes,
-        decoder or dump_decoders.plain_decoder(_STRING, _STRING),
+        decoder or decoders.plain_decoder(_STRING, _STRING),
     )
 
 
 def _decoder(options: argparse.Namespace) -> Decoder | None:
     if options.offsets_decoder:
-        return dump_decoders.consumer_offsets
+        return decoders.consumer_offsets
     if options.transaction_log_decoder:
-        return dump_decoders.transaction_state
+        return decoders.transaction_state
     if options.cluster_metadata_decoder:
-        return dump_decoders.cluster_metadata
+        return decoders.cluster_metadata
     if options.share_group_state_decoder:
-        return dump_decoders.share_group_state
+        return decoders.share_group_state
     if options.remote_log_metadata_decoder:
         raise UsageError("--remote-log-metadata-decoder: tiered storage is not supported")
     if options.key_decoder_class or options.value_decoder_class:
-        return dump_decoders.plain_decoder(
+        return decoders.plain_decoder(
             options.key_decoder_class or _STRING, options.value_decoder_class or _STRING
         )
     return None
 
 
-def _dump(file: SegmentFile, options: argparse.Namespace, log_options: LogOptions, trouble: Trouble) -> None:
+def _dump(
+    file: SegmentFile, options: argparse.Namespace, log_options: LogOptions, inconsistencies: Inconsistencies
+) -> None:
     suffix = file.name[file.name.rfind(".") :] if "." in file.name else ""
     if suffix in (".log", ".checkpoint"):
-        dump_log(file, log_options, trouble)
+        dump_log(file, log_options, inconsistencies)
     elif suffix == ".index":
         dump_offset_index(
             file,
-            trouble,
+            inconsistencies,
             sanity_only=options.index_sanity_check,
             verify_only=options.verify_index_only,
             max_message_size=options.max_message_size,
         )
     elif suffix == ".timeindex":
         dump_time_index(
-            file, trouble, sanity_only=options.index_sanity_check, verify_only=options.verify_index_only
+            file,
+            inconsistencies,
+            sanity_only=options.index_sanity_check,
+            verify_only=options.verify_index_only,
         )
     elif suffix == ".snapshot":
         dump_snapshot(file)

@@ -1,4 +1,4 @@
-"""Keys and payloads of records as kafka-dump-log prints them: text, numbers, or JSON of what Kafka stores."""
+"""Decoders of kafka-dump-log: keys and payloads as text or numbers, records of internal topics as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Decoder = Callable[["Record"], Decoded]
 
 
 def plain_decoder(key_class: str, value_class: str) -> Decoder:
-    """Keys and values by the decoders of Kafka's tools, named with or without the package."""
+    """Return a decoder of keys and values; the classes are named with or without their package."""
     decode_key, decode_value = _plain(key_class), _plain(value_class)
 
     def decode_record(record: Record) -> Decoded:
@@ -64,7 +64,7 @@ def _plain(name: str) -> Callable[[bytes], str]:
 
 
 def cluster_metadata(record: Record) -> Decoded:
-    """A record of __cluster_metadata."""
+    """Decode a record of __cluster_metadata."""
     try:
         message, version = _metadata_record(record.value or b"")
         name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(message).__name__).upper()
@@ -100,21 +100,21 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def consumer_offsets(record: Record) -> Decoded:
-    """A record of __consumer_offsets."""
+    """Decode a record of __consumer_offsets."""
     from moldau.protocol.stored.coordinator import CONSUMER_OFFSETS
 
     return _coordinator_record(CONSUMER_OFFSETS, record)
 
 
 def transaction_state(record: Record) -> Decoded:
-    """A record of __transaction_state."""
+    """Decode a record of __transaction_state."""
     from moldau.protocol.stored.coordinator import TRANSACTION_STATE
 
     return _coordinator_record(TRANSACTION_STATE, record)
 
 
 def share_group_state(record: Record) -> Decoded:
-    """A record of __share_group_state."""
+    """Decode a record of __share_group_state."""
     from moldau.protocol.stored.coordinator import SHARE_GROUP_STATE
 
     return _coordinator_record(SHARE_GROUP_STATE, record)
@@ -142,7 +142,7 @@ def _coordinator_record(table: CoordinatorTable, record: Record) -> Decoded:
 
 
 def _with_protocol(value: Message, data: dict[str, Any]) -> dict[str, Any]:
-    """Open what classic consumers put into their group's record; bytes that do not open stay as they are."""
+    """Decode the subscriptions and assignments of classic consumers; undecodable bytes remain as they are."""
     from moldau.protocol.stored.classic_groups import GroupMetadataValue
     from moldau.protocol.stored.consumer_protocol import (
         ConsumerProtocolAssignment,
@@ -166,7 +166,7 @@ def _with_protocol(value: Message, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def control_text(record: Record) -> str:
-    """What a control record says."""
+    """Format a control record."""
     from moldau.protocol.stored.control import (
         ControlType,
         EndTxnMarker,
@@ -192,7 +192,7 @@ def control_text(record: Record) -> str:
 
 
 def _dumps(value: object) -> str:
-    """Compact JSON with numbers as Java writes them."""
+    """Return compact JSON with numbers in Java's format."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{_dumps(name)}:{_dumps(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The files kafka-dump-log reads, and what it found wrong in them."""
+"""The files that kafka-dump-log reads, and the inconsistencies that it finds in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from moldau.cli.shared.tool import ToolError, warn
 
 
 class SegmentFile:
-    """A file of a partition's folder, mapped for reading."""
+    """A file of a segment, mapped into memory."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -19,7 +19,7 @@ class SegmentFile:
     def base_offset(self) -> int:
         digits = self.name.partition(".")[0]
         if not digits.isdecimal():
-            raise ToolError(f"{self.path}: the name of a segment's file begins with its base offset")
+            raise ToolError(f"{self.path}: the file name of a segment must begin with its base offset")
         return int(digits)
 
     def sibling(self, suffix: str) -> SegmentFile:
@@ -36,8 +36,8 @@ class SegmentFile:
             raise ToolError(f"{self.path}: {error.strerror}") from error
 
 
-class Trouble:
-    """What does not fit together, collected while the files are read and told at the end."""
+class Inconsistencies:
+    """Inconsistencies, collected while files are read and printed at the end."""
 
     def __init__(self) -> None:
         self._index: dict[str, list[tuple[int, int]]] = {}
@@ -60,7 +60,7 @@ class Trouble:
         self._not_found.setdefault(os.path.abspath(path), []).append((indexed, found))
 
     def saw_offset(self, path: str, offset: int) -> None:
-        """Notice a gap between an offset and the one before it."""
+        """Record a gap between an offset and the previous one."""
         last = self._last_offsets.get(path)
         if last is not None and offset != last + 1:
             self._gaps.setdefault(os.path.abspath(path), []).insert(0, (last, offset))

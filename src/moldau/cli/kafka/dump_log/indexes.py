@@ -1,11 +1,11 @@
-"""The indexes of a segment and the producer snapshots, as kafka-dump-log prints and checks them."""
+"""Printing and verifying the indexes of a segment and producer snapshots."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from struct import Struct
 
-from moldau.cli.kafka.dump_log.files import SegmentFile, Trouble
+from moldau.cli.kafka.dump_log.files import Inconsistencies, SegmentFile
 from moldau.cli.shared.tool import ToolError, warn
 from moldau.protocol.records import BatchHeader, CorruptBatch, iter_batches, iter_records, read_batch_header
 
@@ -16,7 +16,12 @@ NOT_FOUND = -1
 
 
 def dump_offset_index(
-    index: SegmentFile, trouble: Trouble, *, sanity_only: bool, verify_only: bool, max_message_size: int
+    index: SegmentFile,
+    inconsistencies: Inconsistencies,
+    *,
+    sanity_only: bool,
+    verify_only: bool,
+    max_message_size: int,
 ) -> None:
     log = index.sibling(".log").view()
     entries = _offset_entries(index)
@@ -35,7 +40,7 @@ def dump_offset_index(
             return
         last_offset = _last_offset(log[position : position + max_message_size])
         if last_offset != offset:
-            trouble.index_mismatch(index.path, offset, last_offset)
+            inconsistencies.index_mismatch(index.path, offset, last_offset)
         if not verify_only:
             print(f"offset: {offset} position: {position}")
 
@@ -48,7 +53,7 @@ def _offset_entries(index: SegmentFile) -> list[tuple[int, int]]:
 
 
 def _last_offset(data: memoryview) -> int:
-    """The last offset of the batch that `data` begins with."""
+    """Return the last offset of the batch at the start of `data`."""
     try:
         return read_batch_header(data).last_offset
     except CorruptBatch:
@@ -63,10 +68,12 @@ def _whole_entries(file: SegmentFile, entry: Struct) -> memoryview:
 
 
 def _corrupt(file: SegmentFile, reason: str) -> ToolError:
-    return ToolError(f"{file.path} is corrupt: {reason}. The broker rebuilds an index it finds corrupt.")
+    return ToolError(f"{file.path} is corrupt: {reason}. A broker rebuilds a corrupt index when it starts.")
 
 
-def dump_time_index(index: SegmentFile, trouble: Trouble, *, sanity_only: bool, verify_only: bool) -> None:
+def dump_time_index(
+    index: SegmentFile, inconsistencies: Inconsistencies, *, sanity_only: bool, verify_only: bool
+) -> None:
     base = index.base_offset
     data = _whole_entries(index, _TIME_ENTRY)
     entries = [(timestamp, base + relative) for timestamp, relative in _TIME_ENTRY.iter_unpack(data)]
@@ -79,7 +86,9 @@ def dump_time_index(index: SegmentFile, trouble: Trouble, *, sanity_only: bool, 
     for number, (timestamp, offset) in enumerate(entries):
         if offset == base and number > 0:
             return
-        _check_time_entry(index, trouble, log[_position(offsets, offset) :], timestamp, offset, previous)
+        _check_time_entry(
+            index, inconsistencies, log[_position(offsets, offset) :], timestamp, offset, previous
+        )
         if not verify_only:
             print(f"timestamp: {timestamp} offset: {offset}")
         previous = timestamp
@@ -96,27 +105,32 @@ def _check_time_index(index: SegmentFile, entries: list[tuple[int, int]]) -> Non
 
 
 def _position(offsets: list[tuple[int, int]], offset: int) -> int:
-    """Where to begin looking for an offset."""
+    """Return the position from which to search for an offset."""
     place = bisect_right(offsets, offset, key=lambda entry: entry[0])
     return offsets[place - 1][1] if place else 0
 
 
 def _check_time_entry(
-    index: SegmentFile, trouble: Trouble, log: memoryview, timestamp: int, offset: int, previous: int
+    index: SegmentFile,
+    inconsistencies: Inconsistencies,
+    log: memoryview,
+    timestamp: int,
+    offset: int,
+    previous: int,
 ) -> None:
     found = _batch_with(log, offset)
     if found is None:
-        trouble.offset_not_found(index.path, offset, NOT_FOUND)
+        inconsistencies.offset_not_found(index.path, offset, NOT_FOUND)
         return
     batch, header = found
     if header.last_offset != offset:
-        trouble.offset_not_found(index.path, offset, header.last_offset)
+        inconsistencies.offset_not_found(index.path, offset, header.last_offset)
         return
     newest = max((record.timestamp for record in iter_records(batch, header)), default=-1)
     if newest != timestamp:
-        trouble.timestamp_mismatch(index.path, timestamp, newest)
+        inconsistencies.timestamp_mismatch(index.path, timestamp, newest)
     if previous >= timestamp:
-        trouble.timestamp_out_of_order(index.path, timestamp, previous)
+        inconsistencies.timestamp_out_of_order(index.path, timestamp, previous)
 
 
 def _batch_with(log: memoryview, offset: int) -> tuple[memoryview, BatchHeader] | None:
@@ -165,5 +179,5 @@ def dump_snapshot(snapshot: SegmentFile) -> None:
 
 
 def _sequence_before(sequence: int, count: int) -> int:
-    """The sequence `count` before another; before 0 comes 2147483647."""
+    """Return the sequence number `count` before another; sequence numbers wrap around below 0."""
     return sequence - count if sequence >= count else sequence - count + 2**31

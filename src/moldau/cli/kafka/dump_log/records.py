@@ -1,4 +1,4 @@
-"""Segments and snapshots batch by batch, record by record, as kafka-dump-log prints them."""
+"""Printing segments and snapshots, batch by batch and record by record."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from moldau.cli.kafka.dump_log.decoders import Decoder, control_text
-from moldau.cli.kafka.dump_log.files import SegmentFile, Trouble
+from moldau.cli.kafka.dump_log.files import Inconsistencies, SegmentFile
 from moldau.cli.shared.java import java_boolean
 from moldau.cli.shared.tool import warn
 from moldau.protocol.compression import CODEC_NAMES
@@ -25,7 +25,7 @@ class LogOptions(NamedTuple):
     decoder: Decoder
 
 
-def dump_log(segment: SegmentFile, options: LogOptions, trouble: Trouble) -> None:
+def dump_log(segment: SegmentFile, options: LogOptions, inconsistencies: Inconsistencies) -> None:
     print(_title(segment))
     view = segment.view()[: options.max_bytes]
     valid = 0
@@ -34,7 +34,7 @@ def dump_log(segment: SegmentFile, options: LogOptions, trouble: Trouble) -> Non
             batch = view[position : position + header.size_in_bytes]
             print(_batch_line(batch, header, position))
             if options.deep:
-                _dump_records(segment, batch, header, options, trouble)
+                _dump_records(segment, batch, header, options, inconsistencies)
             valid = position + header.size_in_bytes
     except CorruptBatch as error:
         warn(f"{segment.path} at position {valid}: {error}")
@@ -72,10 +72,14 @@ def _timestamp_type(header: BatchHeader) -> str:
 
 
 def _dump_records(
-    segment: SegmentFile, batch: memoryview, header: BatchHeader, options: LogOptions, trouble: Trouble
+    segment: SegmentFile,
+    batch: memoryview,
+    header: BatchHeader,
+    options: LogOptions,
+    inconsistencies: Inconsistencies,
 ) -> None:
     for record in _records(segment, batch, header):
-        trouble.saw_offset(segment.path, record.offset)
+        inconsistencies.saw_offset(segment.path, record.offset)
         parts = [] if options.skip_metadata else [_record_text(record, header)]
         if options.print_data and not header.is_control:
             decoded = options.decoder(record)

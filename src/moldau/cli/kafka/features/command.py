@@ -1,4 +1,4 @@
-"""kafka-features: show the features of a cluster and raise, lower or switch them off."""
+"""kafka-features: describe, upgrade, downgrade and disable the features of a cluster."""
 
 from __future__ import annotations
 
@@ -6,17 +6,28 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from moldau.cli.kafka.features.levels import (
+    PRODUCTION_FEATURES,
+    default_level,
+    level_text,
+    parse_level,
+    parse_version,
+    show_dependencies,
+    show_mapping,
+)
 from moldau.cli.shared.arguments import ToolParser, UsageError
-from moldau.cli.shared.tool import ToolError, add_either_bootstrap, open_admin_of_either, run_tool
+from moldau.cli.shared.connection import add_either_bootstrap, open_admin_of_either
+from moldau.cli.shared.tool import ToolError, run_tool
 from moldau.metadata.features import METADATA_VERSION
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
     from moldau.client.admin.features import FeatureUpdate, UpgradeType
 
-_RELEASE = "A release such as 4.3, or a version such as 4.3-IV0, whose levels all features get."
-_LEVEL = "A feature and its level, as metadata.version=30; may be given several times."
-_SHORT = range(-(2**15), 2**15)
+_RELEASE = "Set all features to the levels of this release (4.3) or metadata version (4.3-IV0)."
+_LEVEL = "A feature and its level, such as metadata.version=30. May be repeated."
+_DRY_RUN = "Validate the change without making it."
+_UNSAFE = "Make the change even if metadata may be lost."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,28 +35,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-features", "Show and change the features of a cluster.")
+    parser = ToolParser("kafka-features")
     add_either_bootstrap(parser)
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=ToolParser
     )
-    describe = _command(commands, "describe", "Show features: what is supported and what is in force.")
-    describe.option("--node-id", "ID", "Ask this node instead of any.", type=int)
+    describe = _command(commands, "describe", "Show the supported and the finalized levels of features.")
+    describe.option("--node-id", "ID", "Send the request to this node instead of any.", type=int)
     for name in ("upgrade", "downgrade"):
         change = _command(commands, name, f"{name.title()} features.")
-        change.option("--metadata", "VERSION", "DEPRECATED: only metadata.version, such as 4.3-IV0.")
+        change.option("--metadata", "VERSION", "DEPRECATED: the metadata.version, such as 4.3-IV0.")
         change.option("--release-version", "VERSION", _RELEASE)
         change.option("--feature", "NAME=LEVEL", _LEVEL, action="append")
-        change.flag("--dry-run", "Check it, and do not do it.")
+        change.flag("--dry-run", _DRY_RUN)
         if name == "downgrade":
-            change.flag("--unsafe", "Do it even if metadata may be lost.")
-    disable = _command(commands, "disable", "Switch features off: the same as a downgrade to 0.")
-    disable.option("--feature", "NAME", "A feature; may be given several times.", action="append")
-    disable.flag("--unsafe", "Do it even if metadata may be lost.")
-    disable.flag("--dry-run", "Check it, and do not do it.")
-    mapping = _command(commands, "version-mapping", "Show the levels that a release has.")
-    mapping.option("--release-version", "VERSION", "The release; the newest if not given.")
-    dependencies = _command(commands, "feature-dependencies", "Show what levels of features need.")
+            change.flag("--unsafe", _UNSAFE)
+    disable = _command(commands, "disable", "Disable features, which is a downgrade to level 0.")
+    disable.option("--feature", "NAME", "A feature. May be repeated.", action="append")
+    disable.flag("--unsafe", _UNSAFE)
+    disable.flag("--dry-run", _DRY_RUN)
+    mapping = _command(commands, "version-mapping", "Show the feature levels of a release.")
+    mapping.option("--release-version", "VERSION", "The release; the latest by default.")
+    dependencies = _command(commands, "feature-dependencies", "Show the dependencies of feature levels.")
     dependencies.option("--feature", "NAME=LEVEL", _LEVEL, action="append", required=True)
     return parser
 
@@ -55,8 +66,6 @@ def _command(commands: argparse._SubParsersAction[ToolParser], name: str, text: 
 
 
 def _execute(options: argparse.Namespace) -> None:
-    from moldau.cli.kafka.features.levels import show_dependencies, show_mapping
-
     if options.command == "version-mapping":
         show_mapping(options.release_version)
         return
@@ -77,8 +86,6 @@ def _execute(options: argparse.Namespace) -> None:
 
 
 def _describe(admin: AdminClient, node: int | None) -> None:
-    from moldau.cli.kafka.features.levels import level_text
-
     if node is not None and node < 0:
         raise ToolError(f"Invalid node id {node}: must be non-negative.")
     described = admin.describe_features(node)
@@ -91,22 +98,6 @@ def _describe(admin: AdminClient, node: int | None) -> None:
         )
 
 
-def parse_level(text: str) -> tuple[str, int]:
-    """`name=level`."""
-    name, equals, level = text.partition("=")
-    if not equals:
-        raise ToolError(f"Can't parse feature=level string {text}: equals sign not found.")
-    try:
-        number = int(level.strip())
-    except ValueError:
-        number = _SHORT.stop
-    if number not in _SHORT:
-        raise ToolError(
-            f"Can't parse feature=level string {text}: unable to parse {level.strip()} as a short."
-        )
-    return name.strip(), number
-
-
 def _type(options: argparse.Namespace) -> UpgradeType:
     from moldau.client.admin.features import UpgradeType
 
@@ -116,7 +107,6 @@ def _type(options: argparse.Namespace) -> UpgradeType:
 
 
 def _changed(admin: AdminClient, options: argparse.Namespace) -> dict[str, FeatureUpdate]:
-    from moldau.cli.kafka.features.levels import parse_version
     from moldau.client.admin.features import FeatureUpdate
 
     if options.release_version is not None:
@@ -135,8 +125,7 @@ def _changed(admin: AdminClient, options: argparse.Namespace) -> dict[str, Featu
 
 
 def _released(admin: AdminClient, options: argparse.Namespace) -> dict[str, FeatureUpdate]:
-    """The levels of a release, of those features that the cluster knows at all."""
-    from moldau.cli.kafka.features.levels import PRODUCTION_FEATURES, default_level, parse_version
+    """Return updates to the levels of a release for the features that the cluster supports."""
     from moldau.client.admin.features import FeatureUpdate, UpgradeType
 
     kind, version = _type(options), parse_version(options.release_version)

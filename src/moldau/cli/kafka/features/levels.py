@@ -1,4 +1,4 @@
-"""What the levels of features mean: names, defaults of releases, what they need."""
+"""Feature levels: names of metadata versions, levels of releases, dependencies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from moldau.metadata.features import (
     parse_metadata_version,
 )
 
-#: All but metadata.version, in the order of Kafka's tool.
+#: All features except metadata.version, in the order of Kafka's tools.
 PRODUCTION_FEATURES = (
     KRAFT_VERSION,
     TRANSACTION_VERSION,
@@ -29,10 +29,27 @@ PRODUCTION_FEATURES = (
     SHARE_VERSION,
     STREAMS_VERSION,
 )
+_SHORT = range(-(2**15), 2**15)
+
+
+def parse_level(text: str) -> tuple[str, int]:
+    """Parse `name=level`."""
+    name, equals, level = text.partition("=")
+    if not equals:
+        raise ToolError(f"Can't parse feature=level string {text}: equals sign not found.")
+    try:
+        number = int(level.strip())
+    except ValueError:
+        number = _SHORT.stop
+    if number not in _SHORT:
+        raise ToolError(
+            f"Can't parse feature=level string {text}: unable to parse {level.strip()} as a short."
+        )
+    return name.strip(), number
 
 
 def level_text(feature: str, level: int) -> str:
-    """A level as people know it: metadata versions have names."""
+    """Return the name of a metadata version, or the number of another level."""
     if feature != METADATA_VERSION:
         return str(level)
     try:
@@ -49,7 +66,7 @@ def parse_version(text: str) -> int:
 
 
 def default_level(feature: str, metadata_version: int) -> int:
-    """The level that Kafka gives a feature with this metadata version."""
+    """Return the level of a feature in a cluster formatted with this metadata version."""
     since = FEATURES[feature].bootstrap
     return max(level for level, first in enumerate(since) if first <= metadata_version)
 

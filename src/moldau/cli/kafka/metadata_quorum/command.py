@@ -1,4 +1,4 @@
-"""kafka-metadata-quorum: describe the quorum that keeps the metadata; add and remove controllers."""
+"""kafka-metadata-quorum: describe the metadata quorum; add and remove controllers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING
 
 from moldau.base.ids import ZERO_UUID, format_uuid, parse_uuid
 from moldau.cli.shared.arguments import ToolParser, UsageError
+from moldau.cli.shared.connection import add_either_bootstrap, load_config, open_admin_of_either
 from moldau.cli.shared.java import print_columns
-from moldau.cli.shared.tool import (
-    ToolError,
-    add_either_bootstrap,
-    load_config,
-    open_admin_of_either,
-    run_tool,
-)
+from moldau.cli.shared.tool import ToolError, run_tool
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
@@ -38,30 +33,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-metadata-quorum", "Describe and change the metadata quorum.")
+    parser = ToolParser("kafka-metadata-quorum")
     add_either_bootstrap(parser)
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=ToolParser
     )
-    text = "Show the state of the quorum."
+    text = "Describe the metadata quorum."
     describe = commands.add_parser("describe", description=text, help=text)
-    describe.flag("--status", "A summary: leader, epoch, high watermark, voters and observers.")
-    describe.flag("--replication", "How far each node has replicated the metadata.")
-    describe.flag("--human-readable", "With --replication: times as how long ago.")
-    text = "Add the controller whose properties file is --command-config to the voters."
+    describe.flag("--status", "Show the leader, epoch, high watermark, voters and observers.")
+    describe.flag("--replication", "Show the log end offset and lag of each node.")
+    describe.flag("--human-readable", "With --replication: show timestamps relative to now.")
+    text = "Add a controller to the voters; --command-config is its properties file."
     add = commands.add_parser("add-controller", description=text, help=text)
-    add.flag("--dry-run", "Say what would be done, and do not do it.")
+    add.flag("--dry-run", "Show the change without making it.")
     text = "Remove a controller from the voters."
     remove = commands.add_parser("remove-controller", description=text, help=text)
-    remove.add_argument("--controller-id", "-i", metavar="ID", type=int, required=True, help="Its node id.")
+    remove.add_argument(
+        "--controller-id", "-i", metavar="ID", type=int, required=True, help="The node id of the controller."
+    )
     remove.add_argument(
         "--controller-directory-id",
         "-d",
         metavar="UUID",
         required=True,
-        help="The id of its metadata directory.",
+        help="The directory id of its metadata log directory.",
     )
-    remove.flag("--dry-run", "Say what would be done, and do not do it.")
+    remove.flag("--dry-run", "Show the change without making it.")
     return parser
 
 
@@ -190,7 +187,7 @@ def _remove_controller(options: argparse.Namespace) -> None:
     if not options.dry_run:
         with open_admin_of_either(options) as admin:
             admin.remove_raft_voter(options.controller_id, directory_id)
-    # Two blanks, as Java's tool prints them.
+    # Two spaces, like Kafka's Java tool.
     done = "DRY RUN of removing " if options.dry_run else "Removed "
     print(f"{done} KRaft controller {options.controller_id} with directory id {format_uuid(directory_id)}")
 

@@ -1,4 +1,4 @@
-"""What the properties file of a controller says about it as a voter: its id, directory and listeners."""
+"""A voter as its properties file describes it: id, directory id and listeners."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ControllerProperties(NamedTuple):
 
 
 def controller_of(properties: Mapping[str, str]) -> ControllerProperties:
-    """The controller of a properties file; its metadata directory must be formatted."""
+    """Return the controller of a properties file; its metadata log directory must be formatted."""
     node_id = _node_id(properties)
     return ControllerProperties(node_id, _directory_id(_directory(properties)), _listeners(properties))
 

@@ -10,14 +10,14 @@ from moldau.cli.kafka.metadata_shell.tree import SHORTCUTS, Directory, Leaf, Nod
 
 
 class ShellExit(Exception):
-    """Somebody typed exit."""
+    """Raised by the command `exit`."""
 
 
 class Shell:
-    """What commands work on: the tree, where somebody stands in it, what was typed, the screen's width."""
+    """The state of the shell: the tree, the working directory, the history, the width of the terminal."""
 
     def __init__(self, load: Callable[[], Directory], *, width: int | None = None) -> None:
-        """`load` gives the tree as it is now; `width` is None where nobody looks at a screen."""
+        """`load` returns the current tree; `width` is None without a terminal."""
         self._load = load
         self.width = width
         self.working_directory = "/"
@@ -31,7 +31,7 @@ class Shell:
         return find(self.tree, path, self.working_directory)
 
     def run(self, words: Sequence[str]) -> Iterator[str]:
-        """The lines that a command prints."""
+        """Run a command and yield the lines that it prints."""
         given = [word for word in words if word]
         if not given:
             return
@@ -49,7 +49,7 @@ class Shell:
 
 class Command(NamedTuple):
     description: str
-    #: How the arguments are called, and what they are.
+    #: Names and descriptions of the arguments.
     arguments: tuple[tuple[str, str], ...]
     least: int
     most: int | None
@@ -123,7 +123,7 @@ def _ls(shell: Shell, targets: list[str]) -> Iterator[str]:
 
 
 def in_columns(entries: Sequence[str], width: int | None) -> Iterator[str]:
-    """Entries in as many columns as fit, filled from top to bottom."""
+    """Arrange entries in as many columns as fit, filled from top to bottom."""
     widths, rows = _columns(entries, width)
     for row in range(rows if entries else 0):
         cells = entries[row::rows]
@@ -132,7 +132,7 @@ def in_columns(entries: Sequence[str], width: int | None) -> Iterator[str]:
 
 
 def _columns(entries: Sequence[str], width: int | None) -> tuple[list[int], int]:
-    """The widths of the columns, and how many rows there are."""
+    """Return the widths of the columns and the number of rows."""
     for count in range((width or 0) // 4, 1, -1):
         rows = -(-len(entries) // count)
         columns = [entries[first : first + rows] for first in range(0, len(entries), rows or 1)]
@@ -187,7 +187,7 @@ def _help(shell: Shell, _: list[str]) -> Iterator[str]:
     yield "Welcome to the metadata shell.\n"
     for name, command in COMMANDS.items():
         yield f"  {name:<10} {command.description}"
-    yield f"\nShort ways into /image: {', '.join(f'/{name}' for name in SHORTCUTS)}"
+    yield f"\nShortcuts into /image: {', '.join(f'/{name}' for name in SHORTCUTS)}"
 
 
 _PATHS = (("targets", "The paths of metadata nodes."),)
@@ -197,7 +197,9 @@ COMMANDS: dict[str, Command] = {
     "exit": Command("Exit the metadata shell.", (), 0, 0, _exit),
     "find": Command("Search for nodes in the directory hierarchy.", _PATHS, 0, None, _find),
     "help": Command("Display this help message.", (), 0, 0, _help),
-    "history": Command("Print command history.", (("numEntriesToShow", "How many."),), 0, 1, _history),
+    "history": Command(
+        "Print command history.", (("numEntriesToShow", "Number of entries."),), 0, 1, _history
+    ),
     "ls": Command("List metadata nodes.", _PATHS, 0, None, _ls),
     "man": Command("Show the help text for a specific command.", (("cmd", "The command."),), 1, 1, _man),
     "pwd": Command("Print the current working directory.", (), 0, 0, _pwd),

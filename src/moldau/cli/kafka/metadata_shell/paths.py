@@ -1,7 +1,7 @@
-"""Paths in the tree of the metadata: finding nodes by name or pattern, and completing what somebody types.
+"""Paths in the metadata tree: find nodes by name or pattern, and complete partial paths.
 
-Patterns are those of Kafka's shell: `*`, `?` and `{a,b}` inside a component, a backslash before a character
-that is meant literally.
+Patterns are those of Kafka's shell: `*`, `?` and `{a,b}` within a component; a backslash quotes the next
+character.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Found(NamedTuple):
 
 
 def components(path: str, working_directory: str = "/") -> list[str]:
-    """The names of a path from the root on, without dots."""
+    """Return the components of a path from the root, with `.` and `..` resolved."""
     names: list[str] = []
     for name in (path if path.startswith("/") else f"{working_directory}/{path}").split("/"):
         if name == "..":
@@ -38,7 +38,7 @@ def components(path: str, working_directory: str = "/") -> list[str]:
 
 
 def find(root: Directory, path: str, working_directory: str = "/") -> list[Found]:
-    """All nodes that a path, perhaps with patterns, stands for."""
+    """Return all nodes that a path matches; its components may be patterns."""
     wanted = components(path, working_directory)
     found = list(_matches(Found((), root), wanted))
     if not found and wanted and wanted[0] in SHORTCUTS:
@@ -61,7 +61,7 @@ def _matches(at: Found, wanted: list[str]) -> Iterator[Found]:
 
 
 def glob_matcher(glob: str) -> Callable[[str], bool] | None:
-    """Whether a name matches; None for a component that can only mean itself."""
+    """Return a predicate for names, or None if the component contains no pattern."""
     pattern, literal, group = "", True, False
     characters = iter(glob)
     for character in characters:
@@ -88,7 +88,7 @@ def glob_matcher(glob: str) -> Callable[[str], bool] | None:
 
 
 def completions(root: Directory, typed: str, working_directory: str = "/") -> list[str]:
-    """What a path may go on with; a directory ends with a slash."""
+    """Return the completions of a partial path; a directory ends with a slash."""
     before, slash, last = typed.rpartition("/")
     parents = find(root, f"{before}{slash}" or ".", working_directory)
     if len(parents) != 1 or isinstance(parents[0].node, Leaf):

@@ -1,8 +1,8 @@
-"""Where the metadata shell gets the metadata from: a file, the folder of a node, or the controllers.
+"""The sources of the metadata shell: a file, the folder of a node, or running controllers.
 
-A file is a snapshot or a segment of the log, read alone. A folder is read as a node would: its latest
-snapshot, and what the log has behind it; that works on a running node too. Controllers are followed: every
-look fetches what was committed since.
+A file is a single snapshot or segment. A folder is loaded like a node loads it: the latest snapshot, then the
+records of the log after it; the node may be running. From controllers, each access to the tree fetches the
+records committed since the previous one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moldau.storage.disk.disk import PosixDisk
 
 
 class Metadata:
-    """What the records so far add up to."""
+    """The metadata image that results from the records replayed so far."""
 
     def __init__(self) -> None:
         self._loader = MetadataLoader()
@@ -36,7 +36,7 @@ class Metadata:
         return Root(image, self._time_ms).directory()
 
     def replay(self, data: memoryview | bytes, what: str, start: int = 0) -> None:
-        """Take the batches of a log from offset `start` on."""
+        """Replay the batches of a log from offset `start`."""
         try:
             for batch in read_batches(data):
                 if batch.records and batch.header.last_offset >= start:
@@ -48,11 +48,11 @@ class Metadata:
             raise ToolError(f"{what} is damaged: {error}") from error
         except InconsistentMetadata as error:
             raise ToolError(
-                f"{what} cannot be read alone: {error}. With --directory what came before is read too."
+                f"{what} cannot be read alone: {error}. Use --directory to read the records before it, too."
             ) from error
 
     def restore(self, data: memoryview | bytes, what: str, end_offset: int, epoch: int) -> None:
-        """Begin anew with a snapshot."""
+        """Replace the metadata with that of a snapshot."""
         self._loader = MetadataLoader()
         self.replay(data, what)
         self._loader.advance(end_offset - 1, epoch)
@@ -65,7 +65,7 @@ def from_file(path: str) -> Metadata:
 
 
 def from_directory(path: str) -> Metadata:
-    """The folder of the metadata log, or the log directory it is in."""
+    """Load the folder of the metadata log, or the log directory that contains it."""
     inside = os.path.join(path, f"{METADATA_TOPIC}-0")
     folder = inside if os.path.isdir(inside) else path
     try:
@@ -81,21 +81,21 @@ def from_directory(path: str) -> Metadata:
         file = os.path.join(folder, latest.file_name)
         metadata.restore(SegmentFile(file).view(), file, latest.end_offset, latest.epoch)
         start = latest.end_offset
-    for name in _from(names, start):
+    for name in _segments_from(names, start):
         file = os.path.join(folder, name)
         metadata.replay(SegmentFile(file).view(), file, start)
     return metadata
 
 
-def _from(names: Sequence[str], start: int) -> Iterable[str]:
-    """The segments that may hold records from `start` on."""
+def _segments_from(names: Sequence[str], start: int) -> Iterable[str]:
+    """Return the segments that may contain records at or after `start`."""
     bases = [int(name.partition(".")[0]) for name in names]
     first = sum(base <= start for base in bases) - 1
     return names[max(first, 0) :]
 
 
 class FromControllers:
-    """The metadata as the active controller has committed it."""
+    """The committed metadata of the active controller."""
 
     def __init__(self, admin: AdminClient) -> None:
         self._admin = admin

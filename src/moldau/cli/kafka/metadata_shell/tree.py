@@ -1,8 +1,8 @@
-"""The metadata as a tree of directories and files, the one that Kafka's shell shows.
+"""The metadata as a tree of directories and files, equal to that of Kafka's shell.
 
-How it works. A `Leaf` is a file; a `Directory` makes its children when somebody looks, so a tree costs
-nothing until it is walked. The root has `image` and `local`; the short ways in `SHORTCUTS`, such as
-`/brokers` and `/topics/orders/0`, lead into the image and are not listed.
+A `Leaf` is a file. A `Directory` creates its children on access, so a tree costs nothing until it is walked.
+The root contains `image` and `local`. `SHORTCUTS`, such as `/brokers` and `/topics/orders/0`, lead into the
+image and are not listed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,21 @@ from typing import NamedTuple
 import moldau
 from moldau.base.ids import format_uuid
 from moldau.cli.kafka.features.levels import level_text
-from moldau.cli.kafka.metadata_shell import texts as shell_texts
+from moldau.cli.kafka.metadata_shell.formats import (
+    acl_text,
+    broker_text,
+    controller_text,
+    partition_text,
+    provenance_text,
+    scram_text,
+    token_text,
+)
 from moldau.cli.shared.arguments import KAFKA_VERSION
 from moldau.cli.shared.java import java_double
 from moldau.metadata.features import METADATA_VERSION
 from moldau.metadata.image import ConfigResource, MetadataImage, QuotaEntity, ResourceType, TopicImage
 
-#: Ways for people who know ZooKeeper's shell, and where they lead.
+#: Paths known from ZooKeeper's shell, and the paths they stand for.
 SHORTCUTS = {
     "brokers": ("image", "cluster", "brokers"),
     "controllers": ("image", "cluster", "controllers"),
@@ -52,7 +60,7 @@ Node = Leaf | Directory
 
 
 class Root(NamedTuple):
-    """Metadata and the time of its last record."""
+    """A metadata image and the timestamp of its last record."""
 
     image: MetadataImage
     time_ms: int
@@ -70,7 +78,7 @@ class Root(NamedTuple):
             "delegationToken": Directory(lambda: _tokens(image)),
             "features": Directory(lambda: _features(image)),
             "producerIds": Directory(lambda: _producer_ids(image)),
-            "provenance": Leaf(shell_texts.provenance_text(image.offset, image.epoch, self.time_ms)),
+            "provenance": Leaf(provenance_text(image.offset, image.epoch, self.time_ms)),
             "scram": Directory(lambda: _scram(image)),
             "topics": Directory(lambda: _topics(image)),
         }
@@ -83,11 +91,9 @@ def _local() -> Mapping[str, Node]:
 def _cluster(image: MetadataImage) -> Mapping[str, Node]:
     brokers, controllers = image.cluster.brokers, image.cluster.controllers
     return {
-        "brokers": Directory(
-            lambda: {str(id_): Leaf(shell_texts.broker_text(each)) for id_, each in brokers.items()}
-        ),
+        "brokers": Directory(lambda: {str(id_): Leaf(broker_text(each)) for id_, each in brokers.items()}),
         "controllers": Directory(
-            lambda: {str(id_): Leaf(shell_texts.controller_text(each)) for id_, each in controllers.items()}
+            lambda: {str(id_): Leaf(controller_text(each)) for id_, each in controllers.items()}
         ),
     }
 
@@ -105,10 +111,7 @@ def _topic(topic: TopicImage) -> Directory:
         lambda: {
             "name": Leaf(topic.name),
             "id": Leaf(format_uuid(topic.id)),
-            **{
-                str(index): Leaf(shell_texts.partition_text(partition))
-                for index, partition in topic.partitions.items()
-            },
+            **{str(index): Leaf(partition_text(partition)) for index, partition in topic.partitions.items()},
         }
     )
 
@@ -153,7 +156,7 @@ def _quotas(image: MetadataImage) -> Mapping[str, Node]:
 
 
 def quota_name(entity: QuotaEntity) -> str:
-    """`clientId(app)_user(bob)`; the default of a kind is `user(<default>)`."""
+    """Return a name such as `clientId(app)_user(bob)`; a default entity is `user(<default>)`."""
     return "_".join(
         f"{_QUOTA_WORDS.get(kind, kind)}({'<default>' if name is None else _escaped(name)})"
         for kind, name in entity
@@ -169,13 +172,13 @@ def _producer_ids(image: MetadataImage) -> Mapping[str, Node]:
 
 
 def _acls(image: MetadataImage) -> Mapping[str, Node]:
-    return {format_uuid(id_): Leaf(shell_texts.acl_text(acl)) for id_, acl in image.acls.items()}
+    return {format_uuid(id_): Leaf(acl_text(acl)) for id_, acl in image.acls.items()}
 
 
 def _scram(image: MetadataImage) -> Mapping[str, Node]:
     def users(wanted: int) -> Mapping[str, Node]:
         return {
-            user: Leaf(shell_texts.scram_text(credential))
+            user: Leaf(scram_text(credential))
             for (mechanism, user), credential in image.scram.items()
             if mechanism == wanted
         }
@@ -187,4 +190,4 @@ def _scram(image: MetadataImage) -> Mapping[str, Node]:
 
 
 def _tokens(image: MetadataImage) -> Mapping[str, Node]:
-    return {id_: Leaf(shell_texts.token_text(token)) for id_, token in image.delegation_tokens.items()}
+    return {id_: Leaf(token_text(token)) for id_, token in image.delegation_tokens.items()}

@@ -1,6 +1,6 @@
-"""kafka-consumer-perf-test: read records as quickly as possible and tell how quickly that was.
+"""kafka-consumer-perf-test: consume records as fast as possible and print the throughput.
 
-Without --group every partition is read directly and the time to join a group is 0.
+Without --group, all partitions are assigned directly and the rebalance time is 0.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.kafka.console.reading import Assignment, ReadPlan, Subscription, failed
-from moldau.cli.kafka.console.session import ReportOnce, check_reachable, ends_on_sigterm
 from moldau.cli.kafka.perf.progress import MEGABYTE, ProgressLine, Statistics, format_date
 from moldau.cli.shared.arguments import ToolParser, UsageError, key_values, require_one
-from moldau.cli.shared.librdkafka import open_consumer
-from moldau.cli.shared.tool import add_bootstrap_options, bootstrap_servers, load_config, run_tool
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
+from moldau.cli.shared.librdkafka import ReportOnce, check_reachable, open_consumer
+from moldau.cli.shared.tool import interrupted_by_sigterm, run_tool
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -34,28 +34,58 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-consumer-perf-test", "Measure how quickly records can be consumed.")
+    parser = ToolParser("kafka-consumer-perf-test")
     add_bootstrap_options(parser)
-    parser.option("--topic", "TOPIC", "The topic to read.")
-    parser.option("--include", "REGEX", "The topics to read, as regular expression.")
-    parser.option("--num-records", "COUNT", "REQUIRED: how many records to read.", type=int)
-    parser.option("--messages", "COUNT", "The same, by its older name.", type=int)
-    parser.option("--group", "GROUP", "Read as a member of this group.")
-    parser.option("--fetch-size", "BYTES", "Fetch at most this of a partition.", type=int, default=MEGABYTE)
-    parser.flag("--from-latest", "Begin at the end, not at the beginning.")
-    parser.option("--socket-buffer-size", "BYTES", "Receive buffer.", type=int, default=2 * MEGABYTE)
-    parser.option("--command-property", "K=V", "A setting of the consumer.", action="append", default=[])
-    parser.hidden("--consumer.config", dest="command_config")
-    parser.flag("--print-metrics", "Print the statistics of the client at the end.")
-    parser.flag("--show-detailed-stats", "Print a line for each reporting interval.")
+    parser.option("--topic", "TOPIC", "The topic to consume.")
+    parser.option("--include", "REGEX", "A regular expression for the topics to consume.")
+    parser.option("--num-records", "COUNT", "REQUIRED: the number of records to consume.", type=int)
+    parser.option("--messages", "COUNT", "DEPRECATED: use --num-records.", type=int)
+    parser.option("--group", "GROUP", "Consume as a member of this group.")
     parser.option(
-        "--timeout", "MS", "End if no record comes for so long.", nargs="?", type=int, default=10_000
+        "--fetch-size",
+        "BYTES",
+        "Fetch at most this many bytes per partition and request (1048576 by default).",
+        type=int,
+        default=MEGABYTE,
     )
-    parser.option("--reporting-interval", "MS", "How often to print a line.", type=int, default=5000)
-    parser.option("--date-format", "PATTERN", "How to print times.", default="yyyy-MM-dd HH:mm:ss:SSS")
+    parser.flag("--from-latest", "Start at the log end offset instead of the log start offset.")
+    parser.option(
+        "--socket-buffer-size",
+        "BYTES",
+        "Size of the TCP receive buffer in bytes (2097152 by default).",
+        type=int,
+        default=2 * MEGABYTE,
+    )
+    parser.option(
+        "--command-property", "K=V", "A consumer setting. May be repeated.", action="append", default=[]
+    )
+    parser.hidden("--consumer.config", dest="command_config")
+    parser.flag("--print-metrics", "Print the client's metrics at the end.")
+    parser.flag("--show-detailed-stats", "Print a line every --reporting-interval.")
+    parser.option(
+        "--timeout",
+        "MS",
+        "Exit if no record arrives within this many milliseconds (10000 by default).",
+        nargs="?",
+        type=int,
+        default=10_000,
+    )
+    parser.option(
+        "--reporting-interval",
+        "MS",
+        "Milliseconds between lines of detailed statistics (5000 by default).",
+        type=int,
+        default=5000,
+    )
+    parser.option(
+        "--date-format",
+        "PATTERN",
+        "Format of times, in the notation of Java's SimpleDateFormat.",
+        default="yyyy-MM-dd HH:mm:ss:SSS",
+    )
     parser.hidden("--threads")
     parser.hidden("--num-fetch-threads")
-    parser.flag("--hide-header", "Do not print the names of the columns.")
+    parser.flag("--hide-header", "Do not print the line with the column names.")
     return parser
 
 
@@ -74,7 +104,7 @@ def _execute(options: argparse.Namespace) -> None:
     consumer = open_consumer(properties, **callbacks)
     run = _Run(options, consumer, properties)
     try:
-        with ends_on_sigterm():
+        with interrupted_by_sigterm():
             run.consume()
         if options.print_metrics:
             statistics.wait(consumer.poll)
@@ -95,7 +125,7 @@ def _properties(options: argparse.Namespace) -> dict[str, str]:
     properties["max.partition.fetch.bytes"] = str(options.fetch_size)
     properties["auto.offset.reset"] = "latest" if options.from_latest else "earliest"
     properties.setdefault("check.crcs", "false")
-    # librdkafka's own names: keep fetching ahead instead of pausing a second when its queue is full.
+    # Settings of librdkafka: keep fetching instead of pausing for a second when its queue is full.
     properties.setdefault("queued.min.messages", "1000000")
     properties.setdefault("fetch.queue.backoff.ms", "5")
     properties.setdefault("client.id", "perf-consumer-client")
@@ -123,7 +153,7 @@ class _Run:
         reported = (0, 0, 0)
         while self._records < self._wanted and _now_ms() - last_ms <= self._timeout_ms:
             assignment.discover()
-            found = self._take()
+            found = self._poll()
             now = _now_ms()
             if found:
                 last_ms = now
@@ -165,8 +195,8 @@ class _Run:
         listener = {"on_assign": self._assigned, "on_revoke": self._revoked}
         return Subscription(self._consumer, plan, ReportOnce(), **listener)
 
-    def _take(self) -> bool:
-        """Count what has come; False when nothing has."""
+    def _poll(self) -> bool:
+        """Count the records that have arrived; return whether there were any."""
         messages = self._consumer.consume(BATCH, timeout=POLL_SECONDS)
         size = 0
         bad = 0

@@ -1,4 +1,4 @@
-"""kafka-e2e-latency: how long a record takes from the producer to a consumer, one record at a time."""
+"""kafka-e2e-latency: measure the time from sending a record to consuming it, one record at a time."""
 
 from __future__ import annotations
 
@@ -9,24 +9,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.kafka.console.reading import failed
-from moldau.cli.kafka.console.session import ends_on_sigterm
 from moldau.cli.shared.arguments import ToolParser, UsageError, require
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config, open_admin
 from moldau.cli.shared.java import java_double
 from moldau.cli.shared.librdkafka import describe_error, open_consumer, open_producer
-from moldau.cli.shared.tool import (
-    ToolError,
-    add_bootstrap_options,
-    bootstrap_servers,
-    load_config,
-    open_admin,
-    run_tool,
-)
+from moldau.cli.shared.tool import ToolError, interrupted_by_sigterm, run_tool
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer
 
 REQUIRED = ("bootstrap-server", "topic", "num-records", "producer-acks", "record-size")
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 REPORT_EVERY = 1000
 
 
@@ -37,31 +30,31 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-e2e-latency", "Measure the time records take from producer to consumer.")
+    parser = ToolParser("kafka-e2e-latency")
     add_bootstrap_options(parser)
-    parser.option("--topic", "TOPIC", "REQUIRED: the topic; it is created if it is not there.")
-    parser.option("--num-records", "COUNT", "REQUIRED: how many records to send.", type=int)
-    parser.option("--producer-acks", "ACKS", "REQUIRED: 1 or all.")
-    parser.option("--record-size", "BYTES", "REQUIRED: size of the values.", type=int)
+    parser.option("--topic", "TOPIC", "REQUIRED: the topic, which is created if it does not exist.")
+    parser.option("--num-records", "COUNT", "REQUIRED: the number of records to send.", type=int)
+    parser.option("--producer-acks", "ACKS", "REQUIRED: acks of the producer, 1 or all.")
+    parser.option("--record-size", "BYTES", "REQUIRED: the size of values in bytes.", type=int)
     for name, text in (
-        ("record-key-size", "Size of the keys; without keys if not given."),
-        ("record-header-key-size", "Size of the keys of headers."),
-        ("record-header-size", "Size of the values of headers; -1: null."),
-        ("num-headers", "How many headers each record has."),
+        ("record-key-size", "The size of keys in bytes; 0 (the default) for records without keys."),
+        ("record-header-key-size", "The size of header keys in bytes (0 by default)."),
+        ("record-header-size", "The size of header values in bytes; -1 for null (0 by default)."),
+        ("num-headers", "The number of headers of each record (0 by default)."),
     ):
         parser.option(f"--{name}", "NUMBER", text, type=int, nargs="?", const=0, default=0)
     return parser
 
 
 def named_arguments(argv: Sequence[str]) -> list[str]:
-    """The command line with named arguments, also where it has the positional ones of old."""
+    """Convert the positional arguments of older Kafka releases to named ones."""
     arguments = list(argv)
     if not arguments or any(argument.startswith("--") for argument in arguments) or arguments == ["-h"]:
         return arguments
     names = [*REQUIRED, "command-config"]
     if len(arguments) not in (len(REQUIRED), len(names)):
         return arguments
-    print("WARNING: arguments without names are deprecated. Use --" + ", --".join(names))
+    print("WARNING: positional arguments are deprecated. Use --" + ", --".join(names))
     return [word for name, value in zip(names, arguments, strict=False) for word in (f"--{name}", value)]
 
 
@@ -74,8 +67,8 @@ def _execute(options: argparse.Namespace) -> None:
     consumer = open_consumer({**properties, **group, "auto.offset.reset": "latest"})
     producer = open_producer({**properties, "linger.ms": "0", "acks": options.producer_acks})
     try:
-        with ends_on_sigterm():
-            _go_to_end(consumer, options.topic)
+        with interrupted_by_sigterm():
+            _seek_to_end(consumer, options.topic)
             Measurement(options, producer, consumer).run()
     finally:
         consumer.close()
@@ -119,18 +112,19 @@ def _ensure_topic(options: argparse.Namespace) -> None:
             raise error
 
 
-def _go_to_end(consumer: Consumer, topic: str) -> None:
-    """Read all partitions from exactly where they end now."""
+def _seek_to_end(consumer: Consumer, topic: str) -> None:
+    """Assign all partitions at their current log end offsets."""
     from confluent_kafka import KafkaException, TopicPartition
 
     try:
-        found = consumer.list_topics(topic, timeout=PATIENCE_SECONDS).topics[topic].partitions
-        places = [TopicPartition(topic, partition) for partition in found]
-        for place in places:
-            _, place.offset = consumer.get_watermark_offsets(place, timeout=PATIENCE_SECONDS)
-        consumer.assign(places)
+        found = consumer.list_topics(topic, timeout=TIMEOUT_SECONDS).topics[topic].partitions
+        partitions = [TopicPartition(topic, partition) for partition in found]
+        for partition in partitions:
+            _, partition.offset = consumer.get_watermark_offsets(partition, timeout=TIMEOUT_SECONDS)
+        consumer.assign(partitions)
     except KafkaException as error:
-        raise ToolError(f"Cannot find the end of {topic}: {describe_error(error.args[0])}") from error
+        reason = describe_error(error.args[0])
+        raise ToolError(f"Cannot find the log end offsets of {topic}: {reason}") from error
 
 
 class Measurement:
@@ -170,13 +164,13 @@ class Measurement:
         return elapsed
 
     def _receive(self) -> Any:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             message = self._consumer.poll(deadline - time.monotonic())
             if message is not None and not failed(message):
                 return message
-        patience_ms = int(PATIENCE_SECONDS * 1000)
-        raise ToolError(f"poll() timed out before finding a result (timeout:[{patience_ms}ms])")
+        timeout_ms = int(TIMEOUT_SECONDS * 1000)
+        raise ToolError(f"poll() timed out before finding a result (timeout:[{timeout_ms}ms])")
 
     def _header(self) -> tuple[str, str | bytes | None]:
         size = self._options.record_header_size
@@ -188,7 +182,7 @@ class Measurement:
 
 
 def compare(sent: tuple[Any, Any, Any], read: tuple[Any, Any, Any]) -> None:
-    """The record that came must be the one that was sent."""
+    """Raise an error unless the consumed record equals the one that was sent."""
     for what, ours, theirs in zip(("key", "value", "header"), sent, read, strict=True):
         if ours != theirs:
             raise ToolError(

@@ -1,4 +1,4 @@
-"""kafka-producer-perf-test: send records as quickly as asked and tell how quickly they were acknowledged."""
+"""kafka-producer-perf-test: send records at a given rate and print throughput and latency."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.kafka.console.session import check_reachable, ends_on_sigterm
 from moldau.cli.kafka.perf.progress import ProgressLine, Statistics
 from moldau.cli.kafka.perf.stats import LatencyStats
 from moldau.cli.shared.arguments import ToolParser, UsageError, require
-from moldau.cli.shared.librdkafka import describe_error, open_producer
-from moldau.cli.shared.tool import ToolError, load_config, run_tool, warn
+from moldau.cli.shared.connection import load_config
+from moldau.cli.shared.librdkafka import check_reachable, describe_error, open_producer
+from moldau.cli.shared.tool import ToolError, interrupted_by_sigterm, run_tool, warn
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
 
 DEFAULT_TRANSACTION_DURATION_MS = 3000
-#: Random letters that payloads are cut from.
+#: Size of the random text from which payloads are cut.
 POOL_SIZE = 1024 * 1024
 POOL_STEP = 997
 
@@ -30,25 +30,54 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-producer-perf-test", "Measure how quickly records can be produced.")
+    parser = ToolParser("kafka-producer-perf-test")
     parser.option("--bootstrap-server", "HOST:PORT", "The broker(s) to connect to first.")
     parser.hidden("--broker-list", dest="bootstrap_server")
-    parser.option("--topic", "TOPIC", "REQUIRED: the topic to send to.")
-    parser.option("--num-records", "COUNT", "REQUIRED: how many records to send.", type=int)
-    parser.option("--record-size", "BYTES", "Send random letters of this size.", type=int)
-    parser.option("--payload-file", "FILE", "Send random pieces of this file.")
-    parser.option("--payload-delimiter", "TEXT", "What separates them; a line end by default.", default="\\n")
-    parser.flag("--payload-monotonic", "Send the numbers 0, 1, 2, ...")
-    parser.option("--throughput", "RATE", "REQUIRED: records per second; -1 for no limit.", type=float)
-    parser.option("--command-property", "K=V", "Producer settings.", nargs="+", action="extend", default=[])
+    parser.option("--topic", "TOPIC", "REQUIRED: the topic to produce to.")
+    parser.option("--num-records", "COUNT", "REQUIRED: the number of records to send.", type=int)
+    parser.option("--record-size", "BYTES", "Send random letters, this many bytes per record.", type=int)
+    parser.option("--payload-file", "FILE", "Send payloads chosen at random from this file.")
+    parser.option(
+        "--payload-delimiter",
+        "TEXT",
+        "The delimiter of payloads in the file (\\n by default).",
+        default="\\n",
+    )
+    parser.flag("--payload-monotonic", "Send the numbers 0, 1, 2 and so on.")
+    parser.option(
+        "--throughput",
+        "RATE",
+        "REQUIRED: send at most this many records per second; -1 for no limit.",
+        type=float,
+    )
+    parser.option(
+        "--command-property", "K=V", "One or more producer settings.", nargs="+", action="extend", default=[]
+    )
     parser.hidden("--producer-props", nargs="+", action="extend", dest="command_property")
-    parser.option("--command-config", "FILE", "Properties file with settings of the producer.")
+    parser.option("--command-config", "FILE", "Properties file with producer settings.")
     parser.hidden("--producer.config", dest="command_config")
-    parser.flag("--print-metrics", "Print the statistics of the client at the end.")
-    parser.option("--transactional-id", "ID", "Send in transactions of this id.")
-    parser.option("--transaction-duration-ms", "MS", "Commit a transaction after this time.", type=int)
-    parser.option("--warmup-records", "COUNT", "Sum up what follows these apart.", type=int, default=0)
-    parser.option("--reporting-interval", "MS", "How often to print a line.", type=int, default=5000)
+    parser.flag("--print-metrics", "Print the client's metrics at the end.")
+    parser.option("--transactional-id", "ID", "Send records in transactions with this transactional id.")
+    parser.option(
+        "--transaction-duration-ms",
+        "MS",
+        "Commit a transaction after this many milliseconds (3000 by default).",
+        type=int,
+    )
+    parser.option(
+        "--warmup-records",
+        "COUNT",
+        "Print a separate summary of the records after the first COUNT.",
+        type=int,
+        default=0,
+    )
+    parser.option(
+        "--reporting-interval",
+        "MS",
+        "Print a line of statistics every this many milliseconds (5000 by default).",
+        type=int,
+        default=5000,
+    )
     return parser
 
 
@@ -61,7 +90,7 @@ def _execute(options: argparse.Namespace) -> int:
     callbacks: dict[str, Callable[..., None]] = {"stats_cb": statistics} if options.print_metrics else {}
     producer = open_producer(properties, **callbacks)
     run = _Run(options, producer, payload)
-    with ends_on_sigterm():
+    with interrupted_by_sigterm():
         run.send_all()
     if options.print_metrics:
         statistics.wait(producer.poll)
@@ -110,7 +139,7 @@ def _properties(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _payload(options: argparse.Namespace) -> Callable[[int], bytes]:
-    """What to send as record number n."""
+    """Return a function from the number of a record to its payload."""
     if options.payload_monotonic:
         return lambda number: str(number).encode()
     if options.payload_file is not None:
@@ -147,7 +176,7 @@ def _read_payloads(path: str, delimiter: str) -> list[bytes]:
 
 
 class _Run:
-    """Sends all records, at the pace asked for, in transactions if wanted."""
+    """Sends all records at the requested rate, in transactions if requested."""
 
     def __init__(
         self, options: argparse.Namespace, producer: Producer, payload: Callable[[int], bytes]
@@ -173,7 +202,7 @@ class _Run:
         try:
             for number in range(self._options.num_records):
                 if self._transactional:
-                    self._turn_transaction()
+                    self._advance_transaction()
                 self._send(self._payload(number))
                 if self._options.throughput >= 0:
                     self._throttle(number + 1)
@@ -208,7 +237,7 @@ class _Run:
             warn(f"Error when sending: {describe_error(error)}")
 
     def _throttle(self, sent: int) -> None:
-        """Sleep as long as we are ahead of the rate."""
+        """Wait while more records were sent than --throughput allows."""
         while True:
             ahead = sent / max(self._options.throughput, 1e-9) - self._stats.elapsed_seconds()
             if ahead <= 0:
@@ -216,7 +245,8 @@ class _Run:
             self._producer.poll(min(ahead, 0.1))
             self._progress.update(self._stats.count, self._stats.size)
 
-    def _turn_transaction(self) -> None:
+    def _advance_transaction(self) -> None:
+        """Commit a transaction whose duration is over; begin one if none is open."""
         now = time.monotonic()
         if self._transaction_began and (now - self._transaction_began) * 1000 >= self._transaction_ms:
             self._in_transaction(self._producer.commit_transaction)

@@ -1,4 +1,4 @@
-"""What the performance tools share: a progress line, the client's statistics, Java's date patterns."""
+"""Output that the performance tools share: a progress line, client metrics, Java's date formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MEGABYTE = 1024 * 1024
 
 
 class ProgressLine:
-    """One line on the terminal that is written over and over; nothing where nobody looks."""
+    """A line on the terminal that is updated in place; without a terminal nothing is printed."""
 
     INTERVAL_SECONDS = 0.5
 
@@ -47,7 +47,7 @@ class ProgressLine:
 
 
 class Statistics:
-    """Keeps the last statistics of librdkafka and prints them as Kafka's tools print their metrics."""
+    """Keeps the latest statistics of librdkafka and prints them like the metrics of Kafka's tools."""
 
     def __init__(self) -> None:
         self._last = "{}"
@@ -56,7 +56,7 @@ class Statistics:
         self._last = text
 
     def wait(self, poll: Callable[[float], object]) -> None:
-        """Let the client work until it has given statistics at least once."""
+        """Poll the client until it has reported statistics at least once."""
         deadline = time.monotonic() + 2.0
         while self._last == "{}" and time.monotonic() < deadline:
             poll(0.1)
@@ -97,7 +97,7 @@ _DATE_LETTERS = {
 
 
 def format_date(pattern: str, time_ms: int) -> str:
-    """A moment in Java's SimpleDateFormat notation, as far as clocks and calendars need it."""
+    """Format a time with a pattern of Java's SimpleDateFormat; only common letters are supported."""
     moment = datetime.fromtimestamp(time_ms / 1000)
 
     def replace(match: re.Match[str]) -> str:

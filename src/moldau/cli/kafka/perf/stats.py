@@ -1,4 +1,4 @@
-"""Counting what a producer run did, and the lines that Kafka's performance test prints about it."""
+"""Throughput and latency of a producer, and the lines that Kafka's performance test prints about them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from array import array
 
 from moldau.cli.kafka.perf.progress import MEGABYTE
 
-#: At most so many latencies are kept for the percentiles.
+#: The largest number of latencies kept for percentiles.
 SAMPLES = 500_000
 
 
@@ -35,7 +35,7 @@ class _Window:
             self.max_latency = latency_ms
 
     def rates(self, now: float) -> tuple[float, float, float]:
-        """Records and megabytes per second, average latency."""
+        """Return records per second, megabytes per second and the average latency."""
         seconds = max(now - self.begin, 1e-3)
         average = self.latency_sum / self.count if self.count else 0.0
         return self.count / seconds, self.size / seconds / MEGABYTE, average
@@ -76,7 +76,7 @@ class LatencyStats:
         return time.monotonic() - self._all.begin
 
     def record(self, latency_ms: float, size: int) -> str | None:
-        """Count one acknowledged record; a line to print when an interval is over."""
+        """Count an acknowledged record; return a line to print at the end of an interval."""
         self._all.add(latency_ms, size)
         self._recent.add(latency_ms, size)
         line = None

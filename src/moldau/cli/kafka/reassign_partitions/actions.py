@@ -17,7 +17,7 @@ from moldau.cli.kafka.reassign_partitions.plan import (
     parse_topics,
 )
 from moldau.cli.kafka.reassign_partitions.throttle import clear_throttles, throttle_log_dirs, throttle_moves
-from moldau.cli.shared.json_files import read_text
+from moldau.cli.shared.json_io import read_text
 from moldau.cli.shared.tool import ToolError
 from moldau.client.admin.client import AdminClient
 from moldau.client.admin.nodes import NodeDescription
@@ -38,12 +38,12 @@ _DEFAULT_TIMEOUT_MS = 10_000
 
 
 def _list(admin: AdminClient, options: argparse.Namespace) -> None:
-    under_way = admin.list_partition_reassignments()
-    if not under_way:
+    ongoing = admin.list_partition_reassignments()
+    if not ongoing:
         print("No partition reassignments found.")
         return
     print("Current partition reassignments:")
-    for partition, each in sorted(under_way.items()):
+    for partition, each in sorted(ongoing.items()):
         line = f"{partition}: replicas: {_joined(each.replicas)}."
         line += f" adding: {_joined(each.adding)}." if each.adding else ""
         line += f" removing: {_joined(each.removing)}." if each.removing else ""
@@ -87,8 +87,8 @@ def _proposed(
 def _run(admin: AdminClient, options: argparse.Namespace) -> None:
     plan = parse_plan(read_text(options.reassignment_json_file))
     proposed = plan.checked()
-    under_way = admin.list_partition_reassignments()
-    if under_way and not options.additional:
+    ongoing = admin.list_partition_reassignments()
+    if ongoing and not options.additional:
         raise ToolError(_EXISTING)
     nodes = admin.describe_cluster().nodes
     _check_brokers(proposed.values(), nodes)
@@ -97,7 +97,7 @@ def _run(admin: AdminClient, options: argparse.Namespace) -> None:
         f"Current partition replica assignment\n\n{format_plan(current, _log_dirs(admin, current, nodes))}\n"
     )
     print("Save this to use as the --reassignment-json-file option during rollback")
-    _throttle(admin, options, under_way, proposed, current, plan.log_dirs)
+    _throttle(admin, options, ongoing, proposed, current, plan.log_dirs)
     results = admin.alter_partition_reassignments(
         proposed, allow_replication_factor_change=not options.disallow_replication_factor_change
     )
@@ -111,7 +111,7 @@ def _run(admin: AdminClient, options: argparse.Namespace) -> None:
 def _throttle(
     admin: AdminClient,
     options: argparse.Namespace,
-    under_way: Mapping[TopicPartition, Reassignment],
+    ongoing: Mapping[TopicPartition, Reassignment],
     proposed: Mapping[TopicPartition, Sequence[int]],
     current: Mapping[TopicPartition, Sequence[int]],
     log_dirs: Mapping[Replica, str],
@@ -123,20 +123,20 @@ def _throttle(
         return
     print(_VERIFY_LATER)
     if between_brokers >= 0:
-        throttle_moves(admin, moves(under_way, proposed, current), between_brokers)
+        throttle_moves(admin, moves(ongoing, proposed, current), between_brokers)
     if between_dirs >= 0:
         throttle_log_dirs(admin, (replica.broker for replica in log_dirs), between_dirs)
 
 
 def _verify(admin: AdminClient, options: argparse.Namespace) -> None:
     plan = parse_plan(read_text(options.reassignment_json_file))
-    under_way = admin.list_partition_reassignments()
-    described = admin.describe_topics(p.topic for p, _ in plan.partitions if p not in under_way)
+    ongoing = admin.list_partition_reassignments()
+    described = admin.describe_topics(p.topic for p, _ in plan.partitions if p not in ongoing)
     print("Status of partition reassignment:")
     for partition, wanted in sorted(dict(plan.partitions).items()):
-        print(_status(partition, wanted, partition in under_way, described.get(partition.topic)))
+        print(_status(partition, wanted, partition in ongoing, described.get(partition.topic)))
     moving = verify_moves(admin, plan.log_dirs)
-    if not under_way and not moving and not options.preserve_throttles:
+    if not ongoing and not moving and not options.preserve_throttles:
         clear_throttles(admin, plan.partitions)
 
 
@@ -160,14 +160,14 @@ def _status(
 def _cancel(admin: AdminClient, options: argparse.Namespace) -> None:
     plan = parse_plan(read_text(options.reassignment_json_file))
     named = dict(plan.partitions)
-    under_way = [
+    ongoing = [
         p for p, each in admin.list_partition_reassignments(named).items() if each.adding or each.removing
     ]
-    plural = "" if len(under_way) == 1 else "s"
-    if under_way:
-        results = admin.alter_partition_reassignments(dict.fromkeys(under_way))
+    plural = "" if len(ongoing) == 1 else "s"
+    if ongoing:
+        results = admin.alter_partition_reassignments(dict.fromkeys(ongoing))
         _raise_errors(f"Error cancelling partition reassignment{plural} for:", results)
-        print(f"Successfully cancelled partition reassignment{plural} for: {_joined(sorted(under_way))}")
+        print(f"Successfully cancelled partition reassignment{plural} for: {_joined(sorted(ongoing))}")
     else:
         print("None of the specified partition reassignments are active.")
     cancel_moves(admin, plan.log_dirs, _timeout(options))
@@ -196,7 +196,7 @@ def _replicas(topics: Mapping[str, TopicDescription]) -> dict[TopicPartition, li
 
 
 def _current(admin: AdminClient, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, list[int]]:
-    """Where partitions are now; all of them must be there."""
+    """Return the current replicas of partitions; raise an error if one does not exist."""
     partitions = list(wanted)
     known = _replicas(_topics(admin, (partition.topic for partition in partitions)))
     missing = [str(partition) for partition in partitions if partition not in known]
@@ -210,7 +210,7 @@ def _current(admin: AdminClient, wanted: Iterable[TopicPartition]) -> dict[Topic
 def _log_dirs(
     admin: AdminClient, assignment: Mapping[TopicPartition, Sequence[int]], nodes: Sequence[NodeDescription]
 ) -> dict[Replica, str]:
-    """The directories of replicas, of those whose brokers are there to tell."""
+    """Return the log directories of the replicas whose brokers are alive."""
     live = {node.id for node in nodes}
     replicas = [
         Replica(broker, *partition)

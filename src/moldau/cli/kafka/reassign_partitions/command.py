@@ -1,4 +1,4 @@
-"""kafka-reassign-partitions: move partitions to other brokers and log directories."""
+"""kafka-reassign-partitions: move replicas of partitions to other brokers or log directories."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from moldau.base.errors import KafkaError
 from moldau.cli.shared.arguments import ToolParser, UsageError, given, require
+from moldau.cli.shared.connection import add_either_bootstrap, open_admin_of_either
 from moldau.cli.shared.java import java_error
-from moldau.cli.shared.tool import ToolError, add_either_bootstrap, open_admin_of_either, run_tool
+from moldau.cli.shared.tool import ToolError, run_tool
 
-#: What each action needs, and what it may have besides.
+#: The options that each action requires, and those that it permits.
 _REQUIRED = {
     "generate": ("topics-to-move-json-file", "broker-list"),
     "execute": ("reassignment-json-file",),
@@ -39,33 +40,45 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-reassign-partitions", "Move partitions to other brokers and directories.")
+    parser = ToolParser("kafka-reassign-partitions")
     add_either_bootstrap(parser)
     parser.hidden("--zookeeper")
-    parser.flag("--generate", "Propose a plan for the topics of a file; nothing is moved.")
-    parser.flag("--execute", "Start what --reassignment-json-file says.")
-    parser.flag("--verify", "Tell whether it is done; throttles are removed then.")
-    parser.flag("--cancel", "Cancel what is under way of it.")
-    parser.flag("--list", "List all reassignments under way.")
+    parser.flag("--generate", "Print a proposed reassignment of topics without executing it.")
+    parser.flag("--execute", "Start the reassignment in --reassignment-json-file.")
+    parser.flag("--verify", "Show whether the reassignment has completed; if so, remove its throttles.")
+    parser.flag("--cancel", "Cancel the reassignment where it is still in progress.")
+    parser.flag("--list", "List all ongoing reassignments.")
     parser.option(
         "--reassignment-json-file",
         "FILE",
-        'The plan: {"version": 1, "partitions": [{"topic": "foo", "partition": 1, "replicas": [1,2,3],\n'
-        '"log_dirs": ["any","any","/path"]}]}; "log_dirs" may be left out.',
+        "execute, verify, cancel: the reassignment; log_dirs is optional:\n"
+        '{"version": 1, "partitions": [{"topic": "foo", "partition": 1, "replicas": [1,2,3],\n'
+        '"log_dirs": ["any","any","/path"]}]}',
     )
     parser.option(
         "--topics-to-move-json-file",
         "FILE",
-        'generate: topics, as {"version": 1, "topics": [{"topic": "foo"}]}',
+        'generate: the topics to move, as {"version": 1, "topics": [{"topic": "foo"}]}',
     )
-    parser.option("--broker-list", "IDS", "generate: the brokers to move them to, as 0,1,2.")
-    parser.flag("--disable-rack-aware", "generate: do not look at racks.")
+    parser.option("--broker-list", "IDS", "generate: the brokers to move partitions to, as 0,1,2.")
+    parser.flag("--disable-rack-aware", "generate: ignore the racks of brokers.")
     for name, between in (("throttle", "brokers"), ("replica-alter-log-dirs-throttle", "log directories")):
-        parser.option(f"--{name}", "BYTES", f"execute: bytes per second to copy between {between}.", type=int)
-    parser.option("--timeout", "MS", "How long replicas are awaited that change directories.", type=int)
-    parser.flag("--additional", "execute: besides what is under way, or to change its throttle.")
-    parser.flag("--preserve-throttles", "verify, cancel: leave throttles as they are.")
-    parser.flag("--disallow-replication-factor-change", "execute: refuse another number of replicas.")
+        parser.option(
+            f"--{name}",
+            "BYTES",
+            f"execute: copy at most this many bytes per second between {between}.",
+            type=int,
+        )
+    parser.option(
+        "--timeout",
+        "MS",
+        "execute, cancel: wait at most this many ms for moves between log directories to start\n"
+        "(10000 by default).",
+        type=int,
+    )
+    parser.flag("--additional", "execute: add to the ongoing reassignments, or change their throttle.")
+    parser.flag("--preserve-throttles", "verify, cancel: do not remove throttles.")
+    parser.flag("--disallow-replication-factor-change", "execute: reject a change of the replication factor.")
     return parser
 
 

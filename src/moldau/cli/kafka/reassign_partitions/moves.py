@@ -1,4 +1,4 @@
-"""Moves of replicas between log directories: how far they are, and starting them."""
+"""Moves of replicas between log directories: start, verify and cancel them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
     from moldau.client.admin.reassignments import Replica, ReplicaLogDirs
 
-#: How soon a replica that was not there yet is asked to move again.
-_AGAIN_SECONDS = 0.1
+#: Delay before a move of a replica that does not exist yet is retried.
+_RETRY_SECONDS = 0.1
 
 
 def verify_moves(admin: AdminClient, wanted: Mapping[Replica, str]) -> bool:
-    """Print how far the moves are; whether some are not at an end: under way, or nobody knows."""
+    """Print the status of moves; return whether some are in progress or their status is unknown."""
     found = admin.describe_replica_log_dirs(wanted)
-    print("\n".join(_sentence(replica, wanted[replica], found[replica]) for replica in sorted(wanted)))
+    print("\n".join(_status(replica, wanted[replica], found[replica]) for replica in sorted(wanted)))
     return any(where.current is None or where.future is not None for where in found.values())
 
 
-def _sentence(replica: Replica, wanted: str, found: ReplicaLogDirs) -> str:
+def _status(replica: Replica, wanted: str, found: ReplicaLogDirs) -> str:
     partition = f"Partition {replica.topic_partition}"
     if found.current is None:
         return (
@@ -46,22 +46,22 @@ def _sentence(replica: Replica, wanted: str, found: ReplicaLogDirs) -> str:
 
 
 def cancel_moves(admin: AdminClient, wanted: Mapping[Replica, str], timeout_ms: int) -> None:
-    """Send replicas that are on their way back to where they came from."""
+    """Cancel ongoing moves by moving the replicas to their current log directories."""
     found = admin.describe_replica_log_dirs(wanted)
-    under_way = {
+    ongoing = {
         replica: where.current
         for replica, where in found.items()
         if where.current is not None and where.future is not None
     }
-    if under_way:
-        start_moves(admin, under_way, timeout_ms)
+    if ongoing:
+        start_moves(admin, ongoing, timeout_ms)
     else:
-        # No end of line, as Java's tool prints it: scripts compare.
+        # Without a line ending, like Kafka's Java tool.
         print("None of the specified partition moves are active.", end="")
 
 
 def start_moves(admin: AdminClient, wanted: Mapping[Replica, str], timeout_ms: int) -> None:
-    """Start moves. A replica that its broker is about to get is awaited."""
+    """Start moves; wait for replicas that their brokers have not created yet."""
     pending = dict(wanted)
     deadline = time.monotonic() + timeout_ms / 1000
     while True:
@@ -77,7 +77,7 @@ def start_moves(admin: AdminClient, wanted: Mapping[Replica, str], timeout_ms: i
             plural = "" if len(pending) == 1 else "s"
             listed = ",".join(map(str, sorted(pending)))
             raise ToolError(f"Timed out before log directory move{plural} could be started for: {listed}")
-        time.sleep(_AGAIN_SECONDS)
+        time.sleep(_RETRY_SECONDS)
 
 
 def _started(admin: AdminClient, wanted: Mapping[Replica, str]) -> list[Replica]:

@@ -1,6 +1,6 @@
-"""Plans of kafka-reassign-partitions: the files they are in, and what moves where, without a cluster.
+"""Reassignment plans: their JSON format, their validation, and the moves that they imply.
 
-A plan names the replicas of partitions and, where wanted, the log directory of each replica.
+A plan names the replicas of partitions and, optionally, the log directory of each replica.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from moldau.base.ids import TopicPartition
-from moldau.cli.shared.json_files import check_version, field, parse_object
+from moldau.cli.shared.json_io import check_version, field, parse_object
 from moldau.cli.shared.tool import ToolError
 from moldau.client.admin.reassignments import Replica
 from moldau.client.admin.topic_types import Reassignment
@@ -20,13 +20,13 @@ ANY_LOG_DIR = "any"
 
 
 class Plan(NamedTuple):
-    """Partitions in the order of the file, one may stand twice; `log_dirs` only where they are named."""
+    """The partitions in the order of the file, possibly with duplicates, and the log directories it names."""
 
     partitions: list[tuple[TopicPartition, list[int]]]
     log_dirs: dict[Replica, str]
 
     def checked(self) -> dict[TopicPartition, list[int]]:
-        """The partitions of a plan that can be carried out."""
+        """Return the replicas by partition; raise `ToolError` if the plan is invalid."""
         if not self.partitions:
             raise ToolError("Error: Partition reassignment list cannot be empty")
         if any(not replicas for _, replicas in self.partitions):
@@ -75,7 +75,7 @@ def parse_plan(text: str) -> Plan:
 
 
 def parse_topics(text: str) -> list[str]:
-    """The topics to move of a file for --generate."""
+    """Parse the topics of a file for --generate."""
     data = parse_object(text)
     check_version(data)
     topics = [field(item, "topic", str) for item in data.get("topics", [])]
@@ -89,7 +89,9 @@ def parse_brokers(text: str) -> list[int]:
     try:
         brokers = [int(item) for item in text.split(",")]
     except ValueError:
-        raise ToolError(f"Error: --broker-list is a list of broker ids like 0,1,2, not {text!r}") from None
+        raise ToolError(
+            f"Error: --broker-list must be a list of broker ids such as 0,1,2, not {text!r}"
+        ) from None
     twice = _twice(brokers)
     if twice:
         raise ToolError(f"Error: Broker list contains duplicate entries: {_listed(twice)}")
@@ -99,7 +101,7 @@ def parse_brokers(text: str) -> list[int]:
 def format_plan(
     assignment: Mapping[TopicPartition, Sequence[int]], log_dirs: Mapping[Replica, str] | None = None
 ) -> str:
-    """A plan as a file holds it."""
+    """Return the JSON of a plan."""
     known = log_dirs or {}
     partitions = [
         {
@@ -114,14 +116,14 @@ def format_plan(
 
 
 def moves(
-    under_way: Mapping[TopicPartition, Reassignment],
+    ongoing: Mapping[TopicPartition, Reassignment],
     proposed: Mapping[TopicPartition, Sequence[int]],
     current: Mapping[TopicPartition, Sequence[int]],
 ) -> dict[TopicPartition, Move]:
-    """From where to where replicas are copied, by what is under way already and what is proposed."""
+    """Return the brokers between which ongoing and proposed reassignments copy each partition."""
     found = {
         partition: Move(set(each.replicas) - set(each.adding), set(each.adding))
-        for partition, each in under_way.items()
+        for partition, each in ongoing.items()
     }
     for partition, replicas in proposed.items():
         known = found.get(partition)

@@ -1,4 +1,4 @@
-"""Throttles of reassignments: which replicas are slowed down, how much, and taking it back."""
+"""Throttles of reassignments: set and remove the configurations of brokers and topics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 
 
 def throttled_replicas(moves: Mapping[TopicPartition, Move]) -> dict[str, tuple[str, str]]:
-    """By topic the throttled replicas of leaders and of followers, as `partition:broker,...`."""
+    """Return the throttled replicas of leaders and followers by topic, as `partition:broker,...`."""
     leaders: dict[str, set[str]] = defaultdict(set)
     followers: dict[str, set[str]] = defaultdict(set)
     for (topic, partition), move in moves.items():
@@ -33,7 +33,7 @@ def throttled_replicas(moves: Mapping[TopicPartition, Move]) -> dict[str, tuple[
 
 
 def throttle_moves(admin: AdminClient, moves: Mapping[TopicPartition, Move], rate: int) -> None:
-    """Slow down copying between brokers to `rate` bytes per second."""
+    """Limit copying between brokers to `rate` bytes per second."""
     _alter(
         admin,
         {
@@ -51,13 +51,13 @@ def throttle_moves(admin: AdminClient, moves: Mapping[TopicPartition, Move], rat
 
 
 def throttle_log_dirs(admin: AdminClient, brokers: Iterable[int], rate: int) -> None:
-    """Slow down copying between the log directories of brokers."""
+    """Limit copying between the log directories of brokers to `rate` bytes per second."""
     _alter(admin, {_broker(broker): {LOG_DIRS_RATE: str(rate)} for broker in sorted(set(brokers))})
     print(f"The replica-alter-dir throttle limit was set to {rate} B/s")
 
 
 def clear_throttles(admin: AdminClient, partitions: Sequence[tuple[TopicPartition, list[int]]]) -> None:
-    """Take all throttles back, on every broker: nobody remembers which of them were slowed down."""
+    """Remove the throttles of topics and of all brokers; which brokers were throttled is not recorded."""
     brokers = {node.id for node in admin.describe_cluster().nodes}
     brokers.update(broker for _, replicas in partitions for broker in replicas)
     listed = ",".join(map(str, sorted(brokers)))
@@ -75,7 +75,7 @@ def _broker(broker: int) -> ConfigResource:
 
 
 def _alter(admin: AdminClient, wanted: Mapping[ConfigResource, Mapping[str, str | None]]) -> None:
-    """Set configurations, or delete those without a value."""
+    """Set configurations; delete those whose value is None."""
     changes = {
         resource: [
             AlterConfig(name, AlterOperation.DELETE if value is None else AlterOperation.SET, value)

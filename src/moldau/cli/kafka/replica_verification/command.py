@@ -1,19 +1,18 @@
-"""kafka-replica-verification: check again and again that the replicas of partitions hold the same."""
+"""kafka-replica-verification: verify continuously that the replicas of partitions hold the same batches."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition, Uuid
-from moldau.cli.shared.arguments import ToolParser, UsageError
-from moldau.cli.shared.patterns import TopicPattern
+from moldau.cli.shared.arguments import ToolParser, TopicPattern, UsageError
 from moldau.cli.shared.tool import ToolError, run_tool, warn
 
 if TYPE_CHECKING:
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from moldau.client.admin.replica_fetch import ReadLimits, ReplicaData
     from moldau.client.admin.topic_types import TopicDescription
 
-#: Before a broker that cannot be read is asked again.
-_PAUSE_SECONDS = 1.0
+#: Delay before the next request to a broker whose replicas could not be read.
+_RETRY_SECONDS = 1.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,21 +30,44 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-replica-verification", "Check that all replicas of topics hold the same.")
-    parser.option("--broker-list", "HOST:PORT", "REQUIRED: brokers, as HOST1:PORT1,HOST2:PORT2.")
-    parser.option("--bootstrap-server", "HOST:PORT", "The same.")
-    parser.option("--topics-include", "REGEX", "Only these topics; all if not given.", default=".*")
+    parser = ToolParser("kafka-replica-verification")
+    parser.option(
+        "--broker-list", "HOST:PORT", "REQUIRED: broker(s) to connect to first, as HOST1:PORT1,HOST2:PORT2."
+    )
+    parser.option("--bootstrap-server", "HOST:PORT", "The same as --broker-list.")
+    parser.option(
+        "--topics-include", "REGEX", "A regular expression for topics; all topics by default.", default=".*"
+    )
     parser.hidden("--topic-white-list", dest="topics_include")
-    parser.option("--fetch-size", "BYTES", "Bytes of one partition to read at once.", type=int, default=2**20)
-    parser.option("--max-wait-ms", "MS", "How long a read waits for new records.", type=int, default=1000)
+    parser.option(
+        "--fetch-size",
+        "BYTES",
+        "Fetch at most this many bytes per partition and request (1048576 by default).",
+        type=int,
+        default=2**20,
+    )
+    parser.option(
+        "--max-wait-ms",
+        "MS",
+        "Wait at most this many ms for new records in a fetch (1000 by default).",
+        type=int,
+        default=1000,
+    )
     parser.option(
         "--time",
         "TIME",
-        "Where to begin: a timestamp in milliseconds, -1 for the end (if not given), -2 for the beginning.",
+        "Start from the first offset at or after this timestamp in ms, from the log end offset with -1\n"
+        "(the default), or from the log start offset with -2.",
         type=int,
         default=-1,
     )
-    parser.option("--report-interval-ms", "MS", "How often to report.", type=int, default=30_000)
+    parser.option(
+        "--report-interval-ms",
+        "MS",
+        "Report the largest lag every this many ms (30000 by default).",
+        type=int,
+        default=30_000,
+    )
     return parser
 
 
@@ -64,8 +86,8 @@ async def _verify(options: argparse.Namespace) -> None:
     pattern = TopicPattern(options.topics_include)
     async with AsyncAdminClient(options.broker_list or options.bootstrap_server) as admin:
         topics = await _topics(admin, pattern)
-        comparison = await _begin(admin, topics, options.time)
-        _say("verification process is started")
+        comparison = await _start(admin, topics, options.time)
+        _print("verification process is started")
         try:
             await _run(
                 admin,
@@ -75,7 +97,7 @@ async def _verify(options: argparse.Namespace) -> None:
                 options.report_interval_ms / 1000,
             )
         except Divergence as divergence:
-            _say(str(divergence))
+            _print(str(divergence))
             raise ToolError("The replicas have different batches.") from divergence
 
 
@@ -91,7 +113,7 @@ async def _topics(admin: AsyncAdminClient, pattern: TopicPattern) -> list[TopicD
     return list(checked(await admin.describe_topics(names)).values())
 
 
-async def _begin(admin: AsyncAdminClient, topics: Sequence[TopicDescription], when: int) -> ReplicaComparison:
+async def _start(admin: AsyncAdminClient, topics: Sequence[TopicDescription], time: int) -> ReplicaComparison:
     from moldau.cli.kafka.replica_verification.comparison import ReplicaComparison
     from moldau.client.admin.client import checked
 
@@ -100,7 +122,7 @@ async def _begin(admin: AsyncAdminClient, topics: Sequence[TopicDescription], wh
         for topic in topics
         for each in topic.partitions
     }
-    listed = checked(await admin.list_offsets(dict.fromkeys(replicas, when)))
+    listed = checked(await admin.list_offsets(dict.fromkeys(replicas, time)))
     return ReplicaComparison(replicas, {partition: found.offset for partition, found in listed.items()})
 
 
@@ -111,24 +133,24 @@ async def _run(
     limits: ReadLimits,
     interval_seconds: float,
 ) -> None:
-    """Until somebody ends it."""
-    reported = time.monotonic()
+    """Fetch and compare replicas until the process is interrupted."""
+    reported = monotonic()
     while True:
-        sentences, worst = comparison.compare(await _read(admin, comparison, topic_ids, limits))
-        for sentence in sentences:
-            _say(sentence)
-        if time.monotonic() - reported > interval_seconds:
-            _say(
-                f"max lag is {worst.lag} for partition {worst.partition} at offset {worst.offset} among "
-                f"{len(comparison.replicas)} partitions"
+        mismatches, max_lag = comparison.compare(await _read(admin, comparison, topic_ids, limits))
+        for mismatch in mismatches:
+            _print(mismatch)
+        if monotonic() - reported > interval_seconds:
+            _print(
+                f"max lag is {max_lag.lag} for partition {max_lag.partition} at offset {max_lag.offset} "
+                f"among {len(comparison.replicas)} partitions"
             )
-            reported = time.monotonic()
+            reported = monotonic()
 
 
 async def _read(
     admin: AsyncAdminClient, comparison: ReplicaComparison, topic_ids: dict[str, Uuid], limits: ReadLimits
 ) -> dict[TopicPartition, dict[int, ReplicaData]]:
-    """One read of every replica; one that cannot be read is missing."""
+    """Fetch every replica once; the result lacks those that cannot be fetched."""
     from moldau.client.admin.replica_fetch import read_replica
 
     wanted: dict[int, dict[TopicPartition, int]] = defaultdict(dict)
@@ -142,7 +164,7 @@ async def _read(
     found: dict[TopicPartition, dict[int, ReplicaData]] = defaultdict(dict)
     for broker, answer in zip(wanted, answers, strict=True):
         if isinstance(answer, KafkaError):
-            await asyncio.sleep(_PAUSE_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)
             continue
         if isinstance(answer, BaseException):
             raise answer
@@ -152,6 +174,6 @@ async def _read(
     return found
 
 
-def _say(sentence: str) -> None:
+def _print(message: str) -> None:
     now = datetime.now()
-    print(f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03}: {sentence}", flush=True)
+    print(f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03}: {message}", flush=True)

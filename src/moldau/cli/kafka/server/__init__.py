@@ -1,0 +1,1 @@
+"""`kafka-server-start` and `kafka-server-stop`."""

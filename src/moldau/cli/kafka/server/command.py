@@ -1,53 +1,49 @@
-"""Starting and stopping nodes: `kafka-server-start`, `kafka-server-stop`, `moldau dev`, `moldau server`."""
+"""`kafka-server-start` and `kafka-server-stop`: start and stop nodes on this machine."""
 
 from __future__ import annotations
 
 import argparse
 import logging
 import os
-import shutil
 import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
-from moldau import __version__
 from moldau.cli.shared.arguments import ToolParser, UsageError
-from moldau.cli.shared.tool import ToolError, load_config, run_tool, warn
-from moldau.local.plan import CONTROLLER_LISTENER, single_node_properties
+from moldau.cli.shared.connection import load_config
+from moldau.cli.shared.tool import ToolError, run_tool, warn
 
 Ready = Callable[[dict[str, int]], None]
 
-#: Said to nodes by whoever supervises them.
+#: Passed to nodes by the process that supervises them; see `_stop_at_end_of_input`.
 STOP_WITH_INPUT = "--stop-with-input"
-_PATIENCE_WITH_OTHERS_S = 3.0
-_LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
+LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
+#: A node that may depend on others is not awaited longer than this: the next command may start them.
+_READY_TIMEOUT_WITH_OTHERS_S = 3.0
 
 
 def start_main(argv: Sequence[str] | None = None) -> int:
-    """`kafka-server-start`: run a node with the properties file that also starts Apache Kafka."""
+    """Run `kafka-server-start` and return the exit code."""
     return run_tool(_start_parser, _start, argv)
 
 
 def _start_parser() -> ToolParser:
-    parser = ToolParser(
-        "kafka-server-start",
-        "Start a node. It runs in the foreground until SIGTERM or Ctrl-C.",
-    )
+    parser = ToolParser("kafka-server-start")
     parser.usage = "kafka-server-start [-daemon] server.properties [--override property=value]*"
-    parser.add_argument("file", metavar="server.properties", help="The properties of the node.")
+    parser.add_argument("file", metavar="server.properties", help="Properties file of the node.")
     parser.add_argument(
         "-daemon",
         "--daemon",
         action="store_true",
-        help="Go on in the background; the command ends when the node is ready.\n"
-        "What the node says goes to kafkaServer.out in $LOG_DIR, or ./logs.",
+        help="Run in the background; the command returns once the node is ready. The output of the node\n"
+        "is appended to kafkaServer.out in $LOG_DIR (./logs by default). Without this option the node runs\n"
+        "in the foreground until SIGTERM or Ctrl-C.",
     )
     parser.option(
         "--override",
         "property=value",
-        "A value that wins over the one in the file; may be repeated.",
+        "A configuration that replaces the one in the file. May be repeated.",
         action="append",
         default=[],
     )
@@ -58,31 +54,31 @@ def _start_parser() -> ToolParser:
 def _start(options: argparse.Namespace) -> int:
     properties = {**load_config(options.file), **overrides(options.override)}
     if options.stop_with_input:
-        threading.Thread(target=_stop_with_input, daemon=True).start()
+        threading.Thread(target=_stop_at_end_of_input, daemon=True).start()
     if not options.daemon:
-        return run(properties)
+        return _run(properties)
     from moldau.cli.kafka.server.daemon import start_in_background
 
-    patience_s = None if _is_alone(properties) else _PATIENCE_WITH_OTHERS_S
-    return start_in_background(lambda ready: run(properties, lambda ports: ready()), patience_s)
+    timeout_s = None if _needs_no_other(properties) else _READY_TIMEOUT_WITH_OTHERS_S
+    return start_in_background(lambda ready: _run(properties, lambda ports: ready()), timeout_s)
 
 
-def _is_alone(properties: Mapping[str, str]) -> bool:
-    """Whether the node can become ready without others."""
+def _needs_no_other(properties: Mapping[str, str]) -> bool:
+    """Return whether the node can become ready without other nodes."""
     names = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
     others = any("," in properties.get(name, "") for name in names)
     return "controller" in properties.get("process.roles", "") and not others
 
 
-def _stop_with_input() -> None:
-    """End in order when nobody holds the other end of our standard input any more."""
+def _stop_at_end_of_input() -> None:
+    """Shut the node down when standard input is closed, because its supervisor has exited."""
     while os.read(sys.stdin.fileno(), 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def overrides(words: Sequence[str]) -> dict[str, str]:
-    """Settings of the form `property=value`; the value may be empty and may hold another `=`."""
+    """Parse `property=value` words; the value may be empty and may contain `=`."""
     found = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -92,79 +88,30 @@ def overrides(words: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def run(properties: Mapping[str, str], on_ready: Ready | None = None) -> int:
-    """Run a node in this process, its log on standard output."""
+def _run(properties: Mapping[str, str], on_ready: Ready | None = None) -> int:
+    """Run a node in this process and log to standard output."""
     from moldau.server.run import StartError, run_node
 
-    logging.basicConfig(level=logging.INFO, format=_LOG_FORMAT, stream=sys.stdout)
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stdout)
     try:
         return run_node(properties, on_ready=on_ready)
     except StartError as error:
         raise ToolError(str(error)) from error
 
 
-def dev(
-    *,
-    port: int = 9092,
-    data: str = "data",
-    settings: Sequence[str] = (),
-    announce: Callable[[str], None] = print,
-    verbose: bool = False,
-) -> int:
-    """`moldau dev`: a ready node without any configuration, formatted by itself."""
-    from moldau.server.run import StartError, format_if_needed, run_node
-
-    folder = Path(data).absolute()
-
-    def on_ready(ports: dict[str, int]) -> None:
-        clients = next(number for name, number in ports.items() if name != CONTROLLER_LISTENER)
-        announce(f"Moldau {__version__} is ready.")
-        announce(f"  bootstrap.servers  localhost:{clients}")
-        announce(f"  data               {folder}")
-        announce("Press Ctrl-C to stop.")
-
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=_LOG_FORMAT)
-    properties = {**single_node_properties("localhost", port, 0, str(folder)), **overrides(settings)}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        format_if_needed(properties)
-        code = run_node(properties, on_ready=on_ready)
-    except StartError as error:
-        raise ToolError(_what_to_do(error, port, data)) from error
-    except OSError as error:
-        raise ToolError(f"Cannot use the data folder {folder}: {error.strerror}") from error
-    # A terminal shows ^C where the cursor was.
-    announce("\nStopped." if sys.stdout.isatty() else "Stopped.")
-    return code
-
-
-def _what_to_do(error: Exception, port: int, data: str) -> str:
-    from moldau.network.listener import ListenError
-
-    if not isinstance(error.__cause__, ListenError) or str(port) not in str(error):
-        return str(error)
-    return (
-        f"Port {port} is in use. Is another broker running? Stop it, or choose another port: "
-        f"{_own_name()} dev --port {port + 10} --data {data}-{port + 10}"
-    )
-
-
-def _own_name() -> str:
-    """How to call `moldau` again from here: it may not be on the path."""
-    if shutil.which("moldau") is not None:
-        return "moldau"
-    return "python -m moldau" if sys.argv[0].endswith("__main__.py") else sys.argv[0]
-
-
 def stop_main(argv: Sequence[str] | None = None) -> int:
-    """`kafka-server-stop`: SIGTERM to the nodes of this machine."""
+    """Run `kafka-server-stop`, which sends SIGTERM to nodes on this machine, and return the exit code."""
     parser = ToolParser(
         "kafka-server-stop",
-        "Stop the Moldau nodes that run on this machine, in an orderly way (SIGTERM).\n"
-        "Nodes of `moldau.testing` belong to their tests and are left alone.",
+        notes=lambda: (
+            "Nodes receive SIGTERM and shut down in a controlled way. Nodes that moldau.testing started are\n"
+            "not stopped."
+        ),
     )
-    parser.option("--process-role", "ROLE", "Only nodes with this role.", choices=["broker", "controller"])
-    parser.option("--node-id", "ID", "Only the node with this id.")
+    parser.option(
+        "--process-role", "ROLE", "Stop only nodes with this role.", choices=["broker", "controller"]
+    )
+    parser.option("--node-id", "ID", "Stop only the node with this id.")
     try:
         options = parser.parse(sys.argv[1:] if argv is None else argv)
     except UsageError as error:
@@ -187,7 +134,7 @@ def _stop(node_id: str | None, role: str | None) -> int:
         except ProcessLookupError:
             continue
         except PermissionError:
-            warn(f"The node with process id {node.pid} belongs to another user.")
+            warn(f"Not permitted to stop the node with process id {node.pid}: it belongs to another user.")
             code = 1
     return code
 

@@ -1,8 +1,8 @@
-"""`kafka-server-start -daemon`: the node goes on in the background.
+"""`kafka-server-start -daemon`: run a node in the background.
 
-The command itself ends when the node is ready or has said why it cannot be, so that a script may go on with
-the next line. Apache's returns at once; a script written for it only waits less afterwards. A node that may
-have to wait for others is given only a moment, because the next line may be the one that starts them.
+The command returns when the node is ready or has failed, so the next line of a script finds it running.
+(Apache Kafka's command returns at once; scripts written for it have less to wait for.) A node that may have
+to wait for other nodes is awaited only briefly, because the next line of the script may start them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from moldau.cli.shared.tool import ToolError, warn
 _OUTPUT = "kafkaServer.out"
 
 
-def start_in_background(run: Callable[[Callable[[], None]], int], patience_s: float | None) -> int:
-    """`run` is called in a process of its own, with a function to call once the node is ready; it is awaited
-    for so long, or for as long as it takes."""
+def start_in_background(run: Callable[[Callable[[], None]], int], timeout_s: float | None) -> int:
+    """Call `run` in a new process, with a function that it calls once the node is ready.
+
+    Wait for that at most `timeout_s`, or without a limit if it is None.
+    """
     folder = Path(os.environ.get("LOG_DIR") or "logs").absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -37,7 +39,7 @@ def start_in_background(run: Callable[[Callable[[], None]], int], patience_s: fl
     os.close(output)
     os.close(writing)
     with os.fdopen(reading, "rb") as answer:
-        if not select.select([answer], [], [], patience_s)[0] or answer.read(1):
+        if not select.select([answer], [], [], timeout_s)[0] or answer.read(1):
             return 0
     raise ToolError(f"{_last_line(folder / _OUTPUT)}\nThe server did not start; see {folder / _OUTPUT}")
 
@@ -59,7 +61,7 @@ def _become_daemon(output: int, ready: int, run: Callable[[Callable[[], None]], 
     except ToolError as error:
         warn(str(error))
     finally:
-        # Never back into the command that was forked: this is the node's process now.
+        # Never return into the code of the command that was forked: this process is the node.
         if sys.exc_info()[0] is not None:
             traceback.print_exc()
         sys.stdout.flush()

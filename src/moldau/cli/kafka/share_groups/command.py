@@ -1,4 +1,4 @@
-"""kafka-share-groups: list and describe share groups, delete them or their offsets, reset offsets."""
+"""kafka-share-groups: list, describe and delete share groups; reset and delete their offsets."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import TopicPartition
-from moldau.cli.kafka.consumer_groups.list import ANY
+from moldau.cli.kafka.consumer_groups.listing import ANY
 from moldau.cli.shared.arguments import ToolParser, UsageError, given
+from moldau.cli.shared.connection import add_bootstrap_options, admin_from, bootstrap_servers
 from moldau.cli.shared.java import java_error
-from moldau.cli.shared.tool import ToolError, add_bootstrap_options, admin_from, bootstrap_servers, run_tool
+from moldau.cli.shared.tool import ToolError, run_tool
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
 SCENARIOS = ("to-datetime", "to-earliest", "to-latest")
-_NAMED = "Option {} takes one of these options: [all-groups], [group]"
+_GROUP_REQUIRED = "Option {} takes one of these options: [all-groups], [group]"
 
 
 class GroupNotEmpty(ToolError):
-    """The tool ends with an error: a group with members cannot begin anew."""
+    """Offsets of a group with members cannot be reset; unlike other errors, this one sets the exit code."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,39 +31,50 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-share-groups", "List, describe, delete or reset share groups.")
+    parser = ToolParser("kafka-share-groups")
     add_bootstrap_options(parser)
-    parser.flag("--list", "List the share groups.")
-    parser.flag("--describe", "Show where groups are in their partitions, and how much they lag behind.")
+    parser.flag("--list", "List share groups.")
+    parser.flag("--describe", "Show the share-partition start offsets and the lag of groups.")
     parser.flag("--delete", "Delete groups without members, with their offsets.")
-    parser.flag("--reset-offsets", "Let a group without members begin anew, for --topic or --all-topics.")
-    parser.flag("--delete-offsets", "Forget where a group without members was in some topics.")
-    parser.option("--group", "GROUP", "The group; may be given several times.", action="append")
-    parser.flag("--all-groups", "All share groups.")
+    parser.flag(
+        "--reset-offsets", "Reset the offsets of a group without members, for --topic or --all-topics."
+    )
+    parser.flag("--delete-offsets", "Delete the offsets of a group without members for topics.")
+    parser.option("--group", "GROUP", "The group. May be repeated.", action="append")
+    parser.flag("--all-groups", "Apply to all share groups.")
     parser.option(
         "--topic",
         "TOPIC",
-        "A topic whose offsets are reset or deleted, or some of its partitions: topic:0,1,2. May be\n"
-        "given several times.",
+        "Reset, delete offsets: a topic. Reset: also partitions of it, as topic:0,1,2. May be repeated.",
         action="append",
     )
-    parser.flag("--all-topics", "Reset: all topics that the group has been in.")
-    parser.option("--timeout", "MS", "How long to try.", type=int, default=30_000)
-    parser.flag("--members", "Describe: the members.")
-    parser.flag("--offsets", "Describe: the offsets, which is what it does anyway.")
-    parser.flag("--verbose", "Describe: more columns.")
+    parser.flag("--all-topics", "Reset: all topics for which the group has offsets.")
+    parser.option(
+        "--timeout",
+        "MS",
+        "Give up on a call after this many milliseconds (30000 by default).",
+        type=int,
+        default=30_000,
+    )
+    parser.flag("--members", "Describe: show members.")
+    parser.flag("--offsets", "Describe: show offsets and lag. The default.")
+    parser.flag("--verbose", "Describe: show more columns.")
     parser.option(
         "--state",
         "STATES",
-        "Describe: the state. List: show states, or only groups in these (stable,empty).",
+        "Describe: show the state. List: show states; with a value, only groups in these (stable,empty).",
         nargs="?",
         const=ANY,
     )
-    parser.flag("--dry-run", "Reset: only show what would be done. The default.")
-    parser.flag("--execute", "Reset: do it.")
-    parser.option("--to-datetime", "TIME", "Reset: to a time, as YYYY-MM-DDThh:mm:ss.sss (UTC).")
-    parser.flag("--to-earliest", "Reset: to the first record there is.")
-    parser.flag("--to-latest", "Reset: behind the last record.")
+    parser.flag("--dry-run", "Reset: show the new offsets without setting them. The default.")
+    parser.flag("--execute", "Reset: set the new offsets.")
+    parser.option(
+        "--to-datetime",
+        "TIME",
+        "Reset: to the first record at or after this time, as YYYY-MM-DDThh:mm:ss.sss (UTC).",
+    )
+    parser.flag("--to-earliest", "Reset: to the log start offset.")
+    parser.flag("--to-latest", "Reset: to the log end offset.")
     return parser
 
 
@@ -86,12 +97,14 @@ def _check(options: argparse.Namespace) -> None:
         listed = ", ".join(f"--{action}" for action in sorted(ACTIONS))
         raise UsageError(f"Command must include exactly one action: {listed}.")
     if (options.describe or options.delete) and not (options.group or options.all_groups):
-        raise UsageError(_NAMED.format("[describe]" if options.describe else "[delete]"))
+        raise UsageError(_GROUP_REQUIRED.format("[describe]" if options.describe else "[delete]"))
     if options.reset_offsets or options.delete_offsets:
         if len(options.group or ()) != 1:
-            raise UsageError("This takes exactly one [group].")
+            raise UsageError("Options [reset-offsets] and [delete-offsets] take exactly one [group].")
         if not (options.topic or (options.reset_offsets and options.all_topics)):
-            raise UsageError("This takes [topic], or [all-topics] to reset.")
+            raise UsageError(
+                "Option [delete-offsets] takes [topic]; option [reset-offsets] takes [topic] or [all-topics]."
+            )
     if options.reset_offsets:
         if sum(given(options, scenario) for scenario in SCENARIOS) != 1:
             listed = ", ".join(f"[{scenario}]" for scenario in SCENARIOS)
@@ -180,7 +193,7 @@ def _delete_offsets(admin: AdminClient, group: str, topics: Sequence[str]) -> No
 
 
 def _reset(admin: AdminClient, group: str, options: argparse.Namespace) -> None:
-    from moldau.cli.kafka.consumer_groups.reset import Planner, print_plans
+    from moldau.cli.kafka.consumer_groups.reset import Planner, Scenario, print_plans
     from moldau.cli.kafka.consumer_groups.scope import partitions_of
     from moldau.client.admin.share_groups import (
         alter_share_group_offsets_of,
@@ -196,20 +209,18 @@ def _reset(admin: AdminClient, group: str, options: argparse.Namespace) -> None:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise
 
-    class SharePlanner(Planner):
-        def _partitions(self) -> list[TopicPartition]:
-            if options.topic:
-                return partitions_of(admin, options.topic)
-            return list(admin.run(share_group_offsets(cluster, group)))
-
-    for name in ("to_offset", "shift_by", "by_duration", "from_file"):
-        setattr(options, name, None)
-    options.to_current = False
-    plan = SharePlanner(admin, group, options).plan()
+    if options.topic:
+        partitions = partitions_of(admin, options.topic)
+    else:
+        partitions = list(admin.run(share_group_offsets(cluster, group)))
+    scenario = Scenario(
+        to_datetime=options.to_datetime, to_earliest=options.to_earliest, to_latest=options.to_latest
+    )
+    plan = Planner(admin, group, scenario).plan(partitions)
     if options.execute and plan:
         admin.run(alter_share_group_offsets_of(cluster, group, plan))
     print_plans({group: plan})
 
 
-def print_error(sentence: str) -> None:
-    print(f"\nError: {sentence}")
+def print_error(message: str) -> None:
+    print(f"\nError: {message}")

@@ -1,4 +1,4 @@
-"""What `kafka-share-groups --describe` prints: offsets with lag, members, or the state of groups."""
+"""The output of `kafka-share-groups --describe`: offsets with lag, members, or the state of groups."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def _offsets(admin: AdminClient, group: str, *, verbose: bool) -> None:
 
 def _members(described: ShareGroupDescription, *, verbose: bool) -> None:
     group = described.group
-    _say_if_empty(described)
+    _warn_if_empty(described)
     if not group.members:
         return
     header = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "MEMBER-EPOCH", "ASSIGNMENT"]
     rows = []
     for member in sorted(group.members, key=lambda each: each.member_id):
-        places = [
+        assigned = [
             TopicPartition(topic.topic_name, partition)
             for topic in member.assignment.topic_partitions
             for partition in topic.partitions
         ]
-        row = [group.group_id, member.member_id, member.client_host, member.client_id, str(len(places))]
-        rows.append([*row, str(member.member_epoch), assignment_text(places)])
+        row = [group.group_id, member.member_id, member.client_host, member.client_id, str(len(assigned))]
+        rows.append([*row, str(member.member_epoch), assignment_text(assigned)])
     widths = [*(_width(rows, column) for column in range(4)), 12, 13, 0]
     if not verbose:
         for line in (header, *rows, widths):
@@ -70,7 +70,7 @@ def _members(described: ShareGroupDescription, *, verbose: bool) -> None:
 
 def _state(admin: AdminClient, described: ShareGroupDescription, *, verbose: bool) -> None:
     group = described.group
-    _say_if_empty(described)
+    _warn_if_empty(described)
     addresses = {node.id: f"{node.host}:{node.port}" for node in admin.describe_cluster().nodes}
     coordinator = f"{addresses.get(described.coordinator, MISSING)}  ({described.coordinator})"
     header = ["GROUP", "COORDINATOR (ID)", "STATE", "GROUP-EPOCH", "ASSIGNMENT-EPOCH", "#MEMBERS"]
@@ -83,7 +83,7 @@ def _state(admin: AdminClient, described: ShareGroupDescription, *, verbose: boo
     _print([header, row], widths)
 
 
-def _say_if_empty(described: ShareGroupDescription) -> None:
+def _warn_if_empty(described: ShareGroupDescription) -> None:
     if not described.group.members:
         print(f"\nShare group '{described.group.group_id}' has no active members.", file=sys.stderr)
 

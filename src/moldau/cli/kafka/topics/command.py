@@ -1,4 +1,4 @@
-"""kafka-topics: create, delete, describe, list and change topics."""
+"""kafka-topics: create, delete, describe, list and alter topics."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import INTERNAL_TOPICS, ZERO_UUID, TopicPartition, Uuid, parse_uuid
 from moldau.cli.kafka.topics.report import REPORTS, TopicReport, joined
-from moldau.cli.shared.arguments import ToolParser, UsageError, given, refuse_together, require
-from moldau.cli.shared.patterns import TopicPattern
-from moldau.cli.shared.tool import ToolError, add_bootstrap_options, open_admin, run_tool, warn
+from moldau.cli.shared.arguments import ToolParser, TopicPattern, UsageError, given, refuse_together, require
+from moldau.cli.shared.connection import add_bootstrap_options, open_admin
+from moldau.cli.shared.tool import ToolError, run_tool, warn
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
@@ -33,45 +33,51 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-topics", "Create, delete, describe, list or change topics.", _config_names)
+    parser = ToolParser("kafka-topics", notes=_config_names)
     add_bootstrap_options(parser)
-    parser.flag("--list", "List the topics.")
+    parser.flag("--list", "List topics.")
     parser.flag("--create", "Create a topic.")
     parser.flag("--delete", "Delete topics.")
-    parser.flag("--alter", "Add partitions to topics. Configurations are changed with kafka-configs.")
-    parser.flag("--describe", "Show partitions, leaders, replicas and configurations of topics.")
-    parser.option("--topic", "TOPIC", "The topic; a regular expression of topics except with --create.")
-    parser.option("--topic-id", "ID", "Describe the topic of this id.")
+    parser.flag("--alter", "Add partitions to topics. Use kafka-configs to alter configurations.")
+    parser.flag("--describe", "Show the partitions, leaders, replicas and configurations of topics.")
+    parser.option("--topic", "TOPIC", "The topic; except with --create, a regular expression for topics.")
+    parser.option("--topic-id", "ID", "Describe: the id of the topic.")
     parser.option(
         "--config",
         "NAME=VALUE",
-        "With --create: a configuration of the new topic (see below).",
+        "Create: a configuration of the new topic (see below). May be repeated.",
         action="append",
     )
     parser.hidden("--delete-config", action="append")
     parser.option(
         "--partitions",
         "COUNT",
-        "Number of partitions to create, or to have after --alter. More partitions for a topic\n"
-        "with keys send later records of a key to another partition.",
+        "Create, alter: the new number of partitions. WARNING: if partitions are added to a topic with\n"
+        "keys, later records of a key may go to another partition.",
         type=int,
     )
-    parser.option("--replication-factor", "COUNT", "With --create: number of replicas.", type=int)
+    parser.option(
+        "--replication-factor", "COUNT", "Create: the number of replicas of each partition.", type=int
+    )
     parser.option(
         "--replica-assignment",
         "LIST",
-        "Brokers of each partition's replicas: 1:2,2:3 puts partition 0 on 1 and 2, partition 1\non 2 and 3.",
+        "Create, alter: the brokers of each partition's replicas. 1:2,2:3 assigns partition 0 to brokers\n"
+        "1 and 2, and partition 1 to brokers 2 and 3.",
     )
-    parser.flag("--under-replicated-partitions", "Describe only partitions with replicas out of sync.")
-    parser.flag("--unavailable-partitions", "Describe only partitions without a live leader.")
-    parser.flag("--under-min-isr-partitions", "Describe only partitions below min.insync.replicas.")
-    parser.flag("--at-min-isr-partitions", "Describe only partitions exactly at min.insync.replicas.")
-    parser.flag("--topics-with-overrides", "Describe only topics with configurations of their own.")
-    parser.flag("--if-exists", "Alter, delete, describe: do nothing if the topic is not there.")
-    parser.flag("--if-not-exists", "Create: do nothing if the topic is there already.")
-    parser.flag("--exclude-internal", "List, describe: leave internal topics out.")
+    parser.flag("--under-replicated-partitions", "Describe: only partitions with replicas out of sync.")
+    parser.flag("--unavailable-partitions", "Describe: only partitions whose leader is not available.")
+    parser.flag("--under-min-isr-partitions", "Describe: only partitions below min.insync.replicas.")
+    parser.flag("--at-min-isr-partitions", "Describe: only partitions exactly at min.insync.replicas.")
+    parser.flag("--topics-with-overrides", "Describe: only topics with overridden configurations.")
+    parser.flag("--if-exists", "Alter, delete, describe: succeed if the topic does not exist.")
+    parser.flag("--if-not-exists", "Create: succeed if the topic exists already.")
+    parser.flag("--exclude-internal", "List, describe: exclude internal topics.")
     parser.option(
-        "--partition-size-limit-per-response", "COUNT", "Describe: partitions to ask for at a time.", type=int
+        "--partition-size-limit-per-response",
+        "COUNT",
+        "Describe: the largest number of partitions to request at once (2000 by default).",
+        type=int,
     )
     return parser
 
@@ -105,7 +111,7 @@ def _check(options: argparse.Namespace) -> None:
             "Command must include exactly one action: --list, --describe, --create, --alter or --delete"
         )
     if options.delete_config:
-        warn("--delete-config has no effect any more: use kafka-configs.")
+        warn("--delete-config no longer has an effect: use kafka-configs.")
     if not (options.list or options.describe):
         require(options, "topic")
     if options.describe and options.if_exists and not (options.topic or options.topic_id):
@@ -230,7 +236,7 @@ def _descriptions(admin: AdminClient, options: argparse.Namespace) -> list[Topic
 
 
 def _reassignments(admin: AdminClient) -> dict[TopicPartition, Reassignment]:
-    """Reassignments under way; none where the broker does not tell them to us."""
+    """Return the ongoing reassignments; none if the broker does not support or allow listing them."""
     try:
         return admin.list_partition_reassignments()
     except KafkaError as error:

@@ -1,4 +1,4 @@
-"""What `kafka-topics --describe` prints, and which topics and partitions its filters leave."""
+"""The output of `kafka-topics --describe`, and its filters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from moldau.client.admin.configs import ConfigEntry
     from moldau.client.admin.topic_types import PartitionDescription, Reassignment, TopicDescription
 
-#: Filters that leave only some partitions.
+#: Options that select partitions.
 REPORTS = (
     "under-replicated-partitions",
     "under-min-isr-partitions",
@@ -23,7 +23,7 @@ REPORTS = (
 
 
 class TopicReport:
-    """Prints topics the way --describe and its filters want them."""
+    """Prints the topics and partitions that the options select."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class TopicReport:
         return "\t".join(parts)
 
     def _factor(self, topic: str, partition: PartitionDescription) -> int:
-        """The replication factor; replicas that a reassignment only adds do not count yet."""
+        """Return the replication factor without the replicas that an ongoing reassignment adds."""
         reassignment = self._reassignments.get(TopicPartition(topic, partition.partition))
         if reassignment is None or not {*reassignment.adding, *reassignment.removing} & set(
             partition.replicas

@@ -1,4 +1,4 @@
-"""kafka-transactions: look at transactions and their producers, find those that hang and end them."""
+"""kafka-transactions: list and describe transactions and their producers; find and abort hanging ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.cli.shared.arguments import ToolParser
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, open_admin
 from moldau.cli.shared.java import print_columns
-from moldau.cli.shared.tool import ToolError, add_bootstrap_options, bootstrap_servers, open_admin, run_tool
+from moldau.cli.shared.tool import ToolError, run_tool
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
@@ -24,46 +25,57 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser("kafka-transactions", "Look at transactions and end those that hang.")
+    parser = ToolParser("kafka-transactions")
     add_bootstrap_options(parser)
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=ToolParser
     )
-    _add_looking(commands)
-    _add_ending(commands)
+    _add_queries(commands)
+    _add_aborts(commands)
     return parser
 
 
-def _add_looking(commands: argparse._SubParsersAction[ToolParser]) -> None:
+def _add_queries(commands: argparse._SubParsersAction[ToolParser]) -> None:
     listing = _command(commands, "list", "List transactional ids and the state of their transactions.")
-    listing.option("--duration-filter", "MS", "Only transactions that run longer than this.", type=int)
-    listing.option("--transactional-id-pattern", "REGEX", "Only ids that match.")
-    describing = _command(commands, "describe", "Describe the transaction of a transactional id.")
+    listing.option(
+        "--duration-filter", "MS", "Only transactions that have run longer than this many ms.", type=int
+    )
+    listing.option(
+        "--transactional-id-pattern", "REGEX", "Only transactional ids that match this RE2 expression."
+    )
+    describing = _command(commands, "describe", "Describe the state of a transactional id.")
     describing.option("--transactional-id", "ID", "The transactional id.", required=True)
-    producers = _command(commands, "describe-producers", "Show the producers a partition knows.")
-    producers.option("--broker-id", "ID", "Ask the replica on this broker instead of the leader.", type=int)
+    producers = _command(commands, "describe-producers", "Describe the active producers of a partition.")
+    producers.option(
+        "--broker-id", "ID", "Describe the replica on this broker instead of the leader.", type=int
+    )
     _add_partition(producers, required=True)
-    finding = _command(commands, "find-hanging", "Find transactions that nobody will end.")
-    finding.option("--broker-id", "ID", "Look at the partitions of this broker.", type=int)
+    finding = _command(commands, "find-hanging", "Find hanging transactions.")
+    finding.option("--broker-id", "ID", "Search the partitions of this broker.", type=int)
     finding.option(
         "--max-transaction-timeout",
         "MINUTES",
-        "Younger transactions may still be ended by their producers; 15 if not given.",
+        "The highest transaction timeout in use, in minutes; younger transactions are not hanging\n"
+        "(15 by default).",
         type=int,
         default=15,
     )
     _add_partition(finding, required=False)
 
 
-def _add_ending(commands: argparse._SubParsersAction[ToolParser]) -> None:
+def _add_aborts(commands: argparse._SubParsersAction[ToolParser]) -> None:
     aborting = _command(commands, "abort", "Abort a hanging transaction on a partition.")
     _add_partition(aborting, required=True)
-    aborting.option("--start-offset", "OFFSET", "Where the transaction begins.", type=int)
-    aborting.option("--producer-id", "ID", "For brokers before 3.0: the producer.", type=int)
-    aborting.option("--producer-epoch", "EPOCH", "For brokers before 3.0: its epoch.", type=int)
-    aborting.option("--coordinator-epoch", "EPOCH", "For brokers before 3.0.", type=int)
+    aborting.option("--start-offset", "OFFSET", "The start offset of the transaction.", type=int)
+    aborting.option("--producer-id", "ID", "For brokers before 3.0: the producer id.", type=int)
+    aborting.option("--producer-epoch", "EPOCH", "For brokers before 3.0: the producer epoch.", type=int)
+    aborting.option(
+        "--coordinator-epoch", "EPOCH", "For brokers before 3.0: the coordinator epoch.", type=int
+    )
     forcing = _command(
-        commands, "forceTerminateTransaction", "End what a transactional id has under way, and its producer."
+        commands,
+        "forceTerminateTransaction",
+        "Abort the ongoing transaction of a transactional id and fence its producer.",
     )
     forcing.option("--transactionalId", "ID", "The transactional id.", required=True)
 
@@ -89,7 +101,7 @@ def _execute(options: argparse.Namespace) -> None:
 
 
 def attempt(what: str, call: Callable[[], R]) -> R:
-    """Do something with the cluster; the sentence of a failure begins with what could not be done."""
+    """Call the cluster; the message of a failure begins with `what`."""
     from moldau.client.wire.cluster import BootstrapFailed
 
     try:
@@ -185,7 +197,7 @@ def _abort(admin: AdminClient, options: argparse.Namespace) -> None:
                 raise ToolError(f"Missing required argument --{name.replace('_', '-')}")
         producer = (options.producer_id, options.producer_epoch, options.coordinator_epoch)
     producer_id, epoch, coordinator_epoch = producer
-    # A producer whose first transaction hangs has no coordinator epoch yet; 0 is below every real one.
+    # A producer whose first transaction hangs has no coordinator epoch yet; 0 is lower than every valid one.
     attempt(
         f"Failed to abort transaction on {partition} of producer {producer_id}",
         lambda: admin.abort_transaction(partition, producer_id, epoch, max(coordinator_epoch, 0)),

@@ -1,7 +1,8 @@
-"""`kafka-transactions find-hanging`: transactions on partitions that their coordinator knows nothing of.
+"""`kafka-transactions find-hanging`: open transactions on partitions that no coordinator will complete.
 
-A partition tells which producers have something open there and since when. What is older than any producer
-may take, and is not among the partitions of that producer's transaction, will never get its marker.
+A partition reports its producers with open transactions (DescribeProducers). A transaction is hanging if it
+is older than the highest transaction timeout and its coordinator does not list the partition as part of it
+(DescribeTransactions): the partition will never receive a marker.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Partitions and topics are asked for in pieces, so that no request grows without bound.
+#: Topics and partitions per request, so that requests are bounded.
 BATCH = 500
 HEADER = (
     "Topic",
@@ -111,16 +112,16 @@ def _hanging(admin: AdminClient, old: Sequence[OpenTransaction]) -> list[OpenTra
         lambda: admin.list_transactions(producer_ids=ids),
     )
     names = {each.producer_id: each.transactional_id for each in listed if each.producer_id in ids}
-    under_way = _under_way(admin, names.values())
+    ongoing = _ongoing(admin, names.values())
     return [
         each
         for each in old
-        if each.partition not in under_way.get(names.get(each.producer.producer_id, ""), frozenset())
+        if each.partition not in ongoing.get(names.get(each.producer.producer_id, ""), frozenset())
     ]
 
 
-def _under_way(admin: AdminClient, names: Iterable[str]) -> dict[str, frozenset[TopicPartition]]:
-    """The partitions of each transaction that will still get a marker from the coordinator."""
+def _ongoing(admin: AdminClient, names: Iterable[str]) -> dict[str, frozenset[TopicPartition]]:
+    """Return the partitions of each transaction that will still receive a marker from the coordinator."""
     found: dict[str, frozenset[TopicPartition]] = {}
     for name, result in admin.describe_transactions(list(names)).items():
         if not isinstance(result, KafkaError):

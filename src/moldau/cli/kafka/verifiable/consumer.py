@@ -1,4 +1,4 @@
-"""kafka-verifiable-consumer: a member of a group that tells, as JSON, what it is given and what it reads."""
+"""kafka-verifiable-consumer: a member of a group that prints assignments, records and commits as JSON."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.kafka.console.reading import take
-from moldau.cli.kafka.console.session import ReportOnce, check_reachable, ends_on_sigterm
-from moldau.cli.kafka.verifiable.events import print_event
+from moldau.cli.kafka.console.reading import poll_batch
 from moldau.cli.shared.arguments import ToolParser, UsageError, require
-from moldau.cli.shared.librdkafka import describe_error, open_consumer
-from moldau.cli.shared.tool import add_bootstrap_options, bootstrap_servers, load_config, run_tool
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
+from moldau.cli.shared.json_io import print_event
+from moldau.cli.shared.librdkafka import ReportOnce, check_reachable, describe_error, open_consumer
+from moldau.cli.shared.tool import interrupted_by_sigterm, run_tool
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
@@ -27,23 +27,34 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser(
-        "kafka-verifiable-consumer",
-        "Consume a topic as a member of a group, and print a line of JSON for whatever happens.",
-    )
+    parser = ToolParser("kafka-verifiable-consumer")
     add_bootstrap_options(parser)
-    parser.option("--topic", "TOPIC", "REQUIRED: the topic.")
-    parser.option("--group-id", "GROUP", "REQUIRED: the group.")
-    parser.option("--group-protocol", "PROTOCOL", "classic or consumer.", default="classic")
-    parser.option("--group-remote-assignor", "NAME", "The assignor on the broker, in the consumer protocol.")
-    parser.option("--group-instance-id", "ID", "Be a static member of this name.")
-    parser.option("--max-messages", "COUNT", "How many to read; -1: until killed.", type=int, default=-1)
-    parser.option("--session-timeout", "MS", "Session timeout, in the classic protocol.", type=int)
+    parser.option("--topic", "TOPIC", "REQUIRED: the topic to consume.")
+    parser.option("--group-id", "GROUP", "REQUIRED: the group to join.")
+    parser.option(
+        "--group-protocol", "PROTOCOL", "classic or consumer (classic by default).", default="classic"
+    )
+    parser.option("--group-remote-assignor", "NAME", "The server-side assignor of the consumer protocol.")
+    parser.option("--group-instance-id", "ID", "Join as a static member with this group.instance.id.")
+    parser.option(
+        "--max-messages", "COUNT", "Exit after this many records; -1 for no limit.", type=int, default=-1
+    )
+    parser.option("--session-timeout", "MS", "The session timeout in ms, in the classic protocol.", type=int)
     parser.flag("--verbose", "Print each record.")
-    parser.flag("--enable-autocommit", "Let the client commit by itself.")
-    parser.option("--reset-policy", "POLICY", "earliest, latest or none.", default="earliest")
-    parser.option("--assignment-strategy", "CLASS", "Assignor, in the classic protocol.", default=RANGE)
-    parser.option("--consumer.config", "FILE", "The same as --command-config, by its older name.")
+    parser.flag("--enable-autocommit", "Commit offsets automatically.")
+    parser.option(
+        "--reset-policy",
+        "POLICY",
+        "auto.offset.reset: earliest, latest or none (earliest by default).",
+        default="earliest",
+    )
+    parser.option(
+        "--assignment-strategy",
+        "CLASS",
+        "The assignor of the classic protocol (RangeAssignor by default).",
+        default=RANGE,
+    )
+    parser.option("--consumer.config", "FILE", "DEPRECATED: use --command-config.")
     return parser
 
 
@@ -83,7 +94,7 @@ def _properties(options: argparse.Namespace) -> dict[str, str]:
 
 
 class Run:
-    """Reads until enough was read or somebody ends us."""
+    """Consumes until --max-messages or a signal."""
 
     def __init__(self, options: argparse.Namespace, consumer: Consumer) -> None:
         self._options = options
@@ -95,11 +106,11 @@ class Run:
         interrupted = False
         self._consumer.subscribe(
             [self._options.topic],
-            on_assign=lambda _, partitions: _tell_partitions("partitions_assigned", partitions),
-            on_revoke=lambda _, partitions: _tell_partitions("partitions_revoked", partitions),
+            on_assign=lambda _, partitions: _print_partitions("partitions_assigned", partitions),
+            on_revoke=lambda _, partitions: _print_partitions("partitions_revoked", partitions),
         )
         try:
-            with ends_on_sigterm():
+            with interrupted_by_sigterm():
                 while self._left != 0:
                     self._read()
         except KeyboardInterrupt:
@@ -114,45 +125,50 @@ class Run:
 
     def _read(self) -> None:
         limit = BATCH if self._left < 0 else min(BATCH, self._left)
-        messages = take(self._consumer, POLL_SECONDS, limit)
+        messages = poll_batch(self._consumer, POLL_SECONDS, limit)
         if not messages:
             return
         by_partition: dict[tuple[str, int], list[Message]] = {}
         for message in messages:
-            place = (message.topic() or "", message.partition() or 0)
-            by_partition.setdefault(place, []).append(message)
+            partition = (message.topic() or "", message.partition() or 0)
+            by_partition.setdefault(partition, []).append(message)
         if self._options.verbose:
             for records in by_partition.values():
                 for record in records:
-                    _tell_record(record)
-        summaries = [_summary(*place, records) for place, records in by_partition.items()]
+                    _print_record(record)
+        summaries = [_summary(*partition, records) for partition, records in by_partition.items()]
         print_event("records_consumed", count=len(messages), partitions=summaries)
         if self._left > 0:
             self._left -= len(messages)
         if not self._options.enable_autocommit:
-            self._commit({place: (records[-1].offset() or 0) + 1 for place, records in by_partition.items()})
+            self._commit(
+                {partition: (records[-1].offset() or 0) + 1 for partition, records in by_partition.items()}
+            )
 
     def _commit(self, offsets: dict[tuple[str, int], int]) -> None:
         from confluent_kafka import KafkaException, TopicPartition
 
-        told = [{"topic": topic, "partition": index, "offset": at} for (topic, index), at in offsets.items()]
-        wanted = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+        listed = [
+            {"topic": topic, "partition": index, "offset": offset}
+            for (topic, index), offset in offsets.items()
+        ]
+        wanted = [TopicPartition(*partition, offset) for partition, offset in offsets.items()]
         try:
             for done in self._consumer.commit(offsets=wanted, asynchronous=False) or ():
                 if done.error is not None:
                     raise KafkaException(done.error)
         except KafkaException as error:
             reason = describe_error(error.args[0])
-            print_event("offsets_committed", offsets=told, error=reason, success=False)
+            print_event("offsets_committed", offsets=listed, error=reason, success=False)
         else:
-            print_event("offsets_committed", offsets=told, success=True)
+            print_event("offsets_committed", offsets=listed, success=True)
 
 
-def _tell_partitions(name: str, partitions: Sequence[Any]) -> None:
+def _print_partitions(name: str, partitions: Sequence[Any]) -> None:
     print_event(name, partitions=[{"topic": each.topic, "partition": each.partition} for each in partitions])
 
 
-def _tell_record(message: Any) -> None:
+def _print_record(message: Any) -> None:
     place = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
     print_event("record_data", key=_text(message.key()), value=_text(message.value()), **place)
 

@@ -1,6 +1,6 @@
-"""kafka-verifiable-producer: send increasing numbers and tell, as JSON, what became of each.
+"""kafka-verifiable-producer: produce increasing integers and print the result of each as JSON.
 
-Nothing is sent twice (`retries` is 0), so that whoever watches knows which records were acknowledged.
+Retries are disabled, so the output tells exactly which records were acknowledged.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.kafka.console.session import check_reachable, ends_on_sigterm
-from moldau.cli.kafka.verifiable.events import print_event
 from moldau.cli.shared.arguments import ToolParser, UsageError, require
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
 from moldau.cli.shared.java import java_class
-from moldau.cli.shared.librdkafka import open_producer
-from moldau.cli.shared.tool import add_bootstrap_options, bootstrap_servers, load_config, run_tool
+from moldau.cli.shared.json_io import print_event
+from moldau.cli.shared.librdkafka import check_reachable, open_producer
+from moldau.cli.shared.tool import interrupted_by_sigterm, run_tool
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
@@ -29,21 +29,31 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ToolParser:
-    parser = ToolParser(
-        "kafka-verifiable-producer",
-        "Send increasing numbers to a topic, and print a line of JSON for each that was acknowledged or not.",
-    )
+    parser = ToolParser("kafka-verifiable-producer")
     add_bootstrap_options(parser)
-    parser.option("--topic", "TOPIC", "REQUIRED: the topic.")
-    parser.option("--max-messages", "COUNT", "How many to send; -1: until killed.", type=int, default=-1)
-    parser.option("--throughput", "RATE", "About so many a second; -1: no limit.", type=int, default=-1)
-    parser.option("--acks", "ACKS", "0, 1, or -1 for all in-sync replicas.", type=int, default=-1)
-    parser.option("--producer.config", "FILE", "The same as --command-config, by its older name.")
+    parser.option("--topic", "TOPIC", "REQUIRED: the topic to produce to.")
     parser.option(
-        "--message-create-time", "MS", "Timestamp of the first record; later ones count on.", type=int
+        "--max-messages", "COUNT", "Exit after this many records; -1 for no limit.", type=int, default=-1
     )
-    parser.option("--value-prefix", "NUMBER", "Put this and a dot before each number.", type=int)
-    parser.option("--repeating-keys", "COUNT", "Keys 0 to COUNT-1, over and over.", type=int)
+    parser.option(
+        "--throughput",
+        "RATE",
+        "Send at most this many records per second; -1 for no limit.",
+        type=int,
+        default=-1,
+    )
+    parser.option(
+        "--acks", "ACKS", "0, 1, or -1 for all in-sync replicas (the default).", type=int, default=-1
+    )
+    parser.option("--producer.config", "FILE", "DEPRECATED: use --command-config.")
+    parser.option(
+        "--message-create-time",
+        "MS",
+        "The timestamp of the first record in ms; later timestamps advance with the clock.",
+        type=int,
+    )
+    parser.option("--value-prefix", "NUMBER", "Prefix each value with this number and a dot.", type=int)
+    parser.option("--repeating-keys", "COUNT", "Use the keys 0 to COUNT-1 in turn.", type=int)
     return parser
 
 
@@ -76,13 +86,13 @@ class Run:
         self._begin_ms = time.time_ns() // 1_000_000
 
     def send_all(self) -> None:
-        """Send until all are out or somebody ends us; what is under way is waited for."""
+        """Send until --max-messages or a signal, then wait for outstanding acknowledgements."""
         print_event("startup_complete")
         limit = self._options.max_messages
         numbers = itertools.count() if limit < 0 else range(limit)
         keys = repeating_keys(self._options.repeating_keys)
         try:
-            with ends_on_sigterm():
+            with interrupted_by_sigterm():
                 for number in numbers:
                     self._send(next(keys), number)
                     self._keep_pace()
@@ -104,20 +114,26 @@ class Run:
 
         def delivered(error: Any, message: Any) -> None:
             if error is not None:
-                self._tell_failure(key, value, error)
+                self._print_failure(key, value, error)
                 return
             self._acked += 1
-            place = {"offset": message.offset(), "topic": message.topic(), "partition": message.partition()}
-            print_event("producer_send_success", key=key, value=value, **place)
+            print_event(
+                "producer_send_success",
+                key=key,
+                value=value,
+                offset=message.offset(),
+                topic=message.topic(),
+                partition=message.partition(),
+            )
 
         from confluent_kafka import KafkaException
 
         try:
-            self._hand_over(key, value, delivered)
+            self._produce(key, value, delivered)
         except KafkaException as error:
-            self._tell_failure(key, value, error.args[0])
+            self._print_failure(key, value, error.args[0])
 
-    def _hand_over(self, key: str | None, value: str, delivered: Any) -> None:
+    def _produce(self, key: str | None, value: str, delivered: Any) -> None:
         start = self._options.message_create_time
         more = {}
         if start is not None and start >= 0:
@@ -131,17 +147,21 @@ class Run:
                 self._producer.poll(0)
                 return
 
-    def _tell_failure(self, key: str | None, value: str, error: Any) -> None:
+    def _print_failure(self, key: str | None, value: str, error: Any) -> None:
         from moldau.client.librdkafka import client_error
 
         failure = client_error(error)
-        exception = f"class {java_class(failure)}"
-        topic = self._options.topic
-        told = {"exception": exception, "message": failure.message}
-        print_event("producer_send_error", key=key, value=value, topic=topic, **told)
+        print_event(
+            "producer_send_error",
+            key=key,
+            value=value,
+            topic=self._options.topic,
+            exception=f"class {java_class(failure)}",
+            message=failure.message,
+        )
 
     def _keep_pace(self) -> None:
-        """Wait while we are ahead of the rate."""
+        """Wait while more records were sent than --throughput allows."""
         rate = self._options.throughput
         while rate >= 0:
             ahead = self._sent / max(rate, 1e-9) - (time.monotonic() - self._begin)
@@ -151,7 +171,7 @@ class Run:
 
 
 def repeating_keys(count: int | None) -> Iterator[str | None]:
-    """0 to count - 1 over and over; no keys without a count."""
+    """Yield the keys 0 to count - 1 in turn, or no keys without a count."""
     if count is None:
         return itertools.repeat(None)
     return map(str, itertools.cycle(range(count)) if count > 0 else itertools.count())

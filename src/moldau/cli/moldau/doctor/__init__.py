@@ -1,0 +1,1 @@
+"""`moldau doctor`: find out why a client cannot connect."""

@@ -1,216 +1,66 @@
-"""`moldau doctor`: why a client cannot connect, and what to change.
-
-A client first talks to a bootstrap address and is then sent on to the addresses that the brokers advertise;
-most trouble is that the second kind is not what the first one is. The doctor goes both ways from here, layer
-by layer, and says of everything it finds whether it is well.
-"""
+"""The options of `moldau doctor`, and how its findings are printed."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from enum import Enum
+from typing import Annotated
 
-from moldau.base.errors import KafkaError
-from moldau.cli.moldau.doctor.probe import Probe, Reached, is_loopback, is_wildcard, probe
-from moldau.client.wire.settings import Address, parse_addresses
-from moldau.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
+import typer
+from rich.console import Console
 
-TIMEOUT_MS = 5_000
-USUAL_PORT = 9092
+from moldau.cli.moldau.exits import exit_with
+from moldau.cli.shared.connection import DEFAULT_BOOTSTRAP, load_config
 
 
-class Level(Enum):
-    GOOD = "ok"
-    NOTE = "note"
-    PROBLEM = "problem"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at. `advice` says what to change; problems always have some."""
-
-    level: Level
-    what: str
-    advice: str | None = None
-
-
-def diagnose(
-    bootstrap: str, *, timeout_ms: int = TIMEOUT_MS, security_protocol: str = "PLAINTEXT"
-) -> list[Finding]:
-    """Everything there is to say about connecting to `bootstrap` from this machine."""
-
-    async def collect() -> list[Finding]:
-        return [finding async for finding in examine(bootstrap, timeout_ms, security_protocol)]
-
-    return asyncio.run(collect())
-
-
-async def examine(bootstrap: str, timeout_ms: int, security_protocol: str) -> AsyncIterator[Finding]:
-    try:
-        addresses = parse_addresses(bootstrap)
-    except KafkaError as error:
-        yield Finding(Level.PROBLEM, str(error), "Write host:port; Kafka's usual port is 9092.")
-        return
-    clusters: dict[str, tuple[Address, MetadataResponse]] = {}
-    for address in addresses:
-        found = await probe(address, timeout_ms)
-        yield _of_bootstrap(found, security_protocol)
-        async for finding in _further(found, timeout_ms):
-            yield finding
-        if found.metadata is not None:
-            clusters.setdefault(found.metadata.cluster_id or "", (address, found.metadata))
-    if len(clusters) > 1:
-        listed = ", ".join(f"{address} ({cluster})" for cluster, (address, _) in clusters.items())
-        yield Finding(
-            Level.PROBLEM,
-            f"The bootstrap addresses lead to different clusters: {listed}.",
-            "Name only brokers of one cluster.",
-        )
-    for address, metadata in clusters.values():
-        async for finding in _of_cluster(address, metadata, timeout_ms):
-            yield finding
-
-
-def _of_bootstrap(found: Probe, security_protocol: str) -> Finding:
-    if found.reached is Reached.KAFKA and security_protocol not in ("PLAINTEXT", ""):
-        return Finding(
-            Level.PROBLEM,
-            f"{found.address} speaks plain text, and the client is set to {security_protocol}.",
-            "Remove security.protocol from the client's settings, or use the port of the secured listener.",
-        )
-    if found.reached is Reached.KAFKA:
-        return Finding(Level.GOOD, f"{found.address} ({', '.join(found.accepted)}) is a Kafka broker.")
-    if found.reached is Reached.TLS and "SSL" in security_protocol:
-        return Finding(Level.GOOD, f"{found.address} speaks TLS, as the client does.")
-    if found.reached is Reached.SASL and security_protocol == "SASL_PLAINTEXT":
-        return Finding(Level.GOOD, f"{found.address} asks for SASL, as the client does.")
-    return Finding(Level.PROBLEM, *explain(found))
-
-
-def explain(found: Probe) -> tuple[str, str]:
-    """What is wrong with an address where no broker was met, and what to do."""
-    at, host = found.address, found.address.host
-    sentences = {
-        Reached.NAME_UNKNOWN: (
-            f"The name {host} cannot be resolved on this machine ({found.detail}).",
-            "Check the spelling. A name that only exists inside of Docker or Kubernetes needs a listener "
-            "that advertises a name or address known here, or a line in /etc/hosts.",
+def doctor(
+    bootstrap: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="HOST:PORT", help="Address that a client uses.", show_default=DEFAULT_BOOTSTRAP
         ),
-        Reached.REFUSED: (
-            f"Nothing listens at {at} ({', '.join(found.resolved)}): connection refused.",
-            "Is the broker running (`moldau dev` starts one)? Is this the port in its `listeners`? In a "
-            "container, is the port published?",
-        ),
-        Reached.TIMED_OUT: (
-            f"{at} ({', '.join(found.resolved)}) does not answer.",
-            "A firewall drops the packets, or the address is of a network that is not reached from here.",
-        ),
-        Reached.UNREACHABLE: (
-            f"There is no way to {at} ({', '.join(found.resolved)}): {found.detail}.",
-            "The address belongs to a network that is not reached from here: use one that is.",
-        ),
-        Reached.TLS: (
-            f"{at} speaks TLS, and the client sends plain text.",
-            "Set security.protocol=SSL (SASL_SSL with a login) in the client, or use the port of a PLAINTEXT "
-            "listener.",
-        ),
-        Reached.SASL: (
-            f"{at} asks for a login with SASL ({', '.join(found.mechanisms)}).",
-            "Set security.protocol=SASL_PLAINTEXT and sasl.mechanism in the client, or use the port of a "
-            "PLAINTEXT listener.",
-        ),
-        Reached.CONTROLLER: (
-            f"{at} is the listener of a controller; clients talk to brokers.",
-            "Use the port of a listener that is not in controller.listener.names.",
-        ),
-        Reached.NOT_KAFKA: (
-            f"{at} {found.detail}.",
-            "Use the port of a Kafka listener; it is in the broker's `listeners`.",
-        ),
-        Reached.SILENT: (
-            f"{at} takes connections but does not speak Kafka in plain text: {found.detail}.",
-            "Another program may have the port, the broker may still be starting, or it has reached "
-            "max.connections. Look into the broker's log.",
-        ),
-    }
-    return sentences[found.reached]
+    ] = None,
+    bootstrap_server: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="The same, under the name that Kafka's tools use.")
+    ] = None,
+    command_config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Properties file of the client, which is checked, too.")
+    ] = None,
+    timeout_ms: Annotated[
+        int, typer.Option(metavar="MS", help="Milliseconds to wait for each connection and each response.")
+    ] = 5000,
+) -> None:
+    """Find out why a client cannot connect to a cluster, and what to change."""
+
+    def work() -> int:
+        properties = load_config(command_config)
+        address = bootstrap or bootstrap_server or properties.get("bootstrap.servers") or DEFAULT_BOOTSTRAP
+        return _print_findings(address, timeout_ms, properties.get("security.protocol", "PLAINTEXT").upper())
+
+    exit_with(work)
 
 
-async def _further(found: Probe, timeout_ms: int) -> AsyncIterator[Finding]:
-    """What else is worth knowing about a bootstrap address."""
-    if found.port_open and len(found.accepted) < len(found.resolved):
-        closed = ", ".join(ip for ip in found.resolved if ip not in found.accepted)
-        yield Finding(
-            Level.NOTE,
-            f"{found.address.host} also stands for {closed}, where nothing listens: clients that try it "
-            "first are slower to connect.",
-            "Let the broker listen on all addresses of the name, or use an IP address.",
-        )
-    elsewhere = Address(found.address.host, USUAL_PORT)
-    wrong_port = found.reached in (Reached.REFUSED, Reached.NOT_KAFKA) and elsewhere != found.address
-    if wrong_port and (await probe(elsewhere, timeout_ms)).reached is Reached.KAFKA:
-        yield Finding(Level.NOTE, f"There is a Kafka broker at {elsewhere}.", f"Did you mean {elsewhere}?")
+def _print_findings(bootstrap: str, timeout_ms: int, protocol: str) -> int:
+    import asyncio
 
+    from moldau.cli.moldau.doctor.diagnosis import Level, examine
 
-async def _of_cluster(
-    bootstrap: Address, metadata: MetadataResponse, timeout_ms: int
-) -> AsyncIterator[Finding]:
-    for broker in sorted(metadata.brokers, key=lambda broker: broker.node_id):
-        yield await _of_broker(bootstrap, metadata, broker, timeout_ms)
-    offline = [
-        f"{topic.name}-{partition.partition_index}"
-        for topic in metadata.topics
-        for partition in topic.partitions
-        if partition.leader_id < 0
-    ]
-    if offline:
-        shown = ", ".join(offline[:5]) + (" and more" if len(offline) > 5 else "")
-        yield Finding(
-            Level.PROBLEM,
-            f"{len(offline)} partitions have no leader and cannot be used: {shown}.",
-            "Start the brokers that hold their replicas; `kafka-topics --describe --unavailable-partitions` "
-            "lists them.",
-        )
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"Connecting to {bootstrap} as a client does ...", markup=False)
+    marks = {Level.GOOD: ("ok", "green"), Level.NOTE: ("note", "yellow"), Level.PROBLEM: ("problem", "red")}
+    problems = 0
 
+    async def show() -> None:
+        nonlocal problems
+        async for finding in examine(bootstrap, timeout_ms, protocol):
+            word, colour = marks[finding.level]
+            console.print(f"[{colour}]{word:>8}[/]  ", end="")
+            console.print(finding.what, markup=False)
+            if finding.advice is not None:
+                console.print(f"          -> {finding.advice}", style="dim", markup=False)
+            problems += finding.level is Level.PROBLEM
 
-async def _of_broker(
-    bootstrap: Address, metadata: MetadataResponse, broker: MetadataResponseBroker, timeout_ms: int
-) -> Finding:
-    advertised = Address(broker.host, broker.port)
-    name = f"Broker {broker.node_id} advertises {advertised}"
-    setting = f"advertised.listeners=PLAINTEXT://{bootstrap}"
-    if is_wildcard(broker.host):
-        return Finding(
-            Level.PROBLEM,
-            f"{name}, which is no address a client could use: it stands for all of the broker's own.",
-            f"Set {setting} (a name or address that clients know) on the broker.",
-        )
-    if is_loopback(broker.host) and not is_loopback(bootstrap.host):
-        return Finding(
-            Level.PROBLEM,
-            f"{name}: every client is sent to its own machine, not to {bootstrap.host}.",
-            f"Set {setting} on the broker.",
-        )
-    found = await probe(advertised, timeout_ms)
-    if found.reached is not Reached.KAFKA:
-        what, advice = explain(found)
-        if found.reached in (Reached.NAME_UNKNOWN, Reached.REFUSED, Reached.TIMED_OUT, Reached.UNREACHABLE):
-            advice = f"Set {setting} on the broker, or make {advertised} reachable from here."
-        return Finding(Level.PROBLEM, f"{name}, and clients are sent there after {bootstrap}. {what}", advice)
-    other = found.metadata.cluster_id if found.metadata is not None else None
-    if other != metadata.cluster_id:
-        return Finding(
-            Level.PROBLEM,
-            f"{name}, but another cluster answers there ({other} instead of {metadata.cluster_id}).",
-            "Two brokers use one address, or the name stands for another machine here than for the broker: "
-            f"set {setting} on it.",
-        )
-    if is_loopback(broker.host):
-        return Finding(
-            Level.GOOD,
-            f"{name} and is there. Clients on other machines and in containers cannot use that address.",
-            "For those, set advertised.listeners to a name or address of this machine.",
-        )
-    return Finding(Level.GOOD, f"{name} and is there.")
+    asyncio.run(show())
+    if problems:
+        console.print(f"{problems} problem{'s' if problems > 1 else ''} found.", style="red")
+        return 1
+    console.print("Clients on this machine can use this cluster.", style="green")
+    return 0

@@ -1,6 +1,6 @@
-"""Small questions to an address, layer by layer: does the name resolve, does the port answer, and how?
+"""Probe an address layer by layer: name resolution, TCP connection, TLS or Kafka protocol, metadata.
 
-Each probe has a deadline and never raises; what went wrong is part of the answer.
+Every step has a timeout. A probe never raises; a failure is part of its result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from moldau.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHa
 
 
 class Reached(Enum):
-    """How far a client gets at an address."""
+    """The last step that a client reaches at an address."""
 
     NAME_UNKNOWN = auto()
     REFUSED = auto()
@@ -39,15 +39,15 @@ class Reached(Enum):
 
 @dataclass(slots=True)
 class Probe:
-    """What was found at an address."""
+    """The result of probing an address."""
 
     address: Address
     reached: Reached
     detail: str = ""
-    #: IP addresses the name stands for, and those of them that took the connection.
+    #: IP addresses that the name resolves to, and those that accepted a connection.
     resolved: list[str] = field(default_factory=list)
     accepted: list[str] = field(default_factory=list)
-    #: SASL mechanisms the listener asks for.
+    #: SASL mechanisms that the listener supports.
     mechanisms: list[str] = field(default_factory=list)
     metadata: MetadataResponse | None = None
 
@@ -57,7 +57,7 @@ class Probe:
 
 
 async def probe(address: Address, timeout_ms: int) -> Probe:
-    """Go as far as possible towards a broker at an address."""
+    """Connect to an address and request metadata; return how far that went."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
@@ -66,15 +66,15 @@ async def probe(address: Address, timeout_ms: int) -> Probe:
     outcomes = await asyncio.gather(*(_connect(ip, address.port, timeout_ms) for ip in resolved))
     accepted = [ip for ip, outcome in zip(resolved, outcomes, strict=True) if outcome is None]
     if not accepted:
-        reached, detail = _worst(outcomes)
+        reached, detail = _most_telling(outcomes)
         return Probe(address, reached, detail, resolved)
-    answer = await _ask(Address(accepted[0], address.port), timeout_ms)
-    answer.address, answer.resolved, answer.accepted = address, resolved, accepted
-    return answer
+    result = await _probe_protocol(Address(accepted[0], address.port), timeout_ms)
+    result.address, result.resolved, result.accepted = address, resolved, accepted
+    return result
 
 
 async def _connect(host: str, port: int, timeout_ms: int) -> OSError | None:
-    """None when the port takes a connection."""
+    """Return None if the port accepts a connection, the error otherwise."""
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             _, writer = await asyncio.open_connection(host, port)
@@ -84,8 +84,8 @@ async def _connect(host: str, port: int, timeout_ms: int) -> OSError | None:
     return None
 
 
-def _worst(outcomes: list[OSError | None]) -> tuple[Reached, str]:
-    """What to say when no IP address took the connection: a closed port says more than a lost packet."""
+def _most_telling(outcomes: list[OSError | None]) -> tuple[Reached, str]:
+    """Choose the error to report if no connection was accepted: a refusal says more than a timeout."""
     errors = [error for error in outcomes if error is not None]
     for error in errors:
         if isinstance(error, ConnectionRefusedError) or error.errno == errno.ECONNREFUSED:
@@ -96,8 +96,8 @@ def _worst(outcomes: list[OSError | None]) -> tuple[Reached, str]:
     return Reached.TIMED_OUT, "no answer"
 
 
-async def _ask(address: Address, timeout_ms: int) -> Probe:
-    """Speak the Kafka protocol to an open port, and find out why if that does not work."""
+async def _probe_protocol(address: Address, timeout_ms: int) -> Probe:
+    """Send Kafka requests to an open port; if they fail, find out whether it speaks TLS."""
     try:
         connection = await NodeConnection.connect(*address, client_id="moldau-doctor", timeout_ms=timeout_ms)
     except NotKafka as error:
@@ -109,18 +109,18 @@ async def _ask(address: Address, timeout_ms: int) -> Probe:
             return Probe(address, Reached.TLS)
         return Probe(address, Reached.SILENT, str(error))
     try:
-        return await _question(connection, address, timeout_ms)
+        return await _probe_broker(connection, address, timeout_ms)
     except KafkaError as error:
         return Probe(address, Reached.SILENT, str(error))
     finally:
         connection.close()
 
 
-async def _question(connection: NodeConnection, address: Address, timeout_ms: int) -> Probe:
+async def _probe_broker(connection: NodeConnection, address: Address, timeout_ms: int) -> Probe:
     if not connection.supports(ApiKey.METADATA):
         return Probe(address, Reached.CONTROLLER)
     if connection.supports(ApiKey.SASL_HANDSHAKE):
-        # A plain listener answers that this is not the time for it, one with SASL lists its mechanisms.
+        # A PLAINTEXT listener answers ILLEGAL_SASL_STATE; a SASL listener lists its mechanisms.
         handshake: SaslHandshakeResponse = await connection.call(
             SaslHandshakeRequest(mechanism="MOLDAU-DOCTOR"), timeout_ms=timeout_ms
         )
@@ -144,7 +144,7 @@ async def _speaks_tls(address: Address, timeout_ms: int) -> bool:
         async with asyncio.timeout(timeout_ms / 1000):
             _, writer = await asyncio.open_connection(*address, ssl=context)
     except ssl.SSLError as error:
-        # A broker that wants a client certificate ends the handshake in TLS: that is TLS all the same.
+        # A broker that requires a client certificate rejects the handshake with a TLS alert.
         return "alert" in str(error).lower()
     except OSError:
         return False

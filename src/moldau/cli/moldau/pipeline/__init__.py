@@ -1,0 +1,1 @@
+"""`moldau pipeline`: run, inspect and stop pipelines."""

@@ -1,4 +1,4 @@
-"""`moldau pipeline`: run pipelines from files, see what they do, stop them."""
+"""`moldau pipeline`: run pipelines from files, show their status and logs, stop them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from moldau.cli.shared.tool import DEFAULT_BOOTSTRAP, ToolError
+from moldau.cli.moldau.exits import exit_with
+from moldau.cli.shared.connection import DEFAULT_BOOTSTRAP
+from moldau.cli.shared.tool import ToolError
 
 if TYPE_CHECKING:
     from moldau.pipelines.runtime.state import StateFolder, Status
 
-app = typer.Typer(
-    help="Run data pipelines on Spark, from YAML, Python and SQL files.",
+pipeline = typer.Typer(
+    help="Run data pipelines on Spark from YAML, Python and SQL files.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_STOP_PATIENCE_S = 120.0
+_STOP_TIMEOUT_S = 120.0
 
 StateDir = Annotated[
-    Path, typer.Option("--state-dir", metavar="FOLDER", help="Where the state of pipelines lies.")
+    Path, typer.Option("--state-dir", metavar="FOLDER", help="Folder for the state of pipelines.")
 ]
-#: Not in `data`, where `moldau dev` has its partitions: a broker wants its folder for itself.
+#: Not in `data`, the log directory of `moldau dev`: a broker does not accept other folders there.
 _STATE = Path("state/pipelines")
 
 
@@ -40,46 +42,49 @@ def _config(words: list[str] | None) -> dict[str, str]:
     pairs = [word.partition("=") for word in words or ()]
     wrong = next((name for name, equals, _ in pairs if not equals), None)
     if wrong is not None:
-        raise ToolError(f"--conf takes NAME=VALUE, and '{wrong}' has no '='")
+        raise ToolError(f"--conf takes NAME=VALUE, but '{wrong}' has no '='")
     return {name: value for name, _, value in pairs}
 
 
-@app.command()
+@pipeline.command()
 def run(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="YAML, Python or SQL files.")],
     bootstrap_server: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="The cluster, where a file names none.")
+        str, typer.Option(metavar="HOST:PORT", help="The cluster, for files that name none.")
     ] = DEFAULT_BOOTSTRAP,
     state_dir: StateDir = _STATE,
     master: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where Spark runs: local[2], spark://…, k8s://…, yarn, sc://…",
-            show_default="in this machine, on all cores",
+            help="Spark master: local[2], spark://…, k8s://…, yarn, sc://…",
+            show_default="on this machine, on all cores",
         ),
     ] = None,
     available_now: Annotated[
-        bool, typer.Option("--available-now", help="Process what is there, and end.")
+        bool, typer.Option("--available-now", help="Process the records that exist now, then exit.")
     ] = False,
     metrics_port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="Serve metrics for Prometheus; 0 for a free port.")
+        int | None,
+        typer.Option(metavar="PORT", help="Serve Prometheus metrics on this port; 0 takes any free port."),
     ] = None,
     conf: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A Spark configuration. May be repeated."),
     ] = None,
     tries: Annotated[
-        int, typer.Option(metavar="NUMBER", min=1, help="After so many failures in a row, give up.")
+        int,
+        typer.Option(metavar="NUMBER", min=1, help="Give up after this many consecutive failures."),
     ] = 8,
     connector: Annotated[
-        str, typer.Option(metavar="NAME", help="moldau, or official for Spark's own connector.")
+        str, typer.Option(metavar="NAME", help="Kafka connector: moldau, or official for Spark's own.")
     ] = "moldau",
     quick_start: Annotated[
-        bool, typer.Option("--quick-start", help="Start sooner and run slower: for development.")
+        bool,
+        typer.Option("--quick-start", help="Start sooner at the cost of throughput, for development."),
     ] = False,
 ) -> None:
-    """Run the pipelines of these files until Ctrl-C, restarting what fails."""
-    from moldau.cli.moldau.commands import _exit_with
+    """Run the pipelines of these files until Ctrl-C, and restart those that fail."""
 
     def work() -> int:
         from moldau.pipelines.runtime.driver import RunSettings
@@ -101,15 +106,14 @@ def run(
         )
         return Supervisor(settings, print).run()
 
-    _exit_with(work)
+    exit_with(work)
 
 
-@app.command()
+@pipeline.command()
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="YAML files.")],
 ) -> None:
-    """Say whether YAML files define pipelines, without running them."""
-    from moldau.cli.moldau.commands import _exit_with
+    """Validate YAML files without running their pipelines."""
 
     def work() -> int:
         from moldau.pipelines.runtime.definition import BadDefinition
@@ -123,12 +127,12 @@ def check(
             raise ToolError(str(wrong)) from wrong
         return 0
 
-    _exit_with(work)
+    exit_with(work)
 
 
-@app.command("list")
+@pipeline.command("list")
 def list_pipelines(state_dir: StateDir = _STATE) -> None:
-    """Show all pipelines of a state folder."""
+    """List the pipelines of a state folder."""
     from moldau.cli.moldau.pipeline.views import table
 
     folder = _folder(state_dir)
@@ -139,31 +143,33 @@ def list_pipelines(state_dir: StateDir = _STATE) -> None:
     Console(highlight=False, soft_wrap=True).print(table(found))
 
 
-@app.command()
+@pipeline.command()
 def status(
-    name: Annotated[str, typer.Argument(help="The pipeline.")],
+    name: Annotated[str, typer.Argument(help="Name of the pipeline.")],
     state_dir: StateDir = _STATE,
-    json_output: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
+    json_output: Annotated[bool, typer.Option("--json", help="Print all details as JSON.")] = False,
 ) -> None:
-    """Show what is known of a pipeline."""
+    """Show the status of a pipeline and of its queries.
+
+    Exits with 1 if the pipeline has failed.
+    """
     import json
     from dataclasses import asdict
 
-    from moldau.cli.moldau.commands import _exit_with
     from moldau.cli.moldau.pipeline.views import details
 
     def work() -> int:
-        found = _found(_folder(state_dir), name)
+        found = _status_of(_folder(state_dir), name)
         if json_output:
             print(json.dumps(asdict(found), indent=2))
         else:
             print("\n".join(details(found, _folder(state_dir).log_of(found.run))))
         return 0 if found.state in ("starting", "running", "finished", "stopped", "waiting") else 1
 
-    _exit_with(work)
+    exit_with(work)
 
 
-def _found(folder: StateFolder, name: str) -> Status:
+def _status_of(folder: StateFolder, name: str) -> Status:
     found = folder.read(name)
     if found is None:
         known = ", ".join(folder.names()) or "none"
@@ -171,54 +177,57 @@ def _found(folder: StateFolder, name: str) -> Status:
     return found
 
 
-@app.command()
+@pipeline.command()
 def stop(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The pipelines.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of the pipelines.")],
     state_dir: StateDir = _STATE,
 ) -> None:
-    """Stop pipelines; others of the same run go on. A batch under way is done again at the next start."""
-    from moldau.cli.moldau.commands import _exit_with
+    """Stop pipelines; others of the same run keep running.
+
+    A batch in progress is repeated at the next start.
+    """
 
     def work() -> int:
         folder = _folder(state_dir)
         for name in names:
-            found = _found(folder, name)
+            found = _status_of(folder, name)
             if not folder.is_alive(found.run):
-                raise ToolError(f"The pipeline {name} does not run")
+                raise ToolError(f"The pipeline {name} is not running")
             folder.ask_to_stop(name)
         for name in names:
             _wait_until_stopped(folder, name)
             print(f"{name} is stopped")
         return 0
 
-    _exit_with(work)
+    exit_with(work)
 
 
 def _wait_until_stopped(folder: StateFolder, name: str) -> None:
     from moldau.pipelines.runtime.state import ENDED
 
-    deadline = time.monotonic() + _STOP_PATIENCE_S
-    while _found(folder, name).state not in (*ENDED, "dead"):
+    deadline = time.monotonic() + _STOP_TIMEOUT_S
+    while _status_of(folder, name).state not in (*ENDED, "dead"):
         if time.monotonic() > deadline:
-            raise ToolError(f"The pipeline {name} has not stopped within {_STOP_PATIENCE_S:g} s")
+            raise ToolError(f"The pipeline {name} has not stopped within {_STOP_TIMEOUT_S:g} s")
         time.sleep(0.1)
 
 
-@app.command()
+@pipeline.command()
 def logs(
-    name: Annotated[str, typer.Argument(help="The pipeline.")],
+    name: Annotated[str, typer.Argument(help="Name of the pipeline.")],
     state_dir: StateDir = _STATE,
-    lines: Annotated[int, typer.Option("--lines", "-n", metavar="NUMBER", help="How many.")] = 50,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", metavar="NUMBER", help="Number of lines to show.")
+    ] = 50,
 ) -> None:
-    """Show the end of the log of a pipeline's driver."""
-    from moldau.cli.moldau.commands import _exit_with
+    """Show the last lines of the log of a pipeline's driver."""
 
     def work() -> int:
         folder = _folder(state_dir)
-        log = folder.log_of(_found(folder, name).run)
+        log = folder.log_of(_status_of(folder, name).run)
         if not log.exists():
-            raise ToolError(f"The log {log} is not there any more")
+            raise ToolError(f"The log {log} no longer exists")
         print("\n".join(log.read_text(errors="replace").splitlines()[-lines:]))
         return 0
 
-    _exit_with(work)
+    exit_with(work)

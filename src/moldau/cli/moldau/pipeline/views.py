@@ -1,4 +1,4 @@
-"""What `moldau pipeline list` and `status` show."""
+"""The output of `moldau pipeline list` and `moldau pipeline status`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEFT = ("NAME", "STATE", "FILE")
 
 
 def table(statuses: Iterable[Status]) -> Table:
-    """A line for each pipeline."""
+    """Return a table with one row per pipeline."""
     made = Table(box=None, pad_edge=False)
     for heading in ("NAME", "STATE", "ROWS", "ROWS/S", "LAG", "RESTARTS", "FILE"):
         made.add_column(heading, justify="left" if heading in _LEFT else "right")
@@ -39,10 +39,10 @@ def _row(status: Status) -> list[str]:
 
 
 def details(status: Status, log: Path) -> Iterator[str]:
-    """All that is known of a pipeline, in lines."""
+    """Yield the lines that describe a pipeline and its queries."""
     yield describe(status)
     if status.state == "dead":
-        yield f"  its process is gone; moldau pipeline run {status.file} goes on where it was"
+        yield f"  its process has died; moldau pipeline run {status.file} resumes it"
     yield f"  file {status.file}, process {status.supervisor}, driver {status.driver}"
     yield f"  log {log}"
     if status.error is not None:

@@ -1,0 +1,1 @@
+"""`moldau sql`: SQL over topics, at a prompt or from a script."""

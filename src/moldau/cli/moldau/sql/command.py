@@ -1,177 +1,53 @@
-"""`moldau sql`: SQL over topics, at a prompt, from the command line (`-e`), from a file (`-f`) or from stdin.
-
-Spark starts in a thread of its own while the first statement is typed. (From the main thread, PySpark would
-take over Ctrl-C, and one for a push query would end the jobs of all others.)
-"""
+"""The options of `moldau sql`."""
 
 from __future__ import annotations
 
-import logging
-import sys
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from moldau.base.errors import KafkaError
-from moldau.cli.shared.tool import ToolError, explain, load_config, warn
+import typer
 
-if TYPE_CHECKING:
-    from moldau.pipelines.sql.catalog.catalog import Catalog
-    from moldau.pipelines.sql.engine import SqlEngine
+from moldau.cli.moldau.exits import exit_with
+from moldau.cli.shared.connection import COMMAND_CONFIG, DEFAULT_BOOTSTRAP
 
 
-@dataclass(frozen=True, slots=True)
-class SqlOptions:
-    bootstrap_server: str
-    statements: str | None = None
-    file: str | None = None
-    output: str = "table"
-    master: str | None = None
-    state_dir: str | None = None
-    command_config: str | None = None
-    keep_running: bool = False
+def sql(
+    statements: Annotated[
+        str | None, typer.Option("--execute", "-e", metavar="SQL", help="Run these statements and exit.")
+    ] = None,
+    file: Annotated[
+        str | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Run the statements of this file and exit."),
+    ] = None,
+    bootstrap_server: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Broker(s) to connect to first.")
+    ] = DEFAULT_BOOTSTRAP,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="table|json|csv", help="Format of results.")
+    ] = "table",
+    master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Spark master, such as local[2].", show_default="in this process"),
+    ] = None,
+    state_dir: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder for the checkpoints of persistent queries.",
+            show_default="~/.local/state/moldau/sql",
+        ),
+    ] = None,
+    command_config: Annotated[str | None, typer.Option(metavar="FILE", help=COMMAND_CONFIG)] = None,
+    keep_running: Annotated[
+        bool,
+        typer.Option("--keep-running", help="With -e or -f: keep persistent queries running until Ctrl-C."),
+    ] = False,
+) -> None:
+    """Query topics with ksqlDB's SQL on Spark: at a prompt, or statements with -e and -f."""
+    from moldau.cli.moldau.sql.run import SqlOptions, run_sql
 
-
-def run_sql(options: SqlOptions) -> int:
-    """Run statements or the shell; the exit code."""
-    script = _script(options)
-    opening = _open_in_background(options)
-    try:
-        if script is None:
-            return _shell(opening, options)
-        return _run_script(opening, script, options)
-    finally:
-        if opening.done() and opening.exception() is None:
-            opening.result().close()
-
-
-def _script(options: SqlOptions) -> str | None:
-    """The statements to run; None for the shell."""
-    if options.statements is not None:
-        return options.statements
-    if options.file is not None:
-        try:
-            return Path(options.file).read_text()
-        except OSError as error:
-            raise ToolError(f"Unable to read file {options.file}: {error.strerror}") from error
-    return None if sys.stdin.isatty() else sys.stdin.read()
-
-
-def _open_in_background(options: SqlOptions) -> Future[SqlEngine]:
-    pool = ThreadPoolExecutor(1, thread_name_prefix="moldau-sql-start")
-    opening = pool.submit(_open, options)
-    pool.shutdown(wait=False)
-    return opening
-
-
-def _open(options: SqlOptions) -> SqlEngine:
-    from moldau.client import AdminClient
-    from moldau.client.wire.settings import ClientSettings
-
-    config = load_config(options.command_config)
-    config.pop("bootstrap.servers", None)
-    # A wrong address is found out before seconds are spent on Spark.
-    settings = ClientSettings.from_properties({**config, "bootstrap.servers": options.bootstrap_server})
-    with AdminClient(settings) as admin:
-        admin.describe_cluster()
-    from moldau import pipelines
-    from moldau.pipelines.spark.session import LOCAL_MASTER
-    from moldau.pipelines.sql.engine import SqlEngine
-
-    # What Spark finds wrong with a statement is told by the statement's error.
-    logging.getLogger("SQLQueryContextLogger").disabled = True
-    spark = pipelines.session("moldau sql", master=options.master or LOCAL_MASTER, quick_start=True)
-    if hasattr(spark, "_jsparkSession"):
-        spark.sparkContext.setLogLevel("OFF")
-    return SqlEngine(spark, options.bootstrap_server, state_dir=options.state_dir, config=config)
-
-
-def _opened(opening: Future[SqlEngine]) -> SqlEngine:
-    from moldau.pipelines.spark.java import JavaMissing
-
-    try:
-        return opening.result()
-    except KafkaError as error:
-        raise ToolError(explain(error)) from error
-    except (JavaMissing, ModuleNotFoundError) as error:
-        raise ToolError(str(error)) from error
-
-
-def _run_script(opening: Future[SqlEngine], script: str, options: SqlOptions) -> int:
-    from moldau.cli.moldau.sql.output import printer
-
-    engine = _opened(opening)
-    if not _run(engine, script, printer(options.output), options.file):
-        warn("Statements before it were run, those behind it were not.")
-        return 1
-    if options.keep_running:
-        _wait_for_interrupt()
-    else:
-        engine.catch_up()
-    return 0
-
-
-def _wait_for_interrupt() -> None:
-    warn("Persistent queries go on until Ctrl-C.")
-    try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        return
-
-
-def _run(engine: SqlEngine, text: str, show: Callable[..., None], file: str | None = None) -> bool:
-    """Run statements and show what they give; whether all of them could be run."""
-    from moldau.pipelines.sql.errors import SqlError
-
-    try:
-        for result in engine.execute(text):
-            show(result)
-    except SqlError as error:
-        warn(str(error if file is None else error.of_file(file)))
-        return False
-    except KafkaError as error:
-        warn(explain(error))
-        return False
-    return True
-
-
-def _shell(opening: Future[SqlEngine], options: SqlOptions) -> int:
-    from moldau.cli.moldau.sql.output import printer
-    from moldau.cli.moldau.sql.shell import HELP, ends, prompt_session
-    from moldau.pipelines.sql.engine import default_state_dir
-
-    folder = Path(options.state_dir) if options.state_dir else default_state_dir()
-
-    def catalog() -> Catalog | None:
-        ready = opening.done() and opening.exception() is None
-        return opening.result().catalog if ready else None
-
-    prompt = prompt_session(folder / "history", catalog)
-    print(f"SQL over the topics of {options.bootstrap_server}. help explains, exit ends.")
-    show = printer(options.output)
-    while True:
-        try:
-            text = prompt.prompt()
-        except KeyboardInterrupt:
-            continue
-        except EOFError:
-            return 0
-        if ends(text):
-            return 0
-        if text.strip().rstrip(";").lower() == "help":
-            print(HELP)
-        elif text.strip():
-            _run_at_prompt(opening, text, show)
-
-
-def _run_at_prompt(opening: Future[SqlEngine], text: str, show: Callable[..., None]) -> None:
-    try:
-        if not opening.done():
-            print("Spark is still starting …")
-        _run(_opened(opening), text, show)
-    except KeyboardInterrupt:
-        # Ctrl-C ends the query that is shown, not the shell.
-        print()
+    if output not in ("table", "json", "csv"):
+        raise typer.BadParameter("must be table, json or csv", param_hint="--output")
+    options = SqlOptions(
+        bootstrap_server, statements, file, output, master, state_dir, command_config, keep_running
+    )
+    exit_with(lambda: run_sql(options))

@@ -1,4 +1,4 @@
-"""How results of SQL are shown: tables for people, JSON lines and CSV for programs."""
+"""Output formats of `moldau sql`: tables for people, JSON lines and CSV for programs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rich.text import Text
 from moldau.pipelines.sql.run.results import Message, Result, Rows
 
 OUTPUTS = ("table", "json", "csv")
-#: Where nobody looks at a terminal, lines are as long as they have to be.
-_NO_LIMIT = 100_000
+#: The width of tables that are not printed to a terminal.
+_UNLIMITED_WIDTH = 100_000
 _NARROWEST = 7
 _LIVE_WIDTH = 100
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """Convert a value of Spark to one that JSON can represent."""
     if hasattr(value, "asDict"):
         return {name: plain(one) for name, one in value.asDict().items()}
     if isinstance(value, dict):
@@ -43,7 +43,7 @@ def plain(value: Any) -> Any:
 
 
 def cell(value: Any) -> str:
-    """A value as it stands in a table."""
+    """Return the text of a value in a table."""
     if value is None:
         return "null"
     if isinstance(value, Decimal):
@@ -78,11 +78,11 @@ def _csv(result: Result) -> None:
 
 
 class Tables:
-    """Results for a person at a terminal; without one, tables as wide as they are."""
+    """Prints results as tables, which fit the terminal if there is one."""
 
     def __init__(self, console: Console | None = None) -> None:
         if console is None:
-            width = None if sys.stdout.isatty() else _NO_LIMIT
+            width = None if sys.stdout.isatty() else _UNLIMITED_WIDTH
             console = Console(width=width, highlight=False, markup=False, emoji=False)
         self._console = console
 
@@ -101,14 +101,14 @@ class Tables:
         if not rows:
             self._console.print(f"({', '.join(result.columns)}: no rows)", soft_wrap=True)
         elif len(result.columns) * _NARROWEST > self._console.width:
-            self._upright(result.columns, rows)
+            self._one_line_per_value(result.columns, rows)
         else:
             self._console.print(_table(result.columns, rows))
         for note in result.notes:
             self._console.print(note, style="dim", soft_wrap=True)
 
-    def _upright(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """One line for each value, where so many columns do not fit beside each other."""
+    def _one_line_per_value(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Print each value on its own line, for tables with more columns than fit."""
         width = max(map(len, columns))
         for number, row in enumerate(rows, 1):
             self._console.print(f"--- {number}", style="dim")
@@ -116,7 +116,7 @@ class Tables:
                 self._console.print(f"{name:>{width}}  {value}", soft_wrap=True)
 
     def _live(self, result: Rows) -> None:
-        """Rows as they come: the columns keep the width they have at first."""
+        """Print rows as they arrive, in columns of a width chosen before the first one."""
         for note in result.notes:
             self._console.print(note, style="dim", soft_wrap=True)
         available = min(self._console.width, _LIVE_WIDTH * max(1, len(result.columns) // 4))
@@ -148,7 +148,7 @@ def _line(values: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _lines(values: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """A row; what does not fit into its column goes on in the next line."""
+    """Return the lines of a row; a value longer than its column continues on the next line."""
     parts = [
         [value[at : at + width] for at in range(0, max(len(value), 1), width)]
         for value, width in zip(values, widths, strict=True)

@@ -1,4 +1,4 @@
-"""The prompt of `moldau sql`: history, completion, statements over several lines until a semicolon."""
+"""The prompt of `moldau sql`: history, completion, and statements of several lines that a semicolon ends."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ DOUBLE DECIMAL VARCHAR BYTES TIMESTAMP DATE TIME ARRAY MAP STRUCT
 HELP = """\
 CREATE STREAM orders (id INT KEY, total DOUBLE) WITH (topic='orders', format='JSON');
 CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR) WITH (topic='users', format='JSON');
-CREATE STREAM|TABLE name AS SELECT … FROM … [WINDOW …] [WHERE …] [GROUP BY …];    a query that goes on
+CREATE STREAM|TABLE name AS SELECT … FROM … [WINDOW …] [WHERE …] [GROUP BY …];    a persistent query
 INSERT INTO orders (id, total) VALUES (1, 9.5);     INSERT INTO orders SELECT …;
-SELECT … FROM … EMIT CHANGES [LIMIT n];             what comes, until Ctrl-C
-SELECT … FROM … [WHERE …];                          what is there now
+SELECT … FROM … EMIT CHANGES [LIMIT n];             a push query: new rows until Ctrl-C
+SELECT … FROM … [WHERE …];                          a pull query: the rows that exist now
 SHOW STREAMS | TABLES | TOPICS | QUERIES | FUNCTIONS | PROPERTIES;
 DESCRIBE name [EXTENDED];  EXPLAIN SELECT …;  DROP STREAM | TABLE name [DELETE TOPIC];
 TERMINATE | PAUSE | RESUME query | ALL;
@@ -43,7 +43,7 @@ help, exit"""
 
 
 class SqlCompleter(Completer):
-    """Keywords, functions of ksqlDB, and the names of streams, tables and their columns."""
+    """Completes keywords and the names of streams, tables and columns."""
 
     def __init__(self, catalog: Callable[[], Catalog | None]) -> None:
         self._catalog = catalog
@@ -69,7 +69,7 @@ class SqlCompleter(Completer):
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text can be run: a statement with its semicolon, or a word of the shell."""
+    """Return whether a text is a complete statement with its semicolon, or a command of the shell."""
     return not text.strip() or text.strip().lower() in (*_ENDINGS, "help") or is_complete(text)
 
 

@@ -1,4 +1,4 @@
-"""`kafka-consumer-groups --list`: the consumer groups of a cluster, of some types and in some states."""
+"""`kafka-consumer-groups --list`: list consumer groups, filtered by type and state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATES = (
     "Reconciling",
 )
 TYPES = ("Classic", "Consumer")
-#: What consumer groups say they are; a group of which only offsets are known says nothing.
+#: Protocol types of consumer groups; it is empty for a group that has offsets only.
 PROTOCOLS = ("", "consumer")
 #: --state and --type without a value.
 ANY = ""
@@ -52,7 +52,7 @@ def list_groups(admin: AdminClient, options: argparse.Namespace) -> None:
 
 
 def parse_names(text: str | None, known: Sequence[str], what: str) -> list[str]:
-    """Names separated by commas, in any case; none when there is no text."""
+    """Parse comma-separated names, ignoring case; return none for an empty text."""
     if not text:
         return []
     by_lower = {name.lower(): name for name in known}

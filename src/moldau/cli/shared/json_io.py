@@ -1,13 +1,15 @@
-"""JSON files that name partitions: reading them, with sentences for what is wrong."""
+"""JSON that tools read and write: files that name partitions, and events as lines of JSON."""
 
 from __future__ import annotations
 
 import json
+import sys
+import time
 from typing import Any
 
 from moldau.cli.shared.tool import ToolError
 
-_WORDS = {str: "text", int: "a number", list: "a list"}
+_KIND_NAMES = {str: "a string", int: "an integer", list: "a list"}
 
 
 def read_text(path: str) -> str:
@@ -21,7 +23,7 @@ def read_text(path: str) -> str:
 
 
 def parse_object(text: str) -> dict[str, Any]:
-    """The object of a file; an empty one when it holds something else."""
+    """Parse a JSON object; return an empty one if the text is another kind of JSON value."""
     try:
         data = json.loads(text)
     except ValueError as error:
@@ -30,14 +32,22 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 def check_version(data: dict[str, Any]) -> None:
-    """Files say which version of the format they have; there is one so far."""
+    """Raise an error unless the version of the file format, 1 by default, is 1."""
     if data.get("version", 1) != 1:
         raise ToolError(f"Not supported version field value {data['version']}")
 
 
 def field(item: object, name: str, kind: type) -> Any:
+    """Return a field of an element of `partitions` or `topics`, which must be of the given type."""
     if not isinstance(item, dict) or type(item.get(name)) is not kind:
         raise ToolError(
-            f"Each of the partitions needs a field {name!r} that is {_WORDS[kind]}: {json.dumps(item)}"
+            f"Each of the partitions needs a field {name!r} that is {_KIND_NAMES[kind]}: {json.dumps(item)}"
         )
     return item[name]
+
+
+def print_event(name: str, **details: Any) -> None:
+    """Print an event for programs that watch the tool: a timestamp, a name and details."""
+    event = {"timestamp": time.time_ns() // 1_000_000, "name": name, **details}
+    sys.stdout.write(json.dumps(event, separators=(",", ":"), ensure_ascii=False) + "\n")
+    sys.stdout.flush()

@@ -1,9 +1,9 @@
-"""`moldau dev --brokers 3`: several nodes on this machine, each a process of its own, until Ctrl-C.
+"""`moldau dev --brokers 3`: a cluster on this machine, each node in its own process, until Ctrl-C.
 
-The command is their supervisor. It plans and formats the cluster the first time, starts every node as
-`kafka-server-start` does, with a properties file that lies beside the node's data, says when one of them has
-ended, and goes on with the others. Ctrl-C stops all of them in order, a second one at once. Nodes watch the
-standard input they share with the supervisor, so none is left behind if it is killed.
+The command supervises the nodes. At the first start it plans and formats the cluster. It starts each node
+like `kafka-server-start`, with a properties file stored next to the node's data. When a node exits, it
+reports that and keeps the others running. Ctrl-C shuts all nodes down; a second Ctrl-C kills them. Nodes also
+shut down when their standard input is closed, so none survives the death of the supervisor.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ from pathlib import Path
 
 from moldau import __version__
 from moldau.cli.kafka.server.command import STOP_WITH_INPUT, overrides
+from moldau.cli.moldau.dev.node import DEFAULT_PORT
 from moldau.cli.shared.tool import ToolError
 from moldau.local.plan import ClusterPlan, Member, node_folder, roles_of, write_properties
 from moldau.local.ports import ReservedPorts
 
 _HOST = "localhost"
-#: Controllers listen so far away from the brokers, upwards if there is room.
+#: Distance between a node's broker port and its controller port; upwards if that is a valid port.
 _CONTROLLER_DISTANCE = 10_000
-_START_PATIENCE_S = 60.0
-_STOP_PATIENCE_S = 60.0
+_START_TIMEOUT_S = 60.0
+_STOP_TIMEOUT_S = 60.0
 _LOG = "node.log"
 
 Announce = Callable[[str], None]
 
 
 class _Node:
-    """A child process and what it says."""
+    """The process of a node, and its log."""
 
     def __init__(self, member: Member, folder: Path, *, verbose: bool, announce: Announce) -> None:
         self.member = member
@@ -56,22 +57,23 @@ class _Node:
                 start_new_session=True,
             )
         if self._verbose:
-            threading.Thread(target=self._show, daemon=True).start()
+            threading.Thread(target=self._copy_output, daemon=True).start()
 
     @property
     def running(self) -> bool:
         return self.process.poll() is None
 
     @property
-    def ending(self) -> str:
+    def exit_reason(self) -> str:
         code = self.process.returncode
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
-    def last_words(self) -> str:
+    def last_log_line(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "it logged nothing"
 
-    def _show(self) -> None:
+    def _copy_output(self) -> None:
+        """Copy the output of the node to its log and to the terminal."""
         if self.process.stdout is not None:
             with self.log.open("ab") as log:
                 for line in self.process.stdout:
@@ -89,6 +91,7 @@ def dev_cluster(
     announce: Announce = print,
     verbose: bool = False,
 ) -> int:
+    """Run the cluster until Ctrl-C or SIGTERM and return the exit code."""
     folder = Path(data).absolute()
     changes = overrides(settings)
     try:
@@ -101,19 +104,16 @@ def dev_cluster(
     except OSError as error:
         raise ToolError(f"Cannot use the data folder {folder}: {error.strerror}") from error
     _check_ports(plan)
-    with _signals():
+    with _stop_on_signals():
         code = _supervise(plan, folder, list(zip(nodes, files, strict=True)), announce)
     announce("\nStopped." if sys.stdout.isatty() else "Stopped.")
     return code
 
 
 def planned_brokers(data: str) -> int | None:
-    """How many brokers the cluster has whose data is there; None if there is none."""
+    """Return the number of brokers of the cluster whose data is in the folder; None if there is none."""
     plan = ClusterPlan.load(Path(data).absolute())
     return None if plan is None else sum(member.port is not None for member in plan.members)
-
-
-# The plan.
 
 
 def _plan(folder: Path, brokers: int, port: int | None) -> ClusterPlan:
@@ -121,7 +121,7 @@ def _plan(folder: Path, brokers: int, port: int | None) -> ClusterPlan:
     if kept is None:
         if (folder / "meta.properties").exists():
             raise ToolError(f"{folder} holds the data of a single node; choose another folder with --data.")
-        return _new_plan(folder, brokers, 9092 if port is None else port)
+        return _new_plan(folder, brokers, DEFAULT_PORT if port is None else port)
     count = sum(member.port is not None for member in kept.members)
     if count != brokers:
         raise ToolError(
@@ -131,8 +131,8 @@ def _plan(folder: Path, brokers: int, port: int | None) -> ClusterPlan:
     first = kept.members[0].port
     if port is not None and port not in (0, first):
         raise ToolError(
-            f"The cluster in {folder} was made for ports from {first} on, and its controllers know each "
-            "other by their addresses. Start it without --port, or choose another folder with --data."
+            f"The cluster in {folder} uses the ports from {first} on, which its controllers have recorded. "
+            "Start it without --port, or choose another folder with --data."
         )
     return kept
 
@@ -174,14 +174,11 @@ def _check_ports(plan: ClusterPlan) -> None:
             ports.hold(port)
         except OSError as error:
             raise ToolError(
-                f"Port {port} is in use. Is another broker running? Stop it, or make a cluster with other "
-                "ports: --port and --data."
+                f"Port {port} is in use. Is another broker running? Stop it, or create a cluster with other "
+                "ports in another folder: --port and --data."
             ) from error
         finally:
             ports.release()
-
-
-# Life.
 
 
 class _Stop(BaseException):
@@ -189,7 +186,7 @@ class _Stop(BaseException):
 
 
 @contextmanager
-def _signals() -> Iterator[None]:
+def _stop_on_signals() -> Iterator[None]:
     def stop(number: int, frame: object) -> None:
         raise _Stop
 
@@ -210,7 +207,7 @@ def _supervise(
             node.start(file)
             started.append(node)
         _wait_ready(plan, started)
-        _welcome(plan, folder, started, announce)
+        _announce_ready(plan, folder, started, announce)
         return _watch(started, announce)
     except _Stop:
         return 0
@@ -222,11 +219,11 @@ def _wait_ready(plan: ClusterPlan, nodes: Sequence[_Node]) -> None:
     from moldau.local.readiness import wait_for_brokers
 
     addresses = {each.id: (_HOST, each.port) for each in plan.members if each.port is not None}
-    deadline = time.monotonic() + _START_PATIENCE_S
+    deadline = time.monotonic() + _START_TIMEOUT_S
     while True:
         for node in nodes:
             if not node.running:
-                raise ToolError(f"Node {node.member.id} did not start: {node.last_words()}")
+                raise ToolError(f"Node {node.member.id} did not start: {node.last_log_line()}")
         try:
             wait_for_brokers(addresses, 0.5)
             return
@@ -235,7 +232,7 @@ def _wait_ready(plan: ClusterPlan, nodes: Sequence[_Node]) -> None:
                 raise ToolError(f"The cluster is not ready: {error}") from error
 
 
-def _welcome(plan: ClusterPlan, folder: Path, nodes: Sequence[_Node], announce: Announce) -> None:
+def _announce_ready(plan: ClusterPlan, folder: Path, nodes: Sequence[_Node], announce: Announce) -> None:
     ports = [member.port for member in plan.members]
     controllers = [member.controller_port for member in plan.members if member.controller_port is not None]
     announce(f"Moldau {__version__} is ready: {len(nodes)} nodes.")
@@ -249,26 +246,26 @@ def _welcome(plan: ClusterPlan, folder: Path, nodes: Sequence[_Node], announce: 
 
 
 def _watch(nodes: Sequence[_Node], announce: Announce) -> int:
-    """Until no node is left, which is a failure; the usual end is a signal."""
-    left = list(nodes)
-    while left:
+    """Report nodes that exit. Return, with a failure, when none is left; normally a signal ends this."""
+    running = list(nodes)
+    while running:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
-        for node in [node for node in left if not node.running]:
-            left.remove(node)
+        for node in [node for node in running if not node.running]:
+            running.remove(node)
             again = os.path.relpath(node.folder / "server.properties")
-            rest = "The others go on." if left else "It was the last one."
-            announce(f"Node {node.member.id} has ended ({node.ending}). {rest}")
+            rest = "The others keep running." if running else "It was the last one."
+            announce(f"Node {node.member.id} has exited ({node.exit_reason}). {rest}")
             announce(f"  Its log: {os.path.relpath(node.log)}. Start it again: kafka-server-start {again}")
     return 1
 
 
 def _stop(nodes: Sequence[_Node]) -> None:
-    """All at once: a node whose quorum is gone does not wait for it."""
+    """Shut all nodes down at once; a node without a quorum does not wait for one."""
     try:
         for node in nodes:
             if node.running:
                 node.process.terminate()
-        deadline = time.monotonic() + _STOP_PATIENCE_S
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
         for node in nodes:
             node.process.wait(max(0, deadline - time.monotonic()))
     except (_Stop, subprocess.TimeoutExpired):

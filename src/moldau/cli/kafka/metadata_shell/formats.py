@@ -1,4 +1,4 @@
-"""Parts of the metadata as Kafka writes them: brokers, controllers, partitions, ACLs, secrets, tokens."""
+"""Kafka's text formats of metadata: brokers, controllers, partitions, ACLs, SCRAM credentials, tokens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from moldau.protocol.stored.metadata import (
 
 _PROTOCOL_NAMES = {number: name for name, number in SECURITY_PROTOCOLS.items()}
 _RECOVERY_STATES = ("RECOVERED", "RECOVERING")
-# Names by Kafka's numbers.
+# Names of Kafka's enums, by their numbers.
 _RESOURCES = (
     "UNKNOWN",
     "ANY",
@@ -109,7 +109,7 @@ def scram_text(credential: UserScramCredentialRecord) -> str:
 
 
 def token_text(token: DelegationTokenRecord) -> str:
-    """With the brackets where Kafka has them."""
+    """Format a delegation token; the unbalanced brackets are Kafka's."""
     return (
         f"DelegationTokenDatatokenId={token.token_id}(owner={token.owner}(tokenRequester={token.requester}"
         f"(renewers={' '.join(token.renewers)}, issueTimestamp={token.issue_timestamp}, "
@@ -118,7 +118,7 @@ def token_text(token: DelegationTokenRecord) -> str:
 
 
 def provenance_text(offset: int, epoch: int, time_ms: int) -> str:
-    """How far the metadata goes. The fraction of the second is as long as it must be."""
+    """Format the provenance of an image; the fraction of the second has no trailing zeros."""
     seconds, milliseconds = divmod(time_ms, 1000)
     when = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
     fraction = f".{milliseconds:03}".rstrip("0") if milliseconds else ""

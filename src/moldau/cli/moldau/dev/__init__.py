@@ -1,0 +1,1 @@
+"""`moldau dev`: one node or a cluster on this machine, without configuration."""

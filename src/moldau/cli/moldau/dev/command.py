@@ -1,0 +1,66 @@
+"""The options of `moldau dev`, and the choice between one node in this process and a cluster of processes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from moldau.cli.moldau.exits import exit_with
+
+
+def dev(
+    brokers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            min=1,
+            help="Number of brokers. A cluster with existing data keeps its number.",
+            show_default="1",
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Port of the first broker; the others take the next ones. 0 takes any free port.",
+            show_default="9092",
+        ),
+    ] = None,
+    data: Annotated[
+        str, typer.Option(metavar="FOLDER", help="Folder for the data, which the next start finds there.")
+    ] = "data",
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            "--override",
+            metavar="NAME=VALUE",
+            help="A broker configuration by Kafka's name, such as num.partitions=3. May be repeated.",
+        ),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the log of each node.")] = False,
+) -> None:
+    """Run a broker, or a cluster of brokers, without any configuration, until Ctrl-C.
+
+    Only clients on this machine can connect. Data is kept between starts.
+    """
+    from moldau.cli.moldau.dev.cluster import dev_cluster, planned_brokers
+    from moldau.cli.moldau.dev.node import DEFAULT_PORT, dev_node
+
+    announce = Console(highlight=False, soft_wrap=True, markup=False).print
+
+    def work() -> int:
+        planned = planned_brokers(data)
+        count = brokers or planned or 1
+        if count == 1 and planned is None:
+            start = partial(dev_node, port=DEFAULT_PORT if port is None else port)
+        else:
+            start = partial(dev_cluster, brokers=count, port=port)
+        return start(data=data, settings=setting or (), announce=announce, verbose=verbose)
+
+    exit_with(work)

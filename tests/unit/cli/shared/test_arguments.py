@@ -7,6 +7,7 @@ import pytest
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.cli.shared.arguments import (
     ToolParser,
+    TopicPattern,
     UsageError,
     key_values,
     refuse_together,
@@ -84,7 +85,7 @@ def test_old_ways_to_name_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
     assert bootstrap_servers(parser().parse(["--broker-list", "h:1"])) == "h:1"
     assert capsys.readouterr().err == ""
     assert bootstrap_servers(parser().parse(["--zookeeper", "z:2181"])) == "localhost:9092"
-    assert "no longer needed" in capsys.readouterr().err
+    assert "no longer uses ZooKeeper" in capsys.readouterr().err
     assert bootstrap_servers(parser().parse(["--zookeeper", "z:2181", "--bootstrap-server", "h:1"])) == "h:1"
     with pytest.raises(UsageError, match="bootstrap-server"):
         bootstrap_servers(parser().parse(["--list"]))
@@ -107,3 +108,10 @@ def test_failures_are_sentences(
 
     assert run_tool(parser, execute, ["--list"]) == code
     assert capsys.readouterr().err.strip() == sentence
+
+
+def test_topic_pattern_matches_whole_names_and_excludes_internal_topics() -> None:
+    assert TopicPattern("a, b.*").allows("bcd")
+    assert not TopicPattern("a").allows("ab")
+    assert not TopicPattern(".*").allows("__consumer_offsets", exclude_internal=True)
+    assert TopicPattern("'a'").allows("a")

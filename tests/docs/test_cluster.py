@@ -63,7 +63,7 @@ def test_three_nodes_with_one_command(tmp_path: Path, first_port: int) -> None:
         assert created == "Created topic my-failsafe-topic.\n"
         assert described.count("Leader: ") == 13
         assert sorted(consumed.splitlines()) == ["one", "three", "two"]
-        assert "Node 2 has ended" in cluster.stdout.readline()
+        assert "Node 2 has exited" in cluster.stdout.readline()
 
         again = shell.open(block(3, "sh").strip())
         assert again.stdout is not None

@@ -96,7 +96,7 @@ def test_a_node_is_killed_started_again_and_all_are_stopped(tmp_path: Path) -> N
         assert created.out == "Created topic orders.\n", created
         wait_until_known(cluster.bootstrap, "orders")
         os.kill(cluster.pids[1], signal.SIGKILL)
-        assert cluster.line() == "Node 2 has ended (killed by SIGKILL). The others go on."
+        assert cluster.line() == "Node 2 has exited (killed by SIGKILL). The others keep running."
         [command] = re.findall(r"Start it again: (.*)$", cluster.line())
         partitions = eventually(
             lambda: [row for row in describe(cluster.bootstrap, "orders") if "2" not in row["Isr"]],
@@ -142,7 +142,7 @@ def test_stopping_one_node_by_its_id(tmp_path: Path) -> None:
     ("options", "said"),
     [
         (["--brokers", "2"], "holds the data of a cluster of 3 brokers. Start it with --brokers 3"),
-        (["--port", "1"], "was made for ports from"),
+        (["--port", "1"], "uses the ports from"),
         (["--set", "num.partitions=0"], "num.partitions"),
     ],
 )

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from moldau.base.offsets import EARLIEST
 from moldau.pipelines.source.offsets import from_json, nested
-from moldau.pipelines.spark.plans import kind, nodes
+from moldau.pipelines.spark.query_plans import class_name, nodes
 
 #: In front of `topic`, `partition` and `offset`.
 LATE_HEADER = "__streams.late."
@@ -84,7 +84,7 @@ def _ranges(plan: Any) -> dict[str, OffsetRange]:
     operator's own source comes last."""
     found = {}
     for node in nodes(plan):
-        if kind(node) == _SCAN:
+        if class_name(node) == _SCAN:
             leg = node.relation().options().get(LEG_OPTION)
             found[leg] = offset_range(_json(node.startOffset()), _json(node.endOffset()))
     return found

@@ -122,12 +122,12 @@ class SparkCluster:
 
 def spark_class(arguments: Sequence[str], log: Path, *, memory: str = "256m") -> subprocess.Popen[bytes]:
     """A process of Spark's own, from the installed PySpark, that starts quickly."""
+    from moldau.pipelines.spark.executables import java_home, spark_home
     from moldau.pipelines.spark.java import find_java
-    from moldau.pipelines.spark.launching import quiet_java, spark_home
     from moldau.pipelines.spark.user_folders import cache_folder
 
     home = spark_home()
-    java = quiet_java(find_java(os.environ), cache_folder(os.environ))
+    java = java_home(find_java(os.environ), cache_folder())
     environment = {
         **os.environ,
         "SPARK_HOME": str(home),

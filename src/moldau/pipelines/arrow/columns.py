@@ -1,7 +1,8 @@
-"""Arrow columns as the kernel reads them: where fields end, where their bytes are, which are null.
+"""The buffers of Arrow columns as the kernel reads them: ends of fields, bytes, validity bitmap.
 
-Whatever holds bytes or text is taken: binary and string with short and long offsets, views, dictionaries,
-fixed size. Anything else is refused with the name of the column."""
+Columns of bytes or text may be binary, string, their large and view variants, fixed-size binary, or
+dictionaries of these. Other types raise an error that names the column.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _ALL_SET: Final = 0xFF
 
 
 class BinaryColumn(NamedTuple):
-    """`shift` is where the first bit is; -1 if there is no such column. `owner` keeps the memory alive."""
+    """`shift` is the position of the first bit, -1 for an absent column. `owner` keeps the memory alive."""
 
     ends: Any
     data: int
@@ -31,7 +32,7 @@ class BinaryColumn(NamedTuple):
 
 
 def absent(rows: int) -> BinaryColumn:
-    """A column that is not there, or null everywhere."""
+    """Return a column that is absent, or null in every row."""
     nothing = np.zeros(rows + 1, np.int64)
     return BinaryColumn(nothing, 0, np.zeros(1, np.uint8), -1, 0, None)
 
@@ -51,7 +52,7 @@ def binary_column(name: str, column: Any) -> BinaryColumn:
 
 
 def validity(bits: Any, begin: int, rows: int) -> tuple[Any, int]:
-    """The bitmap of a column and where its first bit is."""
+    """Return the validity bitmap of a column and the position of its first bit."""
     if bits is None:
         return np.full((rows + 7) // 8 + 1, _ALL_SET, np.uint8), 0
     return np.frombuffer(bits, np.uint8), begin
@@ -68,15 +69,15 @@ def _with_offsets(name: str, column: Any) -> Any:
     if kinds.is_string_view(kind):
         return column.cast(pa.large_string())
     raise KafkaError(
-        ErrorCode.INVALID_RECORD, f"Column {name} must be binary or string, and is {kind}: cast it first"
+        ErrorCode.INVALID_RECORD, f"Column {name} must be binary or string, but is {kind}: cast it first"
     )
 
 
 def int_column(name: str, column: Any) -> tuple[Any, Any, int]:
-    """Numbers of 32 bits, their bitmap and where its first bit is."""
+    """Return 32-bit integers, their validity bitmap and the position of its first bit."""
     if not kinds.is_integer(column.type):
         raise KafkaError(
-            ErrorCode.INVALID_RECORD, f"Column {name} must be int, and is {column.type}: cast it first"
+            ErrorCode.INVALID_RECORD, f"Column {name} must be int, but is {column.type}: cast it first"
         )
     column = column.cast(pa.int32())
     bits, data = column.buffers()
@@ -85,28 +86,28 @@ def int_column(name: str, column: Any) -> tuple[Any, Any, int]:
 
 
 def timestamp_column(column: Any, now_ms: int) -> Any:
-    """Milliseconds since 1970; now where there is null."""
+    """Return milliseconds since 1970; `now_ms` for null."""
     if not kinds.is_timestamp(column.type) and not kinds.is_integer(column.type):
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
-            f"Column timestamp must be timestamp, and is {column.type}: cast it first",
+            f"Column timestamp must be timestamp, but is {column.type}: cast it first",
         )
     per_ms = {"s": 1000, "ms": 1, "us": -1000, "ns": -1_000_000}[getattr(column.type, "unit", "ms")]
     missing = column.is_null().to_numpy(zero_copy_only=False)
     numbers = column.cast(pa.int64()).fill_null(0).to_numpy()
-    # Downwards, also before 1970.
+    # Round down, also before 1970.
     milliseconds = numbers * per_ms if per_ms > 0 else numbers // -per_ms
     if column.null_count:
         milliseconds = np.where(missing, now_ms, milliseconds)
     if len(milliseconds) and milliseconds.min() < 0:
         raise KafkaError(
-            ErrorCode.INVALID_TIMESTAMP, "Kafka has no timestamps before 1970, and a row has one"
+            ErrorCode.INVALID_TIMESTAMP, "A row has a timestamp before 1970, which Kafka does not support"
         )
     return np.ascontiguousarray(milliseconds, np.int64)
 
 
 class HeaderColumn(NamedTuple):
-    """Where the headers of each row begin in `names` and `contents`, and how many they are."""
+    """First header of each row in `names` and `contents`, and the number of its headers."""
 
     begins: Any
     counts: Any
@@ -125,13 +126,13 @@ def no_headers() -> HeaderColumn:
 
 
 def header_column(column: Any) -> HeaderColumn:
-    """A list of structs of key and value in each row; null is none."""
+    """Return the headers of a column of lists of structs of key and value; null is an empty list."""
     kind = column.type
     is_list = kinds.is_list(kind) or kinds.is_large_list(kind)
     if not is_list or not kinds.is_struct(kind.value_type) or kind.value_type.num_fields != 2:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
-            f"Column headers must be array<struct<key: string, value: binary>>, and is {kind}",
+            f"Column headers must be array<struct<key: string, value: binary>>, but is {kind}",
         )
     ends = column.offsets.to_numpy().astype(np.int64)
     counts = np.diff(ends)

@@ -1,10 +1,10 @@
-"""Record batches of a partition as Arrow record batches with the columns of Spark's Kafka connector.
+"""Decode the record batches of a partition into Arrow columns, those of Spark's Kafka connector.
 
-How it works. The kernel reads the headers of all batches of an answer into a table; checksums are checked,
-and batches that readers do not see get an empty payload there. Then it takes the records apart, straight into
-the buffers of the columns: of all batches at once where they lie, or, if batches are compressed, of chunks of
-about `MAX_BYTES` one after the other. What is needed at most is known before (every byte of a key or value
-was a byte of the payload), so buffers are allocated once and cut to what was used.
+The kernel reads the headers of all batches of a fetch response into a table; checksums are verified, and
+batches that readers must not see get an empty payload. Then it decodes the records into the buffers of the
+columns: all batches in place, or, if batches are compressed, chunks of about `MAX_BYTES`. The maximum size of
+a buffer is known in advance (every byte of a key or value is a byte of the payload), so buffers are allocated
+once and sliced to the size used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import pyarrow as pa
 from moldau.base.ids import TopicPartition
 from moldau.client.batches.reader import CorruptRecords, FetchedBatches, visible_batches
 from moldau.pipelines.arrow import decode_kernel as kernel
-from moldau.pipelines.arrow import scan_kernel as scan
 from moldau.protocol.batch_header import CODEC_MASK
 from moldau.protocol.compression import decompress
 from moldau.protocol.errors import CorruptBatch
@@ -31,7 +30,7 @@ _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary()
 HEADERS_TYPE: Final = pa.list_(pa.field("element", _HEADER))
 TIMESTAMP_TYPE: Final = pa.timestamp("us", tz="UTC")
 
-#: Exactly what Spark makes of the connector's columns.
+#: The Arrow schema that Spark derives from the columns of the source.
 SCHEMA: Final = pa.schema(
     [
         ("key", pa.binary()),
@@ -47,7 +46,7 @@ SCHEMA_WITH_HEADERS: Final = SCHEMA.append(pa.field("headers", HEADERS_TYPE))
 
 
 class Decoder:
-    """Decodes the records of one partition from offset `start` up to, not including, `end`."""
+    """Decodes the records of one partition from offset `start` to `end` (exclusive)."""
 
     def __init__(self, partition: TopicPartition, start: int, end: int, *, include_headers: bool) -> None:
         self._partition = partition
@@ -57,75 +56,75 @@ class Decoder:
         self._topics = self._partitions = pa.nulls(0)
 
     def decode(self, fetched: FetchedBatches) -> Iterator[Any]:
-        """The records as Arrow record batches; `CorruptRecords` at the first batch that is damaged."""
+        """Yield the records as Arrow record batches; raise `CorruptRecords` at the first corrupt batch."""
         start = max(self._start, fetched.first_offset)
         table = self._scan(fetched.data, start)
         if fetched.aborted:
             _hide_aborted(table, fetched)
-        seen = table[table[:, scan.PAYLOAD_END] > table[:, scan.PAYLOAD_BEGIN]]
-        if not len(seen):
+        visible = table[table[:, kernel.PAYLOAD_END] > table[:, kernel.PAYLOAD_BEGIN]]
+        if not len(visible):
             return
-        compressed = (seen[:, scan.ATTRIBUTES] & CODEC_MASK).any()
-        chunks = self._decompressed(fetched.data, seen) if compressed else iter([(fetched.data, seen)])
+        compressed = (visible[:, kernel.ATTRIBUTES] & CODEC_MASK).any()
+        chunks = self._decompressed(fetched.data, visible) if compressed else iter([(fetched.data, visible)])
         for data, batches in chunks:
             rows = self._rows(data, batches, start)
             for position in range(0, rows.num_rows, MAX_ROWS):
                 yield rows if rows.num_rows <= MAX_ROWS else rows.slice(position, MAX_ROWS)
 
     def _scan(self, data: memoryview, start: int) -> Any:
-        """The table of batches, their checksums checked."""
-        table = np.empty((len(data) // BATCH_HEADER_SIZE + 1, scan.BATCH_FIELDS), np.int64)
-        results = np.zeros(scan.RESULTS, np.int64)
-        status = scan.scan_batches(
+        """Return the table of batches after verifying their checksums."""
+        table = np.empty((len(data) // BATCH_HEADER_SIZE + 1, kernel.BATCH_FIELDS), np.int64)
+        results = np.zeros(kernel.RESULTS, np.int64)
+        status = kernel.scan_batches(
             pa.py_buffer(data).address, len(data), start, self._end, *_addresses(table, results)
         )
-        good = results[scan.BATCHES]
-        self._check(scan.REASONS[status], table[good])
-        table = table[:good]
-        fields = (scan.POSITION, scan.SIZE, scan.CRC, scan.BASE_OFFSET)
+        valid = results[kernel.BATCHES]
+        self._check(kernel.REASONS[status], table[valid])
+        table = table[:valid]
+        fields = (kernel.POSITION, kernel.SIZE, kernel.CRC, kernel.BASE_OFFSET)
         for position, size, crc, offset in zip(*(table[:, each].tolist() for each in fields), strict=True):
             if batch_crc(data, position, size) != crc:
-                raise CorruptRecords(self._partition, offset, "the checksum of a batch is wrong")
+                raise CorruptRecords(self._partition, offset, "the checksum of the batch is wrong")
         return table
 
     def _check(self, reason: str, batch: Any) -> None:
         if reason:
-            raise CorruptRecords(self._partition, int(batch[scan.BASE_OFFSET]), reason)
+            raise CorruptRecords(self._partition, int(batch[kernel.BASE_OFFSET]), reason)
 
     def _decompressed(self, data: memoryview, table: Any) -> Iterator[tuple[bytes, Any]]:
-        """Payloads one after the other, and the table of their batches."""
+        """Yield chunks of decompressed payloads with the table of their batches."""
         parts: list[bytes | memoryview] = []
         size = rows = first = 0
         table = table.copy()
         for index, batch in enumerate(table):
             payload = self._payload(data, batch)
-            count = int(batch[scan.COUNT])
+            count = int(batch[kernel.COUNT])
             if parts and (size + len(payload) > MAX_BYTES or rows + count > MAX_ROWS):
                 yield b"".join(parts), table[first:index]
                 parts, size, rows, first = [], 0, 0, index
-            batch[scan.PAYLOAD_BEGIN], batch[scan.PAYLOAD_END] = size, size + len(payload)
+            batch[kernel.PAYLOAD_BEGIN], batch[kernel.PAYLOAD_END] = size, size + len(payload)
             parts.append(payload)
             size, rows = size + len(payload), rows + count
         yield b"".join(parts), table[first:]
 
     def _payload(self, data: memoryview, batch: Any) -> bytes | memoryview:
-        payload: bytes | memoryview = data[batch[scan.PAYLOAD_BEGIN] : batch[scan.PAYLOAD_END]]
-        codec, offset = int(batch[scan.ATTRIBUTES] & CODEC_MASK), int(batch[scan.BASE_OFFSET])
+        payload: bytes | memoryview = data[batch[kernel.PAYLOAD_BEGIN] : batch[kernel.PAYLOAD_END]]
+        codec, offset = int(batch[kernel.ATTRIBUTES] & CODEC_MASK), int(batch[kernel.BASE_OFFSET])
         if codec:
             try:
                 payload = decompress(codec, payload, MAX_DECOMPRESSED)
             except CorruptBatch as error:
                 raise CorruptRecords(self._partition, offset, str(error)) from error
-        if not 0 <= batch[scan.COUNT] * scan.SMALLEST_RECORD <= len(payload):
-            reason = f"{batch[scan.COUNT]} records announced in {len(payload)} bytes"
+        if not 0 <= batch[kernel.COUNT] * kernel.SMALLEST_RECORD <= len(payload):
+            reason = f"the batch announces {batch[kernel.COUNT]} records in {len(payload)} bytes"
             raise CorruptRecords(self._partition, offset, reason)
         return payload
 
     def _rows(self, data: bytes | memoryview, table: Any, start: int) -> Any:
         table = np.ascontiguousarray(table)
         source, results = pa.py_buffer(data), np.zeros(kernel.RESULTS, np.int64)
-        capacity = int(table[:, scan.COUNT].sum())
-        size = int((table[:, scan.PAYLOAD_END] - table[:, scan.PAYLOAD_BEGIN]).sum())
+        capacity = int(table[:, kernel.COUNT].sum())
+        size = int((table[:, kernel.PAYLOAD_END] - table[:, kernel.PAYLOAD_BEGIN]).sum())
         offsets, timestamps, header_at = (pa.allocate_buffer(8 * capacity) for _ in range(3))
         timestamp_types = pa.allocate_buffer(4 * capacity)
         keys, values = _Fields(capacity, size), _Fields(capacity, size)
@@ -149,7 +148,7 @@ class Decoder:
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _constants(self, rows: int) -> tuple[Any, Any]:
-        """Topic and partition, which are the same in every row: made once and sliced."""
+        """Return the columns topic and partition, constant arrays that are built once and sliced."""
         if len(self._topics) < rows:
             self._topics = pa.repeat(pa.scalar(self._partition.topic, pa.string()), rows)
             self._partitions = pa.repeat(pa.scalar(self._partition.partition, pa.int32()), rows)
@@ -157,7 +156,7 @@ class Decoder:
 
 
 class _Fields:
-    """The buffers of a binary column with room for `capacity` rows and `size` bytes."""
+    """The buffers of a binary column for `capacity` rows and `size` bytes."""
 
     def __init__(self, capacity: int, size: int) -> None:
         self._ends = pa.allocate_buffer(4 * (capacity + 1))
@@ -173,9 +172,9 @@ class _Fields:
 
 
 def _hide_aborted(table: Any, fetched: FetchedBatches) -> None:
-    seen = [position for position, _ in visible_batches(fetched)]
-    hidden = ~np.isin(table[:, scan.POSITION], seen)
-    table[hidden, scan.PAYLOAD_END] = table[hidden, scan.PAYLOAD_BEGIN]
+    visible = [position for position, _ in visible_batches(fetched)]
+    hidden = ~np.isin(table[:, kernel.POSITION], visible)
+    table[hidden, kernel.PAYLOAD_END] = table[hidden, kernel.PAYLOAD_BEGIN]
 
 
 def _headers(source: Any, header_at: Any, rows: int, results: Any) -> Any:
@@ -190,7 +189,7 @@ def _headers(source: Any, header_at: Any, rows: int, results: Any) -> Any:
     keys = names.array(pa.binary(), count, name_bytes, 0)
     values = contents.array(pa.binary(), count, results[kernel.VALUE_BYTES], nulls)
     pairs = pa.StructArray.from_arrays([_text(keys), values], fields=list(_HEADER))
-    # A record without headers has null there, as Spark's connector gives it, and not an empty list.
+    # A record without headers has null, as in Spark's Kafka connector, not an empty list.
     has_some = np.diff(np.frombuffer(list_ends, np.int32, rows + 1)) > 0
     valid = pa.py_buffer(np.packbits(has_some, bitorder="little"))
     nulls = rows - int(has_some.sum())
@@ -198,7 +197,7 @@ def _headers(source: Any, header_at: Any, rows: int, results: Any) -> Any:
 
 
 def _text(names: Any) -> Any:
-    """As strings; what is not UTF-8 becomes U+FFFD, as in Java."""
+    """Convert to strings; invalid UTF-8 becomes U+FFFD, as in Java."""
     try:
         return names.cast(pa.string())
     except pa.ArrowInvalid:

@@ -1,15 +1,20 @@
-"""The compiled loops that take records apart: varints, offsets, timestamps, keys and values into columns.
+"""Compiled loops that decode record batches (magic 2) into the buffers of Arrow columns.
 
-How it works. Plain functions over pointers (`kernels`). `decode_records` takes the records of all batches of
-a table (`scan_kernel`) apart, `decode_headers` the headers of those records.
+`scan_batches` reads the headers of all batches of a fetch response into a table. A batch that the reader must
+not see (a control batch, or one outside the requested offsets) has no records and an empty payload in the
+table. A batch with an impossible length, another magic or more records than its size allows ends the scan;
+the next row of the table then holds the base offset of that batch, or -1 if even that is missing.
+
+`decode_records` decodes the records of all batches in the table, `decode_headers` the headers of those
+records.
 
 Invariants:
 
-- Nothing is trusted: every read is checked against the end of its record, every record against the end of its
-  payload; each step consumes bytes, so every loop ends. A damaged batch gives a code and its number.
-- Nothing is written past what the caller has room for: as many rows as the batches announce, as many bytes of
-  keys, values and headers as their payloads have.
-- Only 64-bit signed numbers: Numba makes floats of sums of signed and unsigned ones.
+- Input is not trusted: every read is checked against the end of its record and every record against the end
+  of its payload; each step consumes bytes, so every loop ends. A corrupt batch yields a status and its index.
+- Output stays within the caller's buffers: at most as many rows as the batches announce, and at most as many
+  bytes of keys, values and headers as their payloads have.
+- All arithmetic is on signed 64-bit integers: Numba turns sums of signed and unsigned integers into floats.
 """
 
 from __future__ import annotations
@@ -19,20 +24,32 @@ from typing import Any, Final
 import numpy as np
 
 from moldau.pipelines.arrow.kernels import BYTES, INTS, LONGS, NUMBER, compiled, inlined
-from moldau.pipelines.arrow.scan_kernel import (
+from moldau.protocol.batch_header import (
+    BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    CONTROL_FLAG,
+    LOG_OVERHEAD,
+    MAGIC,
+    TIMESTAMP_TYPE_FLAG,
+)
+
+#: The columns of the table of batches.
+BATCH_FIELDS: Final = 10
+(
+    POSITION,
+    SIZE,
+    CRC,
     ATTRIBUTES,
     BASE_OFFSET,
     BASE_TIMESTAMP,
-    BATCH_FIELDS,
-    COUNT,
     MAX_TIMESTAMP,
     PAYLOAD_BEGIN,
     PAYLOAD_END,
-)
-from moldau.protocol.batch_header import TIMESTAMP_TYPE_FLAG
+    COUNT,
+) = range(BATCH_FIELDS)
 
-#: What the functions tell.
-RESULTS: Final = 9
+#: What the kernels report in their argument `results`; `BATCHES` is the number of valid batches of a scan.
+RESULTS: Final = 10
 (
     ROWS,
     KEY_BYTES,
@@ -43,30 +60,95 @@ RESULTS: Final = 9
     HEADER_BYTES,
     NULL_HEADERS,
     FAILED_BATCH,
+    BATCHES,
 ) = range(RESULTS)
 
-#: Why a batch is damaged.
+#: The reason for each status that a kernel returns.
 REASONS: Final = (
     "",
-    "a record goes past the end of its batch",
-    "a field goes past the end of its record",
-    "a record has another length than it announces",
-    "a record header without a key",
-    "there are bytes behind the last record",
+    "the batch length is invalid",
+    "the magic of the batch is not 2",
+    "the batch announces more records than fit into its size",
+    "a record extends past the end of its batch",
+    "a field extends past the end of its record",
+    "the length of a record does not match its content",
+    "a record header has no key",
+    "there are bytes after the last record",
 )
-_OK, _PAST_BATCH, _PAST_RECORD, _LENGTH, _HEADER_KEY, _LEFT_OVER = range(6)
+(
+    _OK,
+    _BATCH_LENGTH,
+    _FORMAT,
+    _COUNT,
+    _PAST_BATCH,
+    _PAST_RECORD,
+    _RECORD_LENGTH,
+    _HEADER_KEY,
+    _LEFT_OVER,
+) = range(len(REASONS))
+
+#: A record has at least a length, attributes, timestamp, offset, key length, value length, header count.
+SMALLEST_RECORD: Final = 7
 
 _LARGEST_MS = ((1 << 63) - 1) // 1000
 _SMALLEST_MS = -_LARGEST_MS
 _LOGICAL = (1 << 63) - 1
 
-#: Makes a 64-bit signed number, which Numba does not always guess.
+#: Forces a signed 64-bit integer where Numba would infer another type.
 _int64: Any = np.int64
+_int8: Any = np.int8
+
+
+@inlined
+def _number(data: Any, position: int, size: int) -> int:
+    """Return a signed big-endian integer of `size` bytes."""
+    value: int = _int64(_int8(data[position]))
+    for i in range(1, size):
+        value = value << 8 | _int64(data[position + i])
+    return value
+
+
+def _scan(data: Any, size: int, start: int, end: int, table: Any, results: Any) -> int:
+    """Fill the table with the batches in `data`, hiding those without records in the range."""
+    position = count = 0
+    while position < size:
+        row = count * BATCH_FIELDS
+        table[row + BASE_OFFSET] = -1
+        if size - position < BATCH_HEADER_SIZE:
+            return _BATCH_LENGTH
+        base_offset = _number(data, position, 8)
+        table[row + BASE_OFFSET] = base_offset
+        batch_size = _number(data, position + 8, 4) + LOG_OVERHEAD
+        if data[position + 16] != MAGIC:
+            return _FORMAT
+        if batch_size < BATCH_HEADER_SIZE or batch_size > size - position:
+            return _BATCH_LENGTH
+        attributes = _number(data, position + 21, 2)
+        last_offset = base_offset + _number(data, position + 23, 4)
+        records = _number(data, position + 57, 4)
+        visible = attributes & CONTROL_FLAG == 0 and last_offset >= start and base_offset < end
+        if attributes & CODEC_MASK == 0 and (
+            records < 0 or records * SMALLEST_RECORD > batch_size - BATCH_HEADER_SIZE
+        ):
+            return _COUNT
+        table[row + POSITION] = position
+        table[row + SIZE] = batch_size
+        table[row + CRC] = _number(data, position + 17, 4) & 0xFFFF_FFFF
+        table[row + ATTRIBUTES] = attributes
+        table[row + BASE_TIMESTAMP] = _number(data, position + 27, 8)
+        table[row + MAX_TIMESTAMP] = _number(data, position + 35, 8)
+        table[row + PAYLOAD_BEGIN] = position + BATCH_HEADER_SIZE
+        position += batch_size
+        table[row + PAYLOAD_END] = position if visible else table[row + PAYLOAD_BEGIN]
+        table[row + COUNT] = records if visible else 0
+        count += 1
+        results[BATCHES] = count
+    return _OK
 
 
 @inlined
 def _varint(data: Any, position: int, end: int) -> tuple[int, int]:
-    """A zigzag varint and the position behind it, which is -1 if there is none before `end`."""
+    """Return a zigzag varint and the position after it (-1 if it does not end before `end`)."""
     if position >= end:
         return 0, -1
     byte = _int64(data[position])
@@ -91,7 +173,7 @@ def _varint(data: Any, position: int, end: int) -> tuple[int, int]:
 
 @inlined
 def _skip_headers(data: Any, position: int, end: int) -> tuple[int, int]:
-    """Status and number of the headers that fill a record from `position` to its end."""
+    """Return the status and the number of the headers from `position` to the end of the record."""
     count, position = _varint(data, position, end)
     if position < 0 or count < 0 or count > end - position:
         return _PAST_RECORD, 0
@@ -107,18 +189,19 @@ def _skip_headers(data: Any, position: int, end: int) -> tuple[int, int]:
             return _PAST_RECORD, 0
         if length > 0:
             position += length
-    return (_OK if position == end else _LENGTH), count
+    return (_OK if position == end else _RECORD_LENGTH), count
 
 
 @inlined
 def _microseconds(milliseconds: int) -> int:
-    """Times that microseconds cannot tell become the last one they can."""
+    """Convert to microseconds; a time out of their range becomes the closest one in it."""
     return min(max(milliseconds, _SMALLEST_MS), _LARGEST_MS) * 1000
 
 
 @inlined
 def _record(data: Any, position: int, end: int) -> tuple[int, int, int, int, int, int, int, int, int, int]:
-    """Status, end, timestamp, offset, where and how long key and value are, where and how many headers."""
+    """Return status, end, timestamp, offset, position and length of key and value, position and number of
+    headers."""
     length, position = _varint(data, position, end)
     if position < 0 or length < 0 or length > end - position:
         return _PAST_BATCH, 0, 0, 0, 0, 0, 0, 0, 0, 0
@@ -142,7 +225,7 @@ def _record(data: Any, position: int, end: int) -> tuple[int, int, int, int, int
 
 @inlined
 def _store(row: int, source: Any, position: int, length: int, data: Any, at: int, bits: Any) -> int:
-    """Append a field to a column and give the new end of the column's data."""
+    """Append a field to a column and return the new end of the column's data."""
     if length < 0:
         return at
     for i in range(length):
@@ -227,7 +310,7 @@ def _decode_headers(
     value_bits: Any,
     results: Any,
 ) -> int:
-    """The headers of rows; the positions come from `_decode`, which has checked what lies there."""
+    """Decode the headers of rows at the positions that `_decode` returned and has checked."""
     header = key_at = value_at = nulls = 0
     list_ends[0] = 0
     key_ends[0] = 0
@@ -251,6 +334,7 @@ def _decode_headers(
     return _OK
 
 
+scan_batches = compiled(_scan, BYTES, NUMBER, NUMBER, NUMBER, LONGS, LONGS)
 decode_records = compiled(
     _decode,
     *(BYTES, LONGS, NUMBER, NUMBER, NUMBER, LONGS, LONGS, INTS, LONGS),

@@ -1,12 +1,13 @@
-"""Rows of Arrow columns as record batches, one list for all topics and partitions.
+"""Encode the rows of Arrow columns as record batches of any number of topics and partitions.
 
-How it works. Columns `value`, and if they are there `key`, `topic`, `partition`, `headers` and `timestamp`. A
-row goes to the partition it names, else to that of its key as Java's producer puts it, else where the rows
-without a key of its topic go for now: one partition for about a batch, then the next. The kernel writes all
-batches of a call into one buffer; those that are not compressed stay where they were written.
+The column `value` is required; `key`, `topic`, `partition`, `headers` and `timestamp` are optional. The
+partition of a row is the one it names, else that of its key (the hash of Java's producer), else the topic's
+current partition for rows without a key, which changes after about one batch. The kernel writes all batches
+of a call into one buffer; uncompressed batches are sent from there without a copy.
 
 Invariants: rows of a partition keep their order; a batch has at most `batch_bytes` before compression, unless
-a single record is larger."""
+a single record is larger.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +31,10 @@ from moldau.pipelines.arrow.columns import (
     no_headers,
     timestamp_column,
 )
-from moldau.pipelines.arrow.slots_kernel import choose_slots
 from moldau.protocol.batch_header import BATCH_HEADER_SIZE, HEADER, LOG_OVERHEAD, MAGIC
 from moldau.protocol.compression import compress
 
-#: Below the broker's default limit of a batch (message.max.bytes, 1048588).
+#: Below the default limit of a batch (message.max.bytes, 1048588).
 BATCH_BYTES: Final = 512 * 1024
 
 Batches = list[tuple[TopicPartition, bytearray | memoryview]]
@@ -45,19 +45,19 @@ class NoSuchPartition(KafkaError):
 
 
 class Destinations(NamedTuple):
-    """The topics of rows, and for each row which of them."""
+    """The topics of rows, and for each row the index of its topic."""
 
     names: Sequence[str]
     codes: Any
 
 
 def destinations(rows: Any, topic: str | None) -> Destinations:
-    """Where rows go: all to `topic`, or each where its column `topic` says."""
+    """Return the topic of each row: `topic`, or the value of its column `topic`."""
     if topic is not None:
         return Destinations([topic], np.zeros(rows.num_rows, np.int32))
     if "topic" not in rows.schema.names:
         raise KafkaError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, "No topic: give the option topic, or a column of that name"
+            ErrorCode.INVALID_TOPIC_EXCEPTION, "No topic: set the option topic or add a column topic"
         )
     column = rows.column("topic")
     if column.null_count:
@@ -68,7 +68,7 @@ def destinations(rows: Any, topic: str | None) -> Destinations:
 
 
 class Encoder:
-    """Keeps, from call to call, where rows without a key go."""
+    """Remembers between calls the current partition for rows without a key."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Encoder:
     def encode(
         self, rows: Any, to: Destinations, partition_counts: Mapping[str, int], now_ms: int
     ) -> Batches:
-        """The batches of an Arrow record batch."""
+        """Return the record batches for an Arrow record batch."""
         if not rows.num_rows:
             return []
         columns = _Columns.of(rows, now_ms)
@@ -108,7 +108,7 @@ class Encoder:
         numbers, bits, shift = columns.partition
         sticky = np.array([self._place(name, int(n)) for name, n in zip(to.names, counts, strict=True)])
         slots, slot_rows = np.empty(rows, np.int32), np.zeros(int(counts.sum()), np.int64)
-        wrong = choose_slots(
+        wrong = kernel.choose_slots(
             *(rows, to.codes.ctypes.data, counts.ctypes.data, first.ctypes.data),
             *columns.key.arguments(),
             *(columns.value.ends.ctypes.data, numbers.ctypes.data, bits.ctypes.data, shift),
@@ -118,7 +118,7 @@ class Encoder:
             name, count = to.names[to.codes[wrong]], counts[to.codes[wrong]]
             raise NoSuchPartition(
                 ErrorCode.INVALID_PARTITIONS,
-                f"A row names partition {numbers[wrong]} of topic {name}, which has 0 to {count - 1}",
+                f"A row names partition {numbers[wrong]} of topic {name}, which has partitions 0 to {count - 1}",
             )
         for name, (partition, size) in zip(to.names, sticky.tolist(), strict=True):
             self._sticky[name] = (partition, size)
@@ -129,9 +129,9 @@ class Encoder:
         return partition % partitions, size
 
     def _write(self, columns: _Columns, slots: Any, slot_rows: Any) -> tuple[Any, Any]:
-        """All batches in a row, without headers, and a table of where they are."""
+        """Return a buffer with all batches, their headers still empty, and the table of their positions."""
         most = columns.most_bytes()
-        # Two neighbours together are larger than a batch may be, or else they would be one.
+        # Two consecutive batches of a partition exceed the limit together, else they would be one.
         batches = 2 * most // self._batch_bytes + int(np.count_nonzero(slot_rows)) + 1
         out = np.empty(most + batches * BATCH_HEADER_SIZE, np.uint8)
         table = np.zeros((batches, kernel.BATCH_FIELDS), np.int64)
@@ -177,7 +177,7 @@ class _Columns(NamedTuple):
         }
         if "value" not in there:
             raise KafkaError(
-                ErrorCode.INVALID_RECORD, f"No column value among {', '.join(rows.schema.names)}"
+                ErrorCode.INVALID_RECORD, f"There is no column value, only {', '.join(rows.schema.names)}"
             )
         partition, headers, timestamp = map(there.get, ("partition", "headers", "timestamp"))
         nothing = np.zeros(1, np.int32)
@@ -191,7 +191,7 @@ class _Columns(NamedTuple):
         )
 
     def most_bytes(self) -> int:
-        """What the records take at most, without the headers of batches."""
+        """Return the maximum size of the records, without batch headers."""
         headers = self.headers
         size = self.key.size + self.value.size + self.rows * kernel.ROW_OVERHEAD
         return size + headers.number * kernel.HEADER_OVERHEAD + headers.names.size + headers.contents.size

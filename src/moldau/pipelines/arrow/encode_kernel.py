@@ -1,14 +1,16 @@
-"""The compiled loop that makes records of columns: which batch, and the bytes.
+"""Compiled loops that encode the rows of Arrow columns as record batches (magic 2).
 
-How it works. Every row has a slot, which is a partition of a topic (`slots_kernel`). `encode_rows` sorts the
-rows by slot, keeping their order, and writes the records of each slot one after the other, with room for a
-header before every batch; a table says where the batches are.
+A *slot* is a partition of a topic, numbered across all topics of a call. `choose_slots` assigns a slot to
+every row: the partition the row names, else the partition of its key (the hash of Java's producer), else the
+topic's current partition for rows without a key, which changes after about one batch (KIP-480, KIP-794).
+`encode_rows` sorts the rows by slot, preserving their order, and writes the records of each slot one after
+the other, leaving room for a header before every batch; a table tells where the batches are.
 
 Invariants:
 
-- Only 64-bit signed numbers: Numba makes floats of sums of signed and unsigned ones.
-- Nothing is written past what the caller has room for: at most `ROW_OVERHEAD` bytes per row and
-  `HEADER_OVERHEAD` per record header beside the keys and values themselves.
+- All arithmetic is on signed 64-bit integers: Numba turns sums of signed and unsigned integers into floats.
+- Output stays within the caller's buffers: at most `ROW_OVERHEAD` bytes per row and `HEADER_OVERHEAD` per
+  record header in addition to the keys and values themselves.
 """
 
 from __future__ import annotations
@@ -18,18 +20,99 @@ from typing import Any, Final
 import numpy as np
 
 from moldau.pipelines.arrow.kernels import BYTES, INTS, LONGS, NUMBER, compiled, inlined
-from moldau.pipelines.arrow.slots_kernel import is_set
 
 #: Length 5, attributes 1, timestamp 10, offset 5, key length 5, value length 5, number of headers 5.
 ROW_OVERHEAD: Final = 36
 HEADER_OVERHEAD: Final = 10
-#: What is told of a batch: a row of these numbers.
+#: The columns of the table of batches.
 BATCH_FIELDS: Final = 6
 SLOT, BEGIN, END, COUNT, BASE_TIMESTAMP, MAX_TIMESTAMP = range(BATCH_FIELDS)
 
-#: Makes a 64-bit signed number, which Numba does not always guess.
+#: The state of a topic for rows without a key: the current partition, and the bytes written to it.
+STICKY_FIELDS: Final = 2
+#: About what a row without a key takes in a batch in addition to its value.
+_ROW_BYTES: Final = 12
+
+#: Forces a signed 64-bit integer where Numba would infer another type.
 _int64: Any = np.int64
 _BATCH_HEADER = 61
+_M, _MASK, _SEED = 0x5BD1_E995, 0xFFFF_FFFF, 0x9747_B28C
+
+
+@inlined
+def _is_set(bits: Any, index: int) -> Any:
+    """Return whether a bit of an Arrow validity bitmap is set."""
+    return (_int64(bits[index >> 3]) >> (index & 7)) & 1 != 0
+
+
+@inlined
+def _murmur2(data: Any, begin: int, length: int) -> int:
+    """Return the hash of Java's default partitioner as an unsigned 32-bit integer."""
+    h = _SEED ^ length
+    position, whole = begin, begin + (length & ~3)
+    while position < whole:
+        k = (
+            _int64(data[position])
+            | _int64(data[position + 1]) << 8
+            | _int64(data[position + 2]) << 16
+            | _int64(data[position + 3]) << 24
+        )
+        k = (k * _M) & _MASK
+        k = ((k ^ (k >> 24)) * _M) & _MASK
+        h = ((h * _M) & _MASK) ^ k
+        position += 4
+    rest = length & 3
+    if rest:
+        if rest == 3:
+            h ^= _int64(data[position + 2]) << 16
+        if rest >= 2:
+            h ^= _int64(data[position + 1]) << 8
+        h = ((h ^ _int64(data[position])) * _M) & _MASK
+    h = ((h ^ (h >> 13)) * _M) & _MASK
+    return h ^ (h >> 15)
+
+
+def _choose_slots(
+    rows: int,
+    topics: Any,
+    partition_counts: Any,
+    first_slots: Any,
+    key_ends: Any,
+    key_data: Any,
+    key_bits: Any,
+    key_shift: int,
+    value_ends: Any,
+    given: Any,
+    given_bits: Any,
+    given_shift: int,
+    sticky: Any,
+    sticky_bytes: int,
+    slots: Any,
+    slot_rows: Any,
+) -> int:
+    """Assign slots; return -1, or the first row whose partition does not exist. A shift of -1 means that the
+    column is absent."""
+    for row in range(rows):
+        topic = _int64(topics[row])
+        count = _int64(partition_counts[topic])
+        if given_shift >= 0 and _is_set(given_bits, row + given_shift):
+            partition = _int64(given[row])
+            if partition < 0 or partition >= count:
+                return row
+        elif key_shift >= 0 and _is_set(key_bits, row + key_shift):
+            begin = key_ends[row]
+            partition = (_murmur2(key_data, begin, key_ends[row + 1] - begin) & 0x7FFF_FFFF) % count
+        else:
+            at = topic * STICKY_FIELDS
+            if sticky[at + 1] >= sticky_bytes:
+                sticky[at] = (sticky[at] + 1) % count
+                sticky[at + 1] = 0
+            sticky[at + 1] += value_ends[row + 1] - value_ends[row] + _ROW_BYTES
+            partition = sticky[at]
+        slot = first_slots[topic] + partition
+        slots[row] = slot
+        slot_rows[slot] += 1
+    return -1
 
 
 @inlined
@@ -38,7 +121,7 @@ def _varint_size(value: int) -> int:
     if zigzag >= 0 and zigzag < 128:
         return 1
     size = 1
-    # The top bit may be set: a logical shift, which signed numbers do not have.
+    # The top bit may be set: emulate a logical shift, which signed integers do not have.
     zigzag = (zigzag >> 7) & 0x01FF_FFFF_FFFF_FFFF
     while zigzag:
         size += 1
@@ -65,7 +148,7 @@ def _put_varint(out: Any, at: int, value: int) -> int:
 
 @inlined
 def _put_field(out: Any, at: int, data: Any, begin: int, length: int) -> int:
-    """A length and as many bytes; -1 and none for null."""
+    """Write a length and the bytes of a field; length -1 for null."""
     at = _put_varint(out, at, length)
     for i in range(length):
         out[at + i] = data[begin + i]
@@ -74,8 +157,8 @@ def _put_field(out: Any, at: int, data: Any, begin: int, length: int) -> int:
 
 @inlined
 def _length(ends: Any, bits: Any, shift: int, index: int) -> Any:
-    """How long a field is; -1 for null. A shift of -1: the column is not there."""
-    if shift < 0 or not is_set(bits, index + shift):
+    """Return the length of a field, -1 for null. A shift of -1 means that the column is absent."""
+    if shift < 0 or not _is_set(bits, index + shift):
         return -1
     return _int64(ends[index + 1] - ends[index])
 
@@ -87,7 +170,7 @@ def _field_size(length: int) -> int:
 
 @inlined
 def _sort_rows(rows: int, slot_count: int, slots: Any, slot_rows: Any, order: Any) -> None:
-    """Rows by slot, in their order; `slot_rows` becomes where the rows of each slot end."""
+    """Sort rows by slot, preserving their order; `slot_rows` then holds the end of the rows of each slot."""
     begin = _int64(0)
     for slot in range(slot_count):
         count = slot_rows[slot]
@@ -141,7 +224,7 @@ def _encode(
     out: Any,
     batches: Any,
 ) -> Any:
-    """The number of batches, whose places and properties are in `batches`."""
+    """Write all batches and describe them in `batches`; return their number."""
     _sort_rows(rows, slot_count, slots, slot_rows, order)
     at = _int64(0)
     batch, current = _int64(-BATCH_FIELDS), _int64(-1)
@@ -185,6 +268,13 @@ def _encode(
     return batch // BATCH_FIELDS + 1
 
 
+choose_slots = compiled(
+    _choose_slots,
+    *(NUMBER, INTS, INTS, INTS),
+    *(LONGS, BYTES, BYTES, NUMBER, LONGS),
+    *(INTS, BYTES, NUMBER),
+    *(LONGS, NUMBER, INTS, LONGS),
+)
 encode_rows = compiled(
     _encode,
     *(NUMBER, NUMBER, INTS, LONGS, INTS, LONGS),

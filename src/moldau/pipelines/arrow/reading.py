@@ -1,7 +1,7 @@
-"""A range of offsets of a partition as Arrow record batches: what a task of the source reads.
+"""Read a range of offsets of a partition as Arrow record batches, in a task of the source.
 
-While the caller works on one record batch, the next answer of the broker is under way. Answers are small
-enough to stay in the processor's caches: with 8 MB a worker took 80 MB more, and a quarter more time.
+The next fetch is in flight while the caller processes a record batch. Fetch responses are small enough for
+the processor's caches: with 8 MB a worker took 80 MB more memory and a quarter more time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FETCH_BYTES: Final = 2 << 20
 
 @dataclass(frozen=True, slots=True)
 class RangeRequest:
-    """Offsets from `start` up to, not including, `end`; of the topic with this id, if it is known."""
+    """Offsets from `start` to `end` (exclusive) of the topic with this id, if it is known."""
 
     topic: str
     partition: int
@@ -54,10 +54,10 @@ def read_range(
     read_committed: bool,
     fail_on_data_loss: bool = True,
 ) -> Iterator[Any]:
-    """The records of a range as `pyarrow.RecordBatch`es of `SCHEMA` or `SCHEMA_WITH_HEADERS`.
+    """Yield the records of a range as `pyarrow.RecordBatch`es of `SCHEMA` or `SCHEMA_WITH_HEADERS`.
 
-    Raises `RecordsGone` if part of the range is not there (any more) unless `fail_on_data_loss` is false,
-    `TopicReplaced` if the topic is another one, `CorruptRecords` where data is damaged.
+    Raises `RecordsGone` if part of the range does not exist (unless `fail_on_data_loss` is false),
+    `TopicReplaced` if the topic was recreated with another id, `CorruptRecords` if a batch is corrupt.
     """
     partition = TopicPartition(request.topic, request.partition)
     wanted = OffsetRange(partition, request.start, request.end)

@@ -1,8 +1,9 @@
-"""Writing Arrow record batches to topics.
+"""Write Arrow record batches to topics.
 
-`ArrowProducer` gathers rows until there are enough for batches of a good size, encodes them in the caller's
-thread and gives them to a `BatchWriter`, which sends in the background meanwhile. Always idempotent; with a
-transactional id between `begin` and `commit`."""
+`ArrowProducer` accumulates rows until they fill batches of a good size, encodes them in the caller's thread
+and passes them to a `BatchWriter`, which sends them in the background. It is always idempotent; with a
+transactional id, rows are sent between `begin` and `commit`.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ from moldau.client.wire.settings import ClientSettings
 from moldau.pipelines.arrow.encode import BATCH_BYTES, Encoder, NoSuchPartition, destinations
 from moldau.protocol.compression import CODEC_NAMES
 
-#: Rows are encoded together once they have so many bytes, and never more of them at once.
-_GATHERED_BYTES: Final = 4 << 20
+#: Rows are encoded as soon as this many bytes are accumulated, and in pieces of this size.
+_ACCUMULATED_BYTES: Final = 4 << 20
 
 
 class ArrowProducer:
-    """Blocking, for one thread. Close it, or use it in a `with`."""
+    """A blocking producer for one thread; also a context manager."""
 
     def __init__(
         self,
@@ -41,7 +42,7 @@ class ArrowProducer:
         if compression not in CODEC_NAMES:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
-                f"There is no compression.type {compression}; give one of {', '.join(CODEC_NAMES)}",
+                f"Unknown compression.type {compression}; use one of {', '.join(CODEC_NAMES)}",
             )
         codec = CODEC_NAMES.index(compression)
         self._encoder = Encoder(codec=codec, level=compression_level, batch_bytes=batch_size)
@@ -52,41 +53,41 @@ class ArrowProducer:
             delivery_timeout_ms=delivery_timeout_ms,
             max_pending_bytes=buffer_memory,
         )
-        self._gathered: list[Any] = []
-        self._gathered_bytes = 0
+        self._accumulated: list[Any] = []
+        self._accumulated_bytes = 0
         self._topic: str | None = None
 
     def init_transactions(self) -> None:
-        """Take the transactional id over: whoever had it is fenced, what it left undecided is ended."""
+        """Acquire the transactional id: fence its previous owner and abort its open transaction."""
         self._writer.init_transactions()
 
     def marker(self, group: str, partition: TopicPartition) -> int | None:
-        """The committed offset of a group, once no transaction can change it any more."""
+        """Return the committed offset of a group once no open transaction can change it."""
         return self._writer.committed_offset(group, partition)
 
     def committed(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The same for all partitions of which the group has committed something, with its notes."""
+        """Return the committed offsets and metadata of a group for all partitions."""
         return self._writer.committed_offsets(group)
 
     def begin(self) -> None:
         self._writer.begin()
 
     def send(self, rows: Any, topic: str | None) -> int:
-        """Take rows over, to `topic` or where their column `topic` says; how many rows that were.
+        """Send rows to `topic` or to the topics in their column `topic`; return the number of rows.
 
-        Returns before they are stored; raises why earlier ones could not be.
+        Returns before the rows are written; raises the error of earlier rows that could not be written.
         """
-        if self._gathered and (topic != self._topic or rows.schema != self._gathered[0].schema):
+        if self._accumulated and (topic != self._topic or rows.schema != self._accumulated[0].schema):
             self._encode()
         self._topic = topic
-        self._gathered.append(rows)
-        self._gathered_bytes += rows.nbytes
-        if self._gathered_bytes >= _GATHERED_BYTES:
+        self._accumulated.append(rows)
+        self._accumulated_bytes += rows.nbytes
+        if self._accumulated_bytes >= _ACCUMULATED_BYTES:
             self._encode()
         return int(rows.num_rows)
 
     def commit(self, marker: tuple[str, TopicPartition, OffsetAndMetadata | int] | None = None) -> None:
-        """Store everything, commit the offset of a group with it, and end the transaction."""
+        """Flush, add the offset of a group to the transaction, and commit it."""
         self.flush()
         if marker is not None:
             group, partition, offset = marker
@@ -94,37 +95,37 @@ class ArrowProducer:
         self._writer.commit()
 
     def abort(self) -> None:
-        """End the transaction as if nothing had been sent in it."""
-        self._forget()
+        """Abort the transaction and discard the accumulated rows."""
+        self._discard()
         self._writer.abort()
 
     def flush(self) -> None:
-        """Wait until everything that was sent is stored."""
+        """Wait until all rows sent so far are written."""
         self._encode()
         self._writer.flush()
 
     def close(self) -> None:
-        """Drop what was not flushed, and the connections."""
-        self._forget()
+        """Discard rows that were not flushed, and close the connections."""
+        self._discard()
         self._writer.close()
 
     def _encode(self) -> None:
-        gathered, topic = self._gathered, self._topic
-        self._forget()
-        for rows in _pieces(gathered):
+        accumulated, topic = self._accumulated, self._topic
+        self._discard()
+        for rows in _pieces(accumulated):
             to = destinations(rows, topic)
             now_ms = time.time_ns() // 1_000_000
             counts = self._writer.partition_counts(to.names)
             try:
                 batches = self._encoder.encode(rows, to, counts, now_ms)
             except NoSuchPartition:
-                # It may be new.
+                # The partition may be new.
                 counts = self._writer.partition_counts(to.names, fresh=True)
                 batches = self._encoder.encode(rows, to, counts, now_ms)
             self._writer.write(batches)
 
-    def _forget(self) -> None:
-        self._gathered, self._gathered_bytes = [], 0
+    def _discard(self) -> None:
+        self._accumulated, self._accumulated_bytes = [], 0
 
     def __enter__(self) -> ArrowProducer:
         return self
@@ -133,10 +134,12 @@ class ArrowProducer:
         self.close()
 
 
-def _pieces(gathered: list[Any]) -> list[Any]:
-    """The rows as record batches of about `_GATHERED_BYTES`."""
-    rows = gathered[0] if len(gathered) == 1 else pa.concat_batches(gathered) if gathered else None
+def _pieces(accumulated: list[Any]) -> list[Any]:
+    """Return the rows as record batches of about `_ACCUMULATED_BYTES`."""
+    rows = (
+        accumulated[0] if len(accumulated) == 1 else pa.concat_batches(accumulated) if accumulated else None
+    )
     if rows is None or not rows.num_rows:
         return []
-    step = max(1, rows.num_rows * _GATHERED_BYTES // max(rows.nbytes, _GATHERED_BYTES))
+    step = max(1, rows.num_rows * _ACCUMULATED_BYTES // max(rows.nbytes, _ACCUMULATED_BYTES))
     return [rows.slice(begin, step) for begin in range(0, rows.num_rows, step)]

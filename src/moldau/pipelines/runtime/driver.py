@@ -28,7 +28,7 @@ from moldau.pipelines.runtime.restarts import TRIES, Policy
 from moldau.pipelines.runtime.state import ENDED, AlreadyRunning, StateFolder, Status
 from moldau.pipelines.runtime.yaml.definitions import trigger_of
 from moldau.pipelines.spark.java import JavaMissing
-from moldau.pipelines.spark.official_connector import ConnectorMissing
+from moldau.pipelines.spark.kafka_connector import ConnectorMissing
 
 if TYPE_CHECKING:
     from moldau.pipelines.runtime.host import Host

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 
 from moldau.pipelines.runtime.checks import check_rows
 from moldau.pipelines.runtime.definition import BadDefinition, Definition, Step
-from moldau.pipelines.spark.shipping import ship_modules_beside_the_script
+from moldau.pipelines.spark.user_modules import pickle_user_modules_by_value
 
 #: The name of what came before, in an SQL step.
 INPUT = "input"
@@ -103,7 +103,7 @@ def load_file(file: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except _MISTAKES as mistake:
         raise BadDefinition(f"{_place(file, mistake)}: {type(mistake).__name__}: {mistake}") from mistake
-    ship_modules_beside_the_script([file.parent])
+    pickle_user_modules_by_value([file.parent])
     return module
 
 
@@ -120,7 +120,7 @@ def _import(name: str, folder: Path, place: str) -> ModuleType:
         module = importlib.import_module(name)
     except ModuleNotFoundError as missing:
         raise BadDefinition(f"{place}: there is no module {missing.name}") from missing
-    ship_modules_beside_the_script([folder])
+    pickle_user_modules_by_value([folder])
     return module
 
 

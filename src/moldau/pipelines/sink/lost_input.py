@@ -21,7 +21,7 @@ from typing import Any
 from pyspark import TaskContext
 
 from moldau.pipelines.sink.options import SinkOptions
-from moldau.pipelines.spark.plans import kind, nodes
+from moldau.pipelines.spark.query_plans import class_name, nodes
 
 #: Set in the session of a query.
 MAY_BE_LOST = "spark.moldau.inputMayBeLost"
@@ -43,16 +43,16 @@ def loses_input(plan: Any) -> bool:
 
 
 def _may_lose(node: Any) -> bool:
-    if kind(node) != _SOURCE:
+    if class_name(node) != _SOURCE:
         return False
     return str(node.extraOptions().getOrDefault(_OPTION, "true")).strip().lower() == "false"
 
 
 def _deals_out(node: Any) -> bool:
-    name = kind(node)
+    name = class_name(node)
     if name == "Repartition":
         return bool(node.shuffle())
     if name == "RepartitionByExpression":
         expressions = node.partitionExpressions()
-        return bool(expressions.isEmpty()) or kind(expressions.head()) == "SortOrder"
+        return bool(expressions.isEmpty()) or class_name(expressions.head()) == "SortOrder"
     return name == "RebalancePartitions" or (name == "Sort" and bool(getattr(node, "global")()))

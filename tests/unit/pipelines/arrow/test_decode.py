@@ -1,4 +1,4 @@
-"""Record batches to Arrow columns, compared with the protocol's own reader, record by record."""
+"""Record batches decoded to Arrow columns, compared record by record with the protocol's reader."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from moldau.base.ids import TopicPartition
 from moldau.client.batches.reader import CorruptRecords, FetchedBatches, visible_batches
 from moldau.pipelines.arrow import decode as decode_module
 from moldau.pipelines.arrow import decode_kernel as kernel
-from moldau.pipelines.arrow import scan_kernel as scan
 from moldau.pipelines.arrow.decode import SCHEMA, SCHEMA_WITH_HEADERS, Decoder
 from moldau.protocol.errors import CorruptBatch
 from moldau.protocol.records import (
@@ -59,7 +58,7 @@ def _plain(batch: Any) -> list[dict[str, Any]]:
 
 
 def expected(answer: FetchedBatches, wanted: tuple[int, int] = EVERYTHING) -> list[dict[str, Any]]:
-    """The same by the protocol's reader."""
+    """The same rows, read by the protocol's reader."""
     rows = []
     for position, header in visible_batches(answer):
         batch = answer.data[position : position + header.size_in_bytes]
@@ -94,7 +93,7 @@ TIMESTAMPS = st.integers(-1, 1 << 45) | st.integers(-(1 << 61), 1 << 61)
 
 @st.composite
 def written(draw: st.DrawFn, base_offset: int) -> tuple[int, bytes]:
-    """A batch as producers, brokers and compaction leave it, and the offset behind it."""
+    """A batch as producers, brokers and compaction leave it, and the next offset."""
     gaps = draw(st.lists(st.integers(0, 3), max_size=12))
     records, offset = [], base_offset
     for gap in gaps:
@@ -125,7 +124,7 @@ def logs(draw: st.DrawFn) -> list[bytes]:
 
 
 @given(batches=logs(), headers=st.booleans(), cut=st.tuples(st.integers(0, 40), st.integers(0, 40)))
-def test_columns_are_what_the_reader_of_records_reads(
+def test_columns_equal_the_records_of_the_protocol_reader(
     batches: list[bytes], headers: bool, cut: tuple[int, int]
 ) -> None:
     answer = fetched(*batches)
@@ -139,7 +138,9 @@ def test_columns_are_what_the_reader_of_records_reads(
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_large_batches_come_in_pieces_of_bounded_size(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_batches_are_split_into_pieces_of_bounded_size(
+    codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(decode_module, "MAX_ROWS", 100)
     monkeypatch.setattr(decode_module, "MAX_BYTES", 10_000)
     records = [Record(n, n, b"%d" % n, b"v" * (n % 50), [("h", b"%d" % n)]) for n in range(700)]
@@ -153,7 +154,7 @@ def test_large_batches_come_in_pieces_of_bounded_size(codec: str, monkeypatch: p
         assert len(decoded(answer)) == 700
 
 
-def test_a_timestamp_is_the_same_moment() -> None:
+def test_timestamp_in_milliseconds_becomes_the_same_instant() -> None:
     moment = datetime.datetime(2026, 11, 16, 1, 2, 3, 456_000, tzinfo=datetime.UTC)
     milliseconds = (moment - EPOCH) // datetime.timedelta(milliseconds=1)
     answer = fetched(build_batch([Record(0, milliseconds, None, b"v")]))
@@ -161,13 +162,13 @@ def test_a_timestamp_is_the_same_moment() -> None:
     assert batch.column("timestamp").to_pylist() == [moment]
 
 
-def test_times_that_microseconds_cannot_tell_are_the_last_they_can() -> None:
+def test_timestamp_out_of_range_becomes_the_closest_in_range() -> None:
     answer = fetched(build_batch([Record(0, (1 << 62), None, b"v"), Record(1, -(1 << 62), None, b"v")]))
     first, second = decoded(answer)
     assert first["timestamp"] == -second["timestamp"] == ((1 << 63) - 1) // 1000 * 1000
 
 
-def test_header_keys_that_are_no_text_are_replaced_as_in_java() -> None:
+def test_invalid_utf8_in_header_keys_is_replaced_as_in_java() -> None:
     raw = by_hand.record(b"k", b"v")
     headers = by_hand.varint(2) + by_hand.varint(2) + b"\xff\xfe" + by_hand.varint(-1)
     headers += by_hand.varint(2) + "é".encode() + by_hand.varint(0)
@@ -177,8 +178,8 @@ def test_header_keys_that_are_no_text_are_replaced_as_in_java() -> None:
     assert row["headers"] == [{"key": "\ufffd\ufffd", "value": None}, {"key": "é", "value": b""}]
 
 
-def test_records_before_the_offset_that_was_asked_for_do_not_count() -> None:
-    """They may be deleted: a log can begin inside a batch."""
+def test_records_before_the_fetch_offset_are_skipped() -> None:
+    """They may be deleted: the log start offset can be inside a batch."""
     batch = build_batch([Record(n, 0, None, b"%d" % n) for n in range(10)])
     answer = FetchedBatches(PARTITION, 6, memoryview(batch), [])
     assert [row["offset"] for row in decoded(answer, (2, 9))] == [6, 7, 8]
@@ -230,28 +231,28 @@ INTERLEAVED = (
 )
 
 
-def test_aborted_records_and_markers_are_left_out() -> None:
+def test_aborted_records_and_control_batches_are_skipped() -> None:
     answer = fetched(*INTERLEAVED, aborted=[(0, 1), (7, 2)])
     values = [b"committed", b"plain", b"next transaction", b"idempotent only"]
     assert [row["value"] for row in decoded(answer)] == values
     assert [header.base_offset for _, header in visible_batches(answer)] == [1, 2, 5, 10]
 
 
-def test_markers_alone_are_left_out_when_nothing_is_said_about_aborts() -> None:
+def test_only_control_batches_are_skipped_without_aborted_transactions() -> None:
     assert [row["offset"] for row in decoded(fetched(*INTERLEAVED))] == [0, 1, 2, 3, 5, 7, 10]
 
 
-def test_an_answer_may_hold_nothing_to_see() -> None:
+def test_response_without_visible_records_yields_no_rows() -> None:
     assert decoded(fetched(marker(4, 1, ControlType.ABORT))) == []
     assert decoded(fetched(build_batch([], base_offset=3, last_offset=9))) == []
     assert decoded(fetched(data(0, 1, b"aborted")), (1, 5)) == []
     assert decoded(fetched()) == []
 
 
-# Damage.
+# Corrupt batches.
 
 
-def test_a_wrong_checksum_is_reported_with_partition_and_offset() -> None:
+def test_wrong_checksum_is_reported_with_partition_and_offset() -> None:
     good, bad = data(0, 1, b"good"), bytearray(data(41, 1, b"bad"))
     bad[-2] ^= 1
     with pytest.raises(CorruptRecords, match=r"orders-7 at offset 41: the checksum"):
@@ -264,29 +265,29 @@ def test_a_wrong_checksum_is_reported_with_partition_and_offset() -> None:
     ("lie", "reason"),
     [
         ({"count": 2, "records": [(b"k" * 9, b"v")]}, "past the end of its batch"),
-        ({"count": 0}, "behind the last record"),
-        ({"count": -1}, "more records are announced"),
-        ({"count": 1 << 30}, "more records are announced"),
-        ({"count": 1 << 30, "codec": by_hand.ZSTD}, "records announced"),
-        ({"magic": 1}, "another format"),
-        ({"length": 5}, "makes no sense"),
-        ({"length": 1 << 30}, "makes no sense"),
-        ({"length": -1}, "makes no sense"),
+        ({"count": 0}, "bytes after the last record"),
+        ({"count": -1}, "announces more records"),
+        ({"count": 1 << 30}, "announces more records"),
+        ({"count": 1 << 30, "codec": by_hand.ZSTD}, "announces [0-9]+ records"),
+        ({"magic": 1}, "magic"),
+        ({"length": 5}, "length is invalid"),
+        ({"length": 1 << 30}, "length is invalid"),
+        ({"length": -1}, "length is invalid"),
         ({"attributes": 7}, "no compression codec"),
         ({"attributes": by_hand.ZSTD}, "does not decompress"),
     ],
 )
-def test_batches_that_lie_are_refused(lie: dict[str, Any], reason: str) -> None:
+def test_inconsistent_batches_are_corrupt(lie: dict[str, Any], reason: str) -> None:
     with pytest.raises(CorruptRecords, match=reason):
         decoded(fetched(by_hand.batch(**lie)))
 
 
-def test_less_than_a_batch_at_the_end_is_refused() -> None:
-    with pytest.raises(CorruptRecords, match="makes no sense"):
+def test_partial_batch_at_the_end_is_corrupt() -> None:
+    with pytest.raises(CorruptRecords, match="length is invalid"):
         decoded(fetched(by_hand.batch(), bytes(30)))
 
 
-def test_a_bomb_is_refused_before_it_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decompression_stops_at_the_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode_module, "MAX_DECOMPRESSED", 1 << 20)
     for codec in (by_hand.GZIP, by_hand.SNAPPY, by_hand.LZ4, by_hand.ZSTD):
         with pytest.raises(CorruptRecords, match="longer than"):
@@ -327,7 +328,7 @@ PAYLOAD = b"".join(by_hand.record(b"key", b"value" * n, n) for n in range(4))
     count=st.integers(-2, 9),
 )
 @example(payload=b"\x80" * 9 + b"\x7f" + b"\0" * 20, changes=[], cut=0, count=1)
-def test_damaged_payloads_are_judged_as_by_the_reader_of_records(
+def test_corrupt_payloads_fail_as_in_the_protocol_reader(
     payload: bytes, changes: list[tuple[int, int]], cut: int, count: int
 ) -> None:
     damaged = changed(payload, changes)
@@ -335,7 +336,7 @@ def test_damaged_payloads_are_judged_as_by_the_reader_of_records(
     answer = fetched(by_hand.batch(payload=bytes(damaged), count=count, last_offset_delta=8, timestamp=1))
     found = outcome(answer)
     if found is None and re.search(rb"[\x80-\xff]{9}", damaged):
-        return  # A varint of ten bytes may be longer than 64 bits, which only Python's numbers take.
+        return  # A varint of ten bytes may exceed 64 bits, which only Python's integers hold.
     assert found == judged(answer)
 
 
@@ -345,22 +346,20 @@ def test_damaged_payloads_are_judged_as_by_the_reader_of_records(
     | st.lists(written(0), max_size=3).map(lambda each: b"".join(b for _, b in each)),
     changes=CHANGES,
 )
-def test_whatever_a_broker_sends_ends_in_rows_or_in_an_error(
-    answer: bytes, changes: list[tuple[int, int]]
-) -> None:
+def test_arbitrary_bytes_yield_rows_or_an_error(answer: bytes, changes: list[tuple[int, int]]) -> None:
     outcome(fetched(changed(answer, changes)))
 
 
 @settings(max_examples=300)
 @given(payload=st.binary(max_size=60) | st.just(PAYLOAD), changes=CHANGES, count=st.integers(0, 9))
-def test_the_kernel_writes_nothing_past_its_buffers(
+def test_kernel_does_not_write_past_its_buffers(
     payload: bytes, changes: list[tuple[int, int]], count: int
 ) -> None:
-    """What lies behind the room that it was promised stays as it was."""
+    """Bytes after the end of each buffer stay unchanged."""
     payload = bytes(changed(payload, changes))
-    rows, size = min(count, len(payload) // scan.SMALLEST_RECORD), len(payload)
-    table = np.zeros(scan.BATCH_FIELDS, np.int64)
-    table[scan.PAYLOAD_END], table[scan.COUNT] = size, rows
+    rows, size = min(count, len(payload) // kernel.SMALLEST_RECORD), len(payload)
+    table = np.zeros(kernel.BATCH_FIELDS, np.int64)
+    table[kernel.PAYLOAD_END], table[kernel.COUNT] = size, rows
     fields = [4 * (rows + 1), size, (rows + 7) // 8]
     room = [8 * rows, 8 * rows, 4 * rows, 8 * rows, *fields, *fields]
     buffers = [np.full(length + 64, 0xA5, np.uint8) for length in room]

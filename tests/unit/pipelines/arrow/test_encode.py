@@ -1,4 +1,4 @@
-"""Arrow columns as record batches, read back by the reader of the protocol."""
+"""Arrow columns encoded as record batches, read back by the protocol's reader."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 
 def encode(rows: Any, topic: str | None = None, **options: Any) -> dict[tuple[str, int], list[Record]]:
-    """The records of each partition, in order, from batches that are whole and say so."""
+    """The records of each partition, in order, from valid batches."""
     encoder = Encoder(**options)
     found: dict[tuple[str, int], list[Record]] = {}
     for partition, batch in encoder.encode(rows, destinations(rows, topic), COUNTS, NOW):
@@ -107,7 +107,7 @@ def test_every_row_becomes_a_record(
 
 @given(rows=_rows)
 @settings(max_examples=50, deadline=None)
-def test_rows_go_to_the_partition_they_name_else_to_that_of_their_key(rows: list[Row]) -> None:
+def test_partition_column_comes_before_the_hash_of_the_key(rows: list[Row]) -> None:
     unique = [row._replace(value=b"%d" % number) for number, row in enumerate(rows)]
     places = {
         record.value: partition
@@ -130,7 +130,7 @@ def test_rows_of_a_partition_keep_their_order() -> None:
         assert values == sorted(values)
 
 
-def test_rows_without_a_key_stay_for_about_a_batch_and_then_go_on() -> None:
+def test_rows_without_a_key_change_partition_after_about_one_batch() -> None:
     rows = pa.record_batch({"value": [b"x" * 100] * 1000})
     encoder = Encoder(batch_bytes=10_000)
     batches = encoder.encode(rows, destinations(rows, "b"), COUNTS, NOW)
@@ -139,7 +139,7 @@ def test_rows_without_a_key_stay_for_about_a_batch_and_then_go_on() -> None:
     assert len(counts) <= 2 * sum(counts) * 112 / 10_000
 
 
-def test_rows_without_a_key_go_on_from_call_to_call() -> None:
+def test_partition_for_rows_without_a_key_is_kept_between_calls() -> None:
     rows = pa.record_batch({"value": [b"x" * 100] * 10})
     encoder = Encoder(batch_bytes=10_000)
     places = [encoder.encode(rows, destinations(rows, "b"), COUNTS, NOW)[0][0].partition for _ in range(60)]
@@ -147,7 +147,7 @@ def test_rows_without_a_key_go_on_from_call_to_call() -> None:
     assert all((after - before) % 5 in (0, 1) for before, after in itertools.pairwise(places))
 
 
-def test_batches_are_as_large_as_allowed_and_not_larger() -> None:
+def test_batches_fill_the_limit_but_do_not_exceed_it() -> None:
     rows = pa.record_batch({"value": [b"x" * 100] * 1000 + [b"y" * 50_000]})
     batches = Encoder(batch_bytes=10_000).encode(rows, destinations(rows, "a"), COUNTS, NOW)
     sizes = [len(batch) for _, batch in batches]
@@ -156,7 +156,7 @@ def test_batches_are_as_large_as_allowed_and_not_larger() -> None:
 
 
 @pytest.mark.parametrize("kind", TEXTS + BINARIES + [pa.binary(3)])
-def test_bytes_and_text_of_every_kind_are_taken(kind: Any) -> None:
+def test_binary_and_string_columns_of_every_type(kind: Any) -> None:
     plain = pa.string() if kind in TEXTS else pa.binary()
     values = pa.array(["abc", None, "xyz"], plain).cast(kind)
     found = encode(pa.record_batch({"value": values, "key": values}), "a")[("a", 0)]
@@ -174,7 +174,7 @@ def test_timestamps_of_every_unit(unit: str, per_second: int) -> None:
     assert [record.timestamp for record in found] == [1_600_000_000_000, NOW]
 
 
-def test_null_everywhere_is_null() -> None:
+def test_column_of_nulls_is_null() -> None:
     rows = pa.record_batch({"value": pa.nulls(3), "key": pa.array([b"1", b"", None])})
     found = [record for records in encode(rows, "b").values() for record in records]
     assert sorted(((r.key, r.value) for r in found), key=repr) == [(None, None), (b"", None), (b"1", None)]
@@ -201,14 +201,14 @@ def test_null_everywhere_is_null() -> None:
         ),
     ],
 )
-def test_what_cannot_be_sent_is_refused_in_a_sentence(
+def test_invalid_columns_raise_an_error_that_names_them(
     columns: dict[str, Any], topic: str | None, said: str
 ) -> None:
     with pytest.raises(KafkaError, match=said.replace("<", "[<]")):
         encode(pa.record_batch(columns), topic)
 
 
-def test_columns_of_no_type_at_all_are_not_there() -> None:
+def test_columns_of_type_null_are_absent() -> None:
     rows = pa.record_batch(
         {name: pa.nulls(2) for name in ("key", "value", "partition", "headers", "timestamp")}
     )
@@ -216,5 +216,5 @@ def test_columns_of_no_type_at_all_are_not_there() -> None:
     assert [(r.key, r.value, list(r.headers), r.timestamp) for r in found] == 2 * [(None, None, [], NOW)]
 
 
-def test_no_rows_are_no_batches() -> None:
+def test_no_rows_yield_no_batches() -> None:
     assert encode(pa.record_batch({"value": pa.array([], pa.binary())}), "a") == {}

@@ -1,4 +1,4 @@
-"""The class archive's life: recorded once, checked, taken over, used; never twice at once."""
+"""The class archive is recorded once, validated, renamed and used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pyspark(tmp_path: Path) -> Path:
 
 
 def make_java(tmp_path: Path, *, good: str = "good") -> Java:
-    """A Java that takes an archive for complete if it has a certain content."""
+    """A Java that accepts an archive with a certain content as complete."""
     home = tmp_path / "jdk"
     (home / "bin").mkdir(parents=True)
     (home / "lib" / "server").mkdir(parents=True)
@@ -33,7 +33,7 @@ def make_java(tmp_path: Path, *, good: str = "good") -> Java:
     return Java(home, 17, "17.0.1")
 
 
-def ended_process() -> int:
+def exited_process() -> int:
     process = subprocess.Popen(["true"])
     process.wait()
     return process.pid
@@ -43,29 +43,27 @@ def recording_of(options: list[str]) -> Path:
     return Path(next(option for option in options if option.startswith(RECORD)).removeprefix(RECORD))
 
 
-def test_a_recording_becomes_the_archive_when_its_process_is_gone(tmp_path: Path, pyspark: Path) -> None:
+def test_recording_becomes_the_archive_after_its_process_has_exited(tmp_path: Path, pyspark: Path) -> None:
     java, cache = make_java(tmp_path), tmp_path / "cache"
     recording = recording_of(archive_options(java, cache, pyspark, record=True))
     assert recording.suffix == f".{os.getpid()}"
     recording.write_text("good")
-    assert archive_options(java, cache, pyspark, record=True) == []  # its process, this one, lives
-    recording = recording.rename(recording.with_suffix(f".{ended_process()}"))
+    assert archive_options(java, cache, pyspark, record=True) == []  # its process, this one, is alive
+    recording = recording.rename(recording.with_suffix(f".{exited_process()}"))
     for _ in range(2):
         used = archive_options(java, cache, pyspark, record=True)
         assert used[0] == f"{USE}{recording.with_suffix('.jsa')}"
     assert not recording.exists()
 
 
-def test_one_that_was_cut_off_is_thrown_away_and_not_tried_again_at_once(
-    tmp_path: Path, pyspark: Path
-) -> None:
+def test_truncated_recording_is_deleted_and_retried_after_a_day(tmp_path: Path, pyspark: Path) -> None:
     java, cache = make_java(tmp_path), tmp_path / "cache"
     recording = recording_of(archive_options(java, cache, pyspark, record=True)).with_suffix(
-        f".{ended_process()}"
+        f".{exited_process()}"
     )
     recording.write_text("half")
     assert archive_options(java, cache, pyspark, record=True) == []
-    assert recording.exists()  # it may still be being written
+    assert recording.exists()  # the JVM may still write it
     os.utime(recording, (0, 0))
     assert archive_options(java, cache, pyspark, record=True) == []
     assert not recording.exists()
@@ -74,18 +72,18 @@ def test_one_that_was_cut_off_is_thrown_away_and_not_tried_again_at_once(
     assert archive_options(java, cache, pyspark, record=True)[0].startswith(RECORD)
 
 
-def test_other_jars_have_another_archive(tmp_path: Path, pyspark: Path) -> None:
+def test_archive_depends_on_the_jars(tmp_path: Path, pyspark: Path) -> None:
     java, cache = make_java(tmp_path), tmp_path / "cache"
     first = recording_of(archive_options(java, cache, pyspark, record=True))
     (pyspark / "jars" / "more.jar").touch()
     assert recording_of(archive_options(java, cache, pyspark, record=True)).stem != first.stem
 
 
-def test_a_java_without_an_archive_of_its_own_gets_none(tmp_path: Path, pyspark: Path) -> None:
+def test_java_without_its_own_class_archive_gets_none(tmp_path: Path, pyspark: Path) -> None:
     java = make_java(tmp_path)
     (java.home / "lib" / "server" / "classes.jsa").unlink()
     assert archive_options(java, tmp_path / "cache", pyspark, record=True) == []
 
 
-def test_only_a_quick_start_records(tmp_path: Path, pyspark: Path) -> None:
+def test_archive_is_recorded_only_on_request(tmp_path: Path, pyspark: Path) -> None:
     assert archive_options(make_java(tmp_path), tmp_path / "cache", pyspark, record=False) == []

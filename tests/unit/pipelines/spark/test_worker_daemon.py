@@ -1,4 +1,4 @@
-"""A worker ends without a traceback when Spark hangs up, and with one when something is wrong."""
+"""A worker exits without a traceback when Spark closes its connection, and with one after an error."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ import socket
 
 import pytest
 
-from moldau.pipelines.spark.worker_daemon import with_frozen_modules, without_complaint
+from moldau.pipelines.spark.worker_daemon import freeze_modules, ignore_closed_connection
 
 
-def test_a_worker_nobody_listens_to_ends() -> None:
+def test_worker_exits_when_its_connection_is_closed() -> None:
     def worker(connection: socket.socket) -> int:
         connection.sendall(b"an answer")
         return 0
 
     mine, other = socket.socketpair()
     with mine, other:
-        assert without_complaint(worker)(mine) == 0
+        assert ignore_closed_connection(worker)(mine) == 0
         other.close()
-        assert without_complaint(worker)(mine) == 1
+        assert ignore_closed_connection(worker)(mine) == 1
 
 
-def test_what_is_wrong_is_told() -> None:
+def test_other_errors_are_raised() -> None:
     def worker() -> int:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        without_complaint(worker)()
+        ignore_closed_connection(worker)()
 
 
-def test_what_modules_brought_is_not_looked_at_again() -> None:
+def test_objects_of_modules_are_frozen_once() -> None:
     try:
-        run = with_frozen_modules(lambda code: code)
+        run = freeze_modules(lambda code: code)
         assert run(0) == 0
         kept = gc.get_freeze_count()
         assert kept > 1000
         assert run(3) == 3
-        assert gc.get_freeze_count() == kept, "nothing was imported since"
+        assert gc.get_freeze_count() == kept, "no module was imported since"
     finally:
         gc.unfreeze()

@@ -32,7 +32,7 @@ from moldau.base.errors import KafkaError
 from moldau.client.admin.client import AdminClient
 from moldau.pipelines.queries import QuerySpec
 from moldau.pipelines.queries import start as start_query
-from moldau.pipelines.spark.shipping import ship_modules_beside_the_script
+from moldau.pipelines.spark.user_modules import pickle_user_modules_by_value
 from moldau.pipelines.streams.application.checkpoints import check_checkpoints
 from moldau.pipelines.streams.application.preparation import (
     Prepared,
@@ -191,7 +191,7 @@ class KafkaStreams:
         self.close()
 
     def _prepared(self) -> Prepared:
-        ship_modules_beside_the_script()
+        pickle_user_modules_by_value()
         prepared = prepare(self.topology, self.settings, create=True)
         check_checkpoints(prepared.stages, prepared.planner)
         return prepared

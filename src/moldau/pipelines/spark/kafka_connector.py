@@ -1,8 +1,8 @@
-"""Spark's own Kafka connector (`format("kafka")`), for those who want its Real-Time mode.
+"""The jars of Spark's Kafka connector (`format("kafka")`), for sessions with `connector="official"`.
 
-It is no part of PySpark: it comes as jars, named by `spark.jars`, by `MOLDAU_OFFICIAL_JARS` (files or
-folders, separated like a path), or by their coordinates in `spark.jars.packages`, which Spark resolves
-itself at the start. Nothing is downloaded unless that was asked for.
+The connector is not part of PySpark. Its jars are named by `spark.jars`, by `MOLDAU_OFFICIAL_JARS` (files or
+folders, separated like a PATH), or by their Maven coordinates in `spark.jars.packages`, which Spark downloads
+when the session starts. Nothing is downloaded unless requested.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from collections.abc import Mapping
 from pathlib import Path
 
 JARS_VARIABLE = "MOLDAU_OFFICIAL_JARS"
-#: The value of the variable that asks Spark to download the connector.
+#: The value of the variable that makes Spark download the connector.
 DOWNLOAD = "download"
 
-#: The first words of the names of the jars that must be there together.
+#: The prefixes of the names of the required jars.
 _PARTS = ("spark-sql-kafka-0-10", "spark-token-provider-kafka-0-10", "kafka-clients", "commons-pool2")
 
 
 class ConnectorMissing(RuntimeError):
-    """Spark's own connector was asked for, and its jars were not named."""
+    """Spark's Kafka connector was requested, but not all of its jars are known."""
 
 
 def coordinates(spark_version: str) -> str:
-    """The connector's name in Maven's repositories, for a release of Spark."""
+    """Return the Maven coordinates of the connector for a release of Spark."""
     return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark_version}"
 
 
 def connector_settings(
     config: Mapping[str, str], environ: Mapping[str, str], spark_version: str
 ) -> dict[str, str]:
-    """The settings that bring the connector into a session."""
+    """Return the settings that add the connector to a session."""
     if "kafka-0-10" in config.get("spark.jars.packages", ""):
         return {}
     jars = [jar for jar in config.get("spark.jars", "").split(",") if jar]
@@ -62,8 +62,8 @@ def _jars_of(named: str) -> list[str]:
 def _explanation(missing: list[str], spark_version: str) -> str:
     name = coordinates(spark_version)
     return f"""\
-connector="official" is Spark's own Kafka connector, no part of PySpark; missing: {", ".join(missing)}.
-  config={{"spark.jars.packages": "{name}"}}   Spark downloads it at the start
-  config={{"spark.jars": "/path/a.jar,/path/b.jar"}}   jars that are there, the four of them
+connector="official" needs the jars of Spark's Kafka connector; missing: {", ".join(missing)}. Set one of:
+  config={{"spark.jars.packages": "{name}"}}   Spark downloads them
+  config={{"spark.jars": "/path/a.jar,/path/b.jar"}}   all four jars, downloaded by you
   {JARS_VARIABLE}=/folder/with/jars   the same for every session ({JARS_VARIABLE}={DOWNLOAD}: downloaded)
 Without `connector` the format `moldau` is used, which needs no jars."""

@@ -1,8 +1,8 @@
-"""Stands for a Python process that the fork server makes; run as a script, without site or our package.
+"""Stand-in for a Python process that the fork server forks; run as a script, without site and our package.
 
     python -I -S client.py SOCKET PYTHON -m pyspark.daemon pyspark.worker
 
-It starts in a few milliseconds because it imports nothing but built-in modules; hence the bare `_socket`.
+It starts in a few milliseconds because it imports only built-in modules, hence `_socket`.
 """
 
 import _socket
@@ -10,10 +10,10 @@ import os
 import struct
 import sys
 
-#: How the server begins its answer.
+#: The first byte of the server's answer if it has forked the process.
 ACCEPTED = b"+"
-#: Exit code of a process whose server went away.
-_LOST = 1
+#: The exit code if the server exits before the process does.
+_SERVER_LOST = 1
 
 
 def main(address: str, python: str, arguments: list[str]) -> None:
@@ -27,11 +27,11 @@ def main(address: str, python: str, arguments: list[str]) -> None:
     if not accepted:
         os.execv(python, [python, *arguments])
     code = connection.recv(1)
-    os._exit(code[0] if code else _LOST)
+    os._exit(code[0] if code else _SERVER_LOST)
 
 
 def send(connection: _socket.socket, arguments: list[str]) -> None:
-    """Our standard files, and all that makes a process: folder, arguments, environment."""
+    """Send the standard files, the working directory, the arguments and the environment."""
     words = [os.getcwdb(), str(len(arguments)).encode(), *map(os.fsencode, arguments)]
     words += [name + b"=" + value for name, value in os.environb.items()]
     text = b"\0".join(words)

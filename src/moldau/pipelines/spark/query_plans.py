@@ -1,4 +1,4 @@
-"""Looking through the plan of a query, as it is in the JVM."""
+"""Traverse the plan of a query in the JVM."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def nodes(plan: Any) -> Iterator[Any]:
-    """The plan and everything below it."""
+    """Yield the plan and all nodes below it."""
     yield plan
     children = plan.children()
     for number in range(children.size()):
         yield from nodes(children.apply(number))
 
 
-def kind(node: Any) -> str:
+def class_name(node: Any) -> str:
     return str(node.getClass().getSimpleName())

@@ -1,16 +1,15 @@
-"""What the processes of a local session are started with: scripts in the cache folder around Java and Python.
+"""Wrapper scripts around Java and Python for the processes of a session, stored in the cache folder.
 
-**Java.** Spark's launcher always asks for the module `jdk.incubator.vector`, which small runtimes lack
-(they do not start then) and full ones report on the terminal at every start. Only parts of Spark's linear
-algebra use it. The script leaves the request out.
+**Java.** Spark always requests the module `jdk.incubator.vector`, which only parts of its linear algebra
+use. Small runtimes lack the module and do not start; full ones print a warning at every start. The script
+drops the request. Spark runs `$JAVA_HOME/bin/java`, so the script is in a folder with links to the rest of
+the Java home.
 
-**Python.** Spark lets its workers import PySpark from a zip file, which Python compiles again in every
-process: half a second of CPU for each. The script takes what belongs to this installation from the path, so
-that workers import the installed PySpark, compiled once; and it has them forked from a process that has
-imported it already, where there is one (`forks`). The process that asks a stateful operator for its
-state, once per query, tells of every step on the terminal; its errors come another way, and its steps do not.
-
-Spark finds Java as `$JAVA_HOME/bin/java`, so its script lies in a folder with links to the rest of the home.
+**Python.** Spark puts a zip file of PySpark on the path of its workers, and every Python process compiles it
+again: half a second of CPU each. The script removes the zip file from `PYTHONPATH`, so that workers import
+the installed PySpark. In a quick-start session it also runs the client of the fork server (`fork_server`).
+The process that queries the state of a stateful operator, once per query, prints every step; the script
+discards that output (its errors are reported in another way).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from moldau.pipelines.spark.forks import SOCKET, client_path
+from moldau.pipelines.spark.fork_server.start import SOCKET, client_path
 from moldau.pipelines.spark.java import Java
 
 _JAVA = """\
@@ -31,16 +30,16 @@ _JAVA = """\
 for argument do
   shift
   case "$argument" in
-    {left_out}) ;;
+    {dropped}) ;;
     *) set -- "$@" "$argument" ;;
   esac
 done
 exec {java} "$@"
 """
 
-_VECTORS = "--add-modules=jdk.incubator.vector"
-#: A package that Java 24 removed, and whose absence it reports.
-_REMOVED = "--add-opens=java.base/sun.security.action=*"
+_VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
+#: Java 24 removed this package and prints a warning if it is opened.
+_REMOVED_PACKAGE = "--add-opens=java.base/sun.security.action=*"
 
 _PYTHON = """\
 #!/bin/sh
@@ -54,7 +53,7 @@ for entry in $PYTHONPATH; do
 done
 unset IFS
 case "$*" in
-  *{talkative}*) exec >/dev/null ;;
+  *{verbose}*) exec >/dev/null ;;
 esac
 export PYTHONPATH=$path
 case "$1 $2" in
@@ -65,22 +64,22 @@ case "$1 $2" in
 esac
 exec {python} "$@"
 """
-#: Where Spark looks which Python to use.
+#: The environment variable that names Spark's Python.
 PYTHON = "PYSPARK_PYTHON"
-_TALKATIVE = "pyspark.sql.streaming.transform_with_state_driver_worker"
+_VERBOSE = "pyspark.sql.streaming.transform_with_state_driver_worker"
 
 
 def spark_home() -> Path:
-    """The installed PySpark, which has all of Spark in it."""
+    """Return the folder of the installed PySpark, which contains all of Spark."""
     import pyspark
 
     return Path(pyspark.__file__).parent
 
 
-def quiet_java(java: Java, cache: Path) -> Path:
-    """A Java home like the given one, whose `java` starts Spark without the module it does not need."""
-    left_out = f"{_VECTORS}|{_REMOVED}" if java.release >= 24 else _VECTORS
-    text = _JAVA.format(java=shlex.quote(str(java.home / "bin" / "java")), left_out=left_out)
+def java_home(java: Java, cache: Path) -> Path:
+    """Return a Java home like the given one whose `java` drops the options that Spark does not need."""
+    dropped = f"{_VECTOR_MODULE}|{_REMOVED_PACKAGE}" if java.release >= 24 else _VECTOR_MODULE
+    text = _JAVA.format(java=shlex.quote(str(java.home / "bin" / "java")), dropped=dropped)
     home = cache / f"java-{java.version}-{_digest(text)}"
     if not (home / "bin" / "java").exists():
         (home / "bin").mkdir(parents=True, exist_ok=True)
@@ -90,12 +89,12 @@ def quiet_java(java: Java, cache: Path) -> Path:
     return home
 
 
-def quick_python(pyspark: Path, cache: Path) -> Path:
-    """This Python, importing the PySpark that is installed rather than its zip file."""
+def python_script(pyspark: Path, cache: Path) -> Path:
+    """Return a script that runs this Python with the installed PySpark instead of its zip file."""
     text = _PYTHON.format(
         spark=shlex.quote(str(pyspark)),
         python=shlex.quote(sys.executable),
-        talkative=_TALKATIVE,
+        verbose=_VERBOSE,
         socket=SOCKET,
         client=shlex.quote(str(client_path())),
     )
@@ -106,9 +105,9 @@ def quick_python(pyspark: Path, cache: Path) -> Path:
     return script
 
 
-def chosen_python(environ: Mapping[str, str], script: str, master: str, *, local: bool) -> str | None:
-    """The Python to name to Spark: our script here, which no other machine has, and this Python's path on a
-    standalone cluster. None where the user has said which, or where Spark knows better."""
+def worker_python(environ: Mapping[str, str], script: str, master: str, *, local: bool) -> str | None:
+    """Return the value for `PYSPARK_PYTHON`: the script on this machine, the path of this Python on a
+    standalone cluster, None if the user has set it or for other cluster managers, which have their own."""
     if PYTHON in environ:
         return None
     if local:
@@ -118,7 +117,7 @@ def chosen_python(environ: Mapping[str, str], script: str, master: str, *, local
 
 @contextmanager
 def changed_environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Variables for the processes started meanwhile; afterwards as before."""
+    """Set environment variables for processes started in the block; restore them afterwards."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -141,7 +140,7 @@ def _link_all(source: Path, target: Path, *, without: str) -> None:
             try:
                 (target / entry.name).symlink_to(entry)
             except FileExistsError:
-                # Another process makes the same folder.
+                # Another process creates the same folder.
                 continue
 
 

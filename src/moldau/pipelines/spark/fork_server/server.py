@@ -1,11 +1,11 @@
-"""The fork server: imports what workers need, then forks itself for every client that asks.
+"""The fork server: imports the modules that Spark's Python processes need, then forks one per client.
 
-    python -m moldau.pipelines.spark.forks.server SOCKET
+    python -m moldau.pipelines.spark.fork_server.server SOCKET
 
-Its standard input is the lifeline of the driver: when that is closed, the driver is gone. Then there are no
-more forks, and the server stays for as long as some of those it has made: their clients may still be killed.
-The server has a single thread, and imports nothing that starts others, which would be missing in a fork.
-(Arrow's allocator has one of its own and knows about forks.)
+Standard input is a pipe from the driver, closed when the driver exits. From then on the server accepts no
+clients, and exits after the last of its forks: their clients may still be killed. The server has a single
+thread and imports nothing that starts threads, which a fork would not have. (Arrow's allocator has one and
+handles forks.)
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import signal
 import socket
 import sys
 import warnings
-from collections.abc import Iterator
-from typing import Any
 
-from moldau.pipelines.spark.forks.client import ACCEPTED
-from moldau.pipelines.spark.forks.requests import Request, become, close, receive
+from moldau.base.child_exits import ChildExits
+from moldau.pipelines.spark.fork_server.client import ACCEPTED
+from moldau.pipelines.spark.fork_server.requests import Request, become, close, receive
 
-#: What the processes of a session import, as far as it is worth it. A module that is run as a program is not
-#: among them, only what it imports.
+#: Modules that a session's Python processes import. A module that is run as a program is not listed, only its
+#: imports. The kernels are not listed either: compiling them takes seconds the first time, and Spark waits
+#: 10 s for some processes.
 PRELOADED = (
     "numpy",
     "pyarrow",
@@ -43,12 +43,13 @@ PRELOADED = (
     "moldau.pipelines.source.batch_reader",
     "moldau.pipelines.source.stream_reader",
     "moldau.pipelines.sink.writers",
-    "moldau.pipelines.arrow.reading",
+    "moldau.client.batches.reader",
+    "moldau.client.batches.writer",
 )
 _REFUSED = b"-"
-#: A client that says nothing is not waited for.
-_PATIENCE_SECONDS = 5.0
-#: A killed process ends as a shell would say.
+#: How long a client may take to send its request.
+_REQUEST_TIMEOUT_SECONDS = 5.0
+#: A shell's exit code for a process killed by a signal is this plus the signal's number.
 _KILLED = 128
 
 
@@ -57,7 +58,7 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(64)
-        allow_files()
+        raise_open_files_limit()
         preload()
         request = Server(listener).serve()
     if request is None:
@@ -68,37 +69,28 @@ def main() -> None:
         become(request)
 
 
-def allow_files() -> None:
-    """As a JVM does for itself and whatever it starts: as many open files as there may be."""
+def raise_open_files_limit() -> None:
+    """Raise the soft limit of open files to the hard limit, as a JVM does for the processes it starts."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def preload() -> None:
+    """Import the modules, skipping those that are not installed or have another name in this release."""
     for name in PRELOADED:
-        # What is not installed, or has another name in this release, is not needed.
-        with contextlib.suppress(ImportError), _without_compiler():
+        with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    with contextlib.suppress(ImportError):
+        from moldau.pipelines.arrow.kernels import initialize
+
+        initialize()
     os.register_at_fork(after_in_child=_reseed)
     gc.collect()
     gc.freeze()
 
 
-@contextlib.contextmanager
-def _without_compiler() -> Iterator[None]:
-    """Kernels that are not compiled yet are left to the process that needs them: it takes seconds, for which
-    all clients would wait."""
-    absent: Any = None
-    sys.modules.setdefault("numba", absent)
-    try:
-        yield
-    finally:
-        if sys.modules["numba"] is absent:
-            del sys.modules["numba"]
-
-
 def _reseed() -> None:
-    """Random numbers of two processes are different ones."""
+    """Give every fork its own random numbers."""
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
 
@@ -107,44 +99,41 @@ class Server:
     def __init__(self, listener: socket.socket) -> None:
         self._listener = listener
         self._selector = selectors.DefaultSelector()
+        #: The connection of the client of each fork.
         self._forks: dict[int, socket.socket] = {}
         self._has_driver = True
-        self._ended, self._wake = socket.socketpair()
-        for each in (self._ended, self._wake):
-            each.setblocking(False)
+        self._exits = ChildExits()
 
     def serve(self) -> Request | None:
-        """Returns in a fork what it is to be, and in the server None when driver and forks are gone."""
-        signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        for each in (sys.stdin.fileno(), self._listener, self._ended):
+        """Return the request to run in a fork; None in the server once driver and forks have exited."""
+        for each in (sys.stdin.fileno(), self._listener, self._exits):
             self._selector.register(each, selectors.EVENT_READ)
         while self._has_driver or self._forks:
             for key, _ in self._selector.select():
                 if key.fileobj == sys.stdin.fileno():
-                    self._retire()
+                    self._stop_accepting()
                 elif key.fileobj is self._listener and self._has_driver:
                     request = self._accept()
                     if request is not None:
                         return request
-                elif key.fileobj is self._ended:
-                    self._reap()
+                elif key.fileobj is self._exits:
+                    self._report_exits()
                 elif key.data in self._forks:
-                    self._lost(key.data)
+                    self._terminate(key.data)
         return None
 
-    def _retire(self) -> None:
-        """The driver is gone: whoever still wants a process is to start it himself."""
+    def _stop_accepting(self) -> None:
+        """Close the listener: clients then start their processes themselves."""
         self._has_driver = False
         self._selector.unregister(sys.stdin.fileno())
         self._selector.unregister(self._listener)
         self._listener.close()
 
     def _accept(self) -> Request | None:
-        """Serve a client; in the fork, what it asked for."""
+        """Serve a client; return its request in the fork."""
         connection, _ = self._listener.accept()
         try:
-            connection.settimeout(_PATIENCE_SECONDS)
+            connection.settimeout(_REQUEST_TIMEOUT_SECONDS)
             request = receive(connection)
             fork = _fork(request)
         except (OSError, ValueError):
@@ -154,52 +143,46 @@ class Server:
             return None
         if fork == 0:
             connection.close()
-            self._leave()
+            self._close_in_fork()
             return request
         self._forks[fork] = connection
         self._selector.register(connection, selectors.EVENT_READ, fork)
-        # A client that is gone meanwhile is noticed like any other.
+        # If the client is gone, its connection becomes readable.
         with contextlib.suppress(OSError):
             connection.sendall(ACCEPTED)
         return None
 
-    def _leave(self) -> None:
-        """A fork has nothing of the server's."""
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    def _close_in_fork(self) -> None:
+        self._exits.reset()
         self._selector.close()
-        for each in (self._listener, self._ended, self._wake, *self._forks.values()):
+        for each in (self._listener, *self._forks.values()):
             each.close()
 
-    def _reap(self) -> None:
-        """Tell the clients of forks that have ended."""
-        with contextlib.suppress(BlockingIOError):
-            self._ended.recv(4096)
-        for fork in list(self._forks):
-            found, status = os.waitpid(fork, os.WNOHANG)
-            if found:
-                code = os.waitstatus_to_exitcode(status)
-                self._farewell(self._forks.pop(fork), code if code >= 0 else _KILLED - code)
+    def _report_exits(self) -> None:
+        """Send the exit code of each fork that has exited to its client."""
+        for fork, status in self._exits.collect(self._forks):
+            code = os.waitstatus_to_exitcode(status)
+            self._report(self._forks.pop(fork), code if code >= 0 else _KILLED - code)
 
-    def _farewell(self, connection: socket.socket, code: int) -> None:
+    def _report(self, connection: socket.socket, code: int) -> None:
         with contextlib.suppress(KeyError):
             self._selector.unregister(connection)
         with contextlib.suppress(OSError):
             connection.sendall(bytes([code]))
         connection.close()
 
-    def _lost(self, fork: int) -> None:
-        """A client was killed, and so is the process it stands for; it is reaped like any other."""
+    def _terminate(self, fork: int) -> None:
+        """Terminate the fork of a client that was killed."""
         self._selector.unregister(self._forks[fork])
         os.kill(fork, signal.SIGTERM)
 
 
 def _fork(request: Request) -> int:
-    """The files belong to the fork, whether or not there is one."""
+    """Fork; the files of the request stay open only in the fork."""
     fork = -1
     try:
         with warnings.catch_warnings():
-            # Newer releases of Python warn of threads: of the one that Arrow's allocator has.
+            # Python 3.12 and newer warn because of the thread of Arrow's allocator.
             warnings.simplefilter("ignore", DeprecationWarning)
             fork = os.fork()
     finally:

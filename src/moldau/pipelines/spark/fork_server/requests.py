@@ -1,4 +1,4 @@
-"""What a client asks for, and how a fork becomes it. (`client.py` says what is sent.)"""
+"""Requests of clients for a process, and how a fork becomes that process. (`client.py` is the sender.)"""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 from pyspark.errors import PySparkException
 
-from moldau.pipelines.spark.forks import read_once
+from moldau.pipelines.spark.fork_server.start import read_once
 
-#: Spark asks for its own daemon where it takes no setting.
-_QUIETER = {"pyspark.daemon": "moldau.pipelines.spark.worker_daemon"}
-#: Exit code of a process that nobody waits for any more.
-_NOT_AWAITED = 1
+#: Spark starts its own daemon module for data sources, whatever `spark.python.daemon.module` says.
+_REPLACED = {"pyspark.daemon": "moldau.pipelines.spark.worker_daemon"}
+#: The exit code of a process whose query was stopped before it connected.
+_NOT_NEEDED = 1
 
 
 class Request(NamedTuple):
-    """A process that a client stands for."""
+    """A process as a client wants it."""
 
     folder: bytes
     arguments: list[str]
@@ -30,7 +30,7 @@ class Request(NamedTuple):
 
 
 class Refused(ValueError):
-    """A client that cannot be served."""
+    """A request that the server cannot serve."""
 
 
 def close(files: list[int]) -> None:
@@ -39,18 +39,18 @@ def close(files: list[int]) -> None:
 
 
 def receive(connection: socket.socket) -> Request:
-    """What a client sends, or `Refused` if a fork of this process would not be what it wants."""
+    """Read a request; raise `Refused` if a fork of this process would differ from the requested process."""
     head, files, _, _ = socket.recv_fds(connection, 4, 3)
     try:
         if len(head) != 4 or len(files) != 3:
             raise Refused
-        return _parsed(_exactly(connection, struct.unpack("I", head)[0]), files)
+        return _parse(_read_exactly(connection, struct.unpack("I", head)[0]), files)
     except (OSError, ValueError):
         close(files)
         raise
 
 
-def _parsed(text: bytes, files: list[int]) -> Request:
+def _parse(text: bytes, files: list[int]) -> Request:
     folder, count, *words = text.split(b"\0")
     arguments = [os.fsdecode(word) for word in words[: int(count)]]
     environment = dict(os.fsdecode(word).split("=", 1) for word in words[int(count) :])
@@ -59,7 +59,7 @@ def _parsed(text: bytes, files: list[int]) -> Request:
     return Request(folder, arguments[1:], environment, files)
 
 
-def _exactly(connection: socket.socket, count: int) -> bytes:
+def _read_exactly(connection: socket.socket, count: int) -> bytes:
     received = bytearray()
     while len(received) < count:
         part = connection.recv(count - len(received))
@@ -70,7 +70,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 
 def become(request: Request) -> None:
-    """Be the process that was asked for, to its end."""
+    """Run the requested program in this process."""
     for number, file in enumerate(request.files):
         os.dup2(file, number)
         os.close(file)
@@ -81,11 +81,11 @@ def become(request: Request) -> None:
     if not sys.flags.safe_path:
         sys.path[0] = os.fsdecode(request.folder)
     sys.argv = request.arguments
-    module = _QUIETER.get(request.arguments[0], request.arguments[0])
+    module = _REPLACED.get(request.arguments[0], request.arguments[0])
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except PySparkException as error:
-        # A query that is stopped takes the socket along to which its process was to come.
+        # A query that is stopped closes the socket to which its process connects.
         if error.getCondition() != "CANNOT_OPEN_SOCKET":
             raise
-        sys.exit(_NOT_AWAITED)
+        sys.exit(_NOT_NEEDED)

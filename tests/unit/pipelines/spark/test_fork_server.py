@@ -1,4 +1,4 @@
-"""Processes that are forked are in no way different from processes that are started."""
+"""A process forked by the fork server behaves like a process that Spark has started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from moldau.pipelines.spark.forks import client_path, server_environment
+from moldau.pipelines.spark.fork_server.start import client_path, server_environment
 from tests.harness.waiting import eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks")
@@ -38,7 +38,7 @@ print(json.dumps(said))
 print("and an error", file=sys.stderr)
 if sys.argv[1:] == ["stay"]:
     time.sleep(600)
-# As Spark's workers end: without a look at what is still to be written.
+# Spark's workers exit without flushing their output.
 os._exit(7)
 """
 
@@ -53,7 +53,7 @@ def serving(folder: Path, *program: str, **variables: str) -> Iterator[Server]:
     folder.mkdir(exist_ok=True)
     socket = folder / "socket"
     process = subprocess.Popen(
-        [sys.executable, *(program or ("-m", "moldau.pipelines.spark.forks.server")), str(socket)],
+        [sys.executable, *(program or ("-m", "moldau.pipelines.spark.fork_server.server")), str(socket)],
         stdin=subprocess.PIPE,
         env=server_environment(os.environ | {"PYTHONPATH": PATH, **variables}),
         preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (256, FILES)),
@@ -63,7 +63,7 @@ def serving(folder: Path, *program: str, **variables: str) -> Iterator[Server]:
     assert process.stdin is not None
     process.stdin.close()
     process.wait(timeout=60)
-    assert not socket.exists() and not socket.parent.exists(), "the server takes its folder away"
+    assert not socket.exists() and not socket.parent.exists(), "the server removes its folder"
 
 
 @pytest.fixture(scope="module")
@@ -99,20 +99,18 @@ def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
     return said
 
 
-def test_a_fork_has_the_files_folder_arguments_and_variables_of_its_client(
-    server: Server, folder: Path
-) -> None:
+def test_fork_gets_files_folder_arguments_and_environment_of_its_client(server: Server, folder: Path) -> None:
     process = client(server.socket, folder, "one", "two words")
     said = answer(process)
     assert said["parent"] == server.process.pid
     assert (said["arguments"], said["folder"]) == (["one", "two words"], str(folder))
     assert (said["colour"], said["read"]) == ("blue", "a line\n")
-    # Standard files and the folder that is being listed: nothing of the server's is left open.
+    # Standard files and the listed folder: no file of the server is open.
     assert len(said["open"]) == 4, said["open"]
-    assert said["files"] == [FILES, FILES], "as for what a JVM starts"
+    assert said["files"] == [FILES, FILES], "the limit that a JVM passes on"
 
 
-def test_a_process_that_spark_does_not_await_any_more_ends_quietly(server: Server, folder: Path) -> None:
+def test_process_of_a_stopped_query_exits_without_traceback(server: Server, folder: Path) -> None:
     text = (
         "import sys\nfrom pyspark.errors import PySparkRuntimeError\n"
         "raise PySparkRuntimeError(errorClass=sys.argv[1], messageParameters={'errors': 'none'})"
@@ -125,14 +123,14 @@ def test_a_process_that_spark_does_not_await_any_more_ends_quietly(server: Serve
     assert "Traceback" in broken.communicate(timeout=60)[1] and broken.returncode == 1
 
 
-def test_two_forks_draw_other_random_numbers(server: Server, folder: Path) -> None:
+def test_forks_draw_different_random_numbers(server: Server, folder: Path) -> None:
     first, second = (answer(client(server.socket, folder)) for _ in range(2))
     assert first["random"] != second["random"]
     assert first["pid"] != second["pid"]
 
 
-def staying(process: subprocess.Popen[str]) -> int:
-    """The process that a client stands for, which stays."""
+def running_fork(process: subprocess.Popen[str]) -> int:
+    """The process id of the fork of a client; the fork keeps running."""
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write("a line\n")
     process.stdin.flush()
@@ -148,43 +146,43 @@ def ended(process: int) -> bool:
     return not Path(f"/proc/{process}").exists()
 
 
-def test_a_fork_ends_when_its_client_is_killed(server: Server, folder: Path) -> None:
+def test_fork_is_terminated_when_its_client_is_killed(server: Server, folder: Path) -> None:
     process = client(server.socket, folder, "stay")
-    pid = staying(process)
+    pid = running_fork(process)
     kill(process)
     eventually(lambda: ended(pid), timeout=60, what="the fork to end")
-    assert answer(client(server.socket, folder))["parent"] == server.process.pid, "and the server goes on"
+    assert answer(client(server.socket, folder))["parent"] == server.process.pid, "the server keeps running"
 
 
-def test_a_fork_that_is_killed_ends_its_client(server: Server, folder: Path) -> None:
+def test_client_exits_with_the_signal_of_its_killed_fork(server: Server, folder: Path) -> None:
     process = client(server.socket, folder, "stay")
-    os.kill(staying(process), signal.SIGKILL)
+    os.kill(running_fork(process), signal.SIGKILL)
     process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGKILL
 
 
-def test_a_fork_and_its_client_may_be_killed_at_once(server: Server, folder: Path) -> None:
+def test_fork_and_client_may_be_killed_at_the_same_time(server: Server, folder: Path) -> None:
     process = client(server.socket, folder, "stay")
-    pid, files = staying(process), Path(f"/proc/{server.process.pid}/fd")
+    pid, files = running_fork(process), Path(f"/proc/{server.process.pid}/fd")
     before = len(list(files.iterdir()))
     with sockets.socket(sockets.AF_UNIX) as silent:
-        # While the server waits for what this client has to say, it hears of neither.
+        # While the server waits for this client's request, it handles no other event.
         silent.connect(str(server.socket))
         eventually(lambda: len(list(files.iterdir())) > before, timeout=60, what="the server to accept")
         os.kill(pid, signal.SIGKILL)
         eventually(lambda: ended(pid) or " Z " in Path(f"/proc/{pid}/stat").read_text(), timeout=60)
         kill(process)
-    assert answer(client(server.socket, folder))["parent"] == server.process.pid, "and the server goes on"
+    assert answer(client(server.socket, folder))["parent"] == server.process.pid, "the server keeps running"
 
 
-def test_forks_end_with_their_clients_also_when_the_driver_is_gone(tmp_path: Path, folder: Path) -> None:
-    # With this only the path says where modules are, not the folder a process is started in.
+def test_fork_is_terminated_with_its_client_after_the_driver_has_exited(tmp_path: Path, folder: Path) -> None:
+    # PYTHONSAFEPATH: modules are imported from PYTHONPATH only, not from the working directory.
     variables = {"PYTHONSAFEPATH": "1", "PYTHONPATH": f"{folder}:{PATH}"}
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     with serving(tmp_path / "f", **variables) as server:
         process = client(server.socket, elsewhere, "stay", **variables)
-        pid = staying(process)
+        pid = running_fork(process)
         assert pid != process.pid
         assert server.process.stdin is not None
         server.process.stdin.close()
@@ -194,9 +192,9 @@ def test_forks_end_with_their_clients_also_when_the_driver_is_gone(tmp_path: Pat
         assert answer(late)["pid"] == late.pid
 
 
-def test_where_no_more_forks_are_to_be_had_the_client_is_the_process(tmp_path: Path, folder: Path) -> None:
+def test_client_becomes_the_process_if_the_server_cannot_fork(tmp_path: Path, folder: Path) -> None:
     program = (
-        "import os\nfrom moldau.pipelines.spark.forks.server import main\n"
+        "import os\nfrom moldau.pipelines.spark.fork_server.server import main\n"
         "def fork(): raise BlockingIOError(11, 'too many processes')\n"
         "os.fork = fork\nmain()"
     )
@@ -206,12 +204,10 @@ def test_where_no_more_forks_are_to_be_had_the_client_is_the_process(tmp_path: P
             assert answer(process)["pid"] == process.pid
 
 
-def test_that_python_warns_of_forks_of_processes_with_threads_is_not_heard(
-    tmp_path: Path, folder: Path
-) -> None:
+def test_fork_warning_about_threads_is_suppressed(tmp_path: Path, folder: Path) -> None:
     program = """
 import os, warnings
-from moldau.pipelines.spark.forks.server import main
+from moldau.pipelines.spark.fork_server.server import main
 real = os.fork
 def fork():
     made = real()
@@ -226,10 +222,10 @@ main()
         assert answer(client(server.socket, folder))["parent"] == server.process.pid
 
 
-def test_a_fork_of_the_driver_takes_nothing_away() -> None:
+def test_server_folder_survives_the_exit_of_a_forked_driver() -> None:
     program = """
 import os, sys
-from moldau.pipelines.spark.forks import start_server
+from moldau.pipelines.spark.fork_server.start import start_server
 folder = os.path.dirname(start_server(os.environ))
 if os.fork() == 0:
     sys.exit()
@@ -241,50 +237,47 @@ print(os.path.exists(folder), folder)
     )
     existed, folder = done.stdout.split()
     assert existed == "True"
-    eventually(lambda: not os.path.exists(folder), timeout=60, what="the folder to go with the driver")
+    eventually(lambda: not os.path.exists(folder), timeout=60, what="removal of the folder")
 
 
-def test_the_server_compiles_nothing() -> None:
+def test_server_imports_numba_but_compiles_no_kernel() -> None:
     program = """
 import sys
-from moldau.pipelines.arrow import machine_code
-machine_code.find = lambda name, key: None
-from moldau.pipelines.spark.forks.server import preload
+from moldau.pipelines.spark.fork_server.server import preload
 preload()
 assert "moldau.pipelines.source.stream_reader" in sys.modules
-assert "numba" not in sys.modules
-assert "moldau.pipelines.arrow.reading" not in sys.modules
+assert "numba" in sys.modules
+assert "moldau.pipelines.arrow.decode_kernel" not in sys.modules
+assert "moldau.pipelines.arrow.encode_kernel" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], timeout=120, check=True)
 
 
-def test_without_a_server_the_client_is_the_process(folder: Path) -> None:
+def test_client_becomes_the_process_if_there_is_no_server(folder: Path) -> None:
     process = client(folder / "nothing", folder, "one")
     said = answer(process)
     assert (said["pid"], said["arguments"]) == (process.pid, ["one"])
 
 
-def test_folders_may_be_named_twice(server: Server, folder: Path) -> None:
+def test_repeated_entries_of_pythonpath_are_ignored(server: Server, folder: Path) -> None:
     said = answer(client(server.socket, folder, PYTHONPATH=f"{PATH}:{PATH}"))
     assert said["parent"] == server.process.pid
 
 
-def test_a_process_that_wants_another_path_is_not_forked(server: Server, folder: Path) -> None:
+def test_process_with_another_pythonpath_is_not_forked(server: Server, folder: Path) -> None:
     process = client(server.socket, folder, PYTHONPATH="/nowhere")
     said = answer(process)
     assert (said["pid"], said["path"]) == (process.pid, "/nowhere")
 
 
-def test_nor_is_one_that_wants_what_python_or_libraries_read_when_they_start(
-    server: Server, folder: Path
-) -> None:
+def test_process_with_other_start_up_variables_is_not_forked(server: Server, folder: Path) -> None:
     process = client(server.socket, folder, PYTHONWARNINGS="ignore::ImportWarning")
     assert answer(process)["pid"] == process.pid
     process = client(server.socket, folder, ARROW_USER_SIMD_LEVEL="NONE")
     assert answer(process)["pid"] == process.pid
     said = answer(client(server.socket, folder, PYTHON_WORKER_FACTORY_PORT="1"))
-    assert said["parent"] == server.process.pid, "Spark's own variables are different ones"
+    assert said["parent"] == server.process.pid, "variables of Spark may differ"
 
 
-def test_a_fork_lives_in_the_time_zone_of_its_client(server: Server, folder: Path) -> None:
+def test_fork_uses_the_time_zone_of_its_client(server: Server, folder: Path) -> None:
     assert answer(client(server.socket, folder, TZ="ABC-9"))["zone"] == "ABC"

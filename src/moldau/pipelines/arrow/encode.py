@@ -118,7 +118,7 @@ class Encoder:
             name, count = to.names[to.codes[wrong]], counts[to.codes[wrong]]
             raise NoSuchPartition(
                 ErrorCode.INVALID_PARTITIONS,
-                f"A row names partition {numbers[wrong]} of topic {name}, which has partitions 0 to {count - 1}",
+                f"A row names partition {numbers[wrong]} of {name}, which has partitions 0 to {count - 1}",
             )
         for name, (partition, size) in zip(to.names, sticky.tolist(), strict=True):
             self._sticky[name] = (partition, size)

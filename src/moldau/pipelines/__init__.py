@@ -1,13 +1,13 @@
-"""Everything that runs on Spark through PySpark: data source and sink, streams, SQL, the pipeline runtime.
+"""Pipelines on Spark, through PySpark: data source and sink, streams, SQL, the pipeline runtime.
 
     from moldau import pipelines
 
     spark = pipelines.session("orders")
     orders = spark.readStream.format("moldau").option("subscribe", "orders").load()
 
-The only package that imports `pyspark`, which comes with `pip install "moldau[spark]"`. It speaks to the
-cluster through the client alone, so it works with any cluster that speaks the Kafka protocol. Names are
-loaded when first used: importing this package costs nothing.
+The only package that imports `pyspark`, installed with `pip install "moldau[spark]"`. It accesses the cluster
+only through the client, so it works with any cluster that speaks the Kafka protocol. Names are loaded on
+first use, so that importing this package is cheap.
 """
 
 from __future__ import annotations
@@ -40,6 +40,6 @@ def __getattr__(name: str) -> Any:
         if missing.name is None or missing.name.partition(".")[0] == "moldau":
             raise
         raise ModuleNotFoundError(
-            f'pipelines need {missing.name}, which is not installed: pip install "moldau[spark]"',
+            f'Pipelines need {missing.name}, which is not installed: pip install "moldau[spark]"',
             name=missing.name,
         ) from missing

@@ -1,4 +1,4 @@
-"""The format `moldau`: what Spark is given to read and write topics with."""
+"""The format `moldau`: the data source that Spark reads and writes topics with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from moldau.pipelines.source.errors import InvalidOption
+from moldau.pipelines.options import InvalidOption
 from moldau.pipelines.source.options import includes_headers, read_options
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class MoldauDataSource(DataSource):
         from moldau.pipelines.sink.writers import batch_writer
 
         if overwrite:
-            raise InvalidOption("A topic cannot be overwritten, records are only added: use mode('append').")
+            raise InvalidOption("A topic cannot be overwritten, only appended to: use mode('append').")
         return batch_writer(self.options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
@@ -75,7 +75,7 @@ class MoldauDataSource(DataSource):
     def _read_options(self, schema: StructType, *, stream: bool) -> SourceOptions:
         if schema.names != self.schema().names:
             raise InvalidOption(
-                f"The columns of a topic are fixed ({', '.join(self.schema().names)}) and cannot be set with "
-                "a schema; decode `value` instead, for example with from_json."
+                f"The columns of a topic are fixed ({', '.join(self.schema().names)}), so a schema cannot be "
+                "set. Decode `value` instead, for example with from_json."
             )
         return read_options(self.options, stream=stream)

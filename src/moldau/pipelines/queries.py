@@ -1,12 +1,12 @@
-"""Topics as data frames, and streaming queries that write to topics: the ground of streams, SQL and runtime.
+"""Topics as data frames, and streaming queries that write to topics: the base of streams, SQL and runtime.
 
-A frame that is written has the columns of Spark's Kafka connector: `value`, and if wanted `key`, `headers`,
-`timestamp`, `partition` and `topic` (needed where the query names no topic). One query may so write to many
-topics, and with `exactly_once` all its outputs of one batch appear together or not at all.
+A frame to write has the columns of Spark's Kafka connector: `value`, and optionally `key`, `headers`,
+`timestamp`, `partition` and `topic` (required if the query names no topic). So one query can write to many
+topics; with `exactly_once` all outputs of a task of a batch appear together or not at all.
 
-Append goes through the streaming sink. Spark lets no Python sink have updates, so `update` and `complete` go
-through `foreachBatch` into the batch writer, which finds query and batch in the task's context and keeps the
-same promise.
+The append mode uses the streaming sink. Spark does not allow update mode for Python sinks, so `update` and
+`complete` use `foreachBatch` with the batch writer, which finds query and batch id in the task's context and
+gives the same guarantee.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from pyspark.sql.session import SparkSession as ClassicSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from moldau.pipelines.sink.pinning import keep_tasks, kept_tasks
+from moldau.pipelines.sink.query_listener import pin_tasks, starts_foreach_batch
 
 OutputMode = Literal["append", "update", "complete"]
 
-#: Which connector a session uses: ours, or Spark's own (`kafka`), which needs its jars.
+#: The connector of a session: `moldau`, or `official` for Spark's Kafka connector, which needs its jars.
 CONNECTOR = "spark.moldau.connector"
 
 
 def activate(spark: SparkSession) -> None:
-    """Have Spark find the session's formats from this thread too: it looks for them in the active session."""
+    """Make the session active in this thread: Spark looks up formats in the active session."""
     if isinstance(spark, ClassicSession):
         ClassicSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
 def source_format(spark: SparkSession) -> str:
-    """The format name of the session's connector."""
+    """Return the format name of the session's connector."""
     return "kafka" if spark.conf.get(CONNECTOR, "moldau") == "official" else "moldau"
 
 
@@ -45,7 +45,7 @@ def stream_topic(
     topics: str | Sequence[str],
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Topics as a stream, from their beginning on unless `startingOffsets` says otherwise."""
+    """Return topics as a stream, from the earliest offsets unless `startingOffsets` is set."""
     reader = spark.readStream.format(source_format(spark)).options(
         **{**_subscription(bootstrap_servers, topics), **(options or {})}
     )
@@ -58,7 +58,7 @@ def read_topic(
     topics: str | Sequence[str],
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Topics as they are now."""
+    """Return the current records of topics."""
     reader = spark.read.format(source_format(spark)).options(
         **{**_subscription(bootstrap_servers, topics), **(options or {})}
     )
@@ -67,17 +67,17 @@ def read_topic(
 
 @dataclass(frozen=True, slots=True)
 class QuerySpec:
-    """A streaming query that writes to topics. Its name also names its consumer group."""
+    """A streaming query that writes to topics. Its name is also the name of its consumer group."""
 
     name: str
     bootstrap_servers: str
     checkpoint: str
     topic: str | None = None
     output_mode: OutputMode = "append"
-    #: As `DataStreamWriter.trigger` takes it: {"processingTime": "1 second"}, {"availableNow": True}.
+    #: The arguments of `DataStreamWriter.trigger`: {"processingTime": "1 second"}, {"availableNow": True}.
     trigger: Mapping[str, Any] = field(default_factory=lambda: {"processingTime": "1 second"})
     exactly_once: bool = True
-    #: Further options of the sink.
+    #: Other options of the sink.
     options: Mapping[str, str] = field(default_factory=dict)
 
     def sink_options(self) -> dict[str, str]:
@@ -94,8 +94,8 @@ def start(
     each_batch: Callable[[DataFrame], DataFrame] | None = None,
     beside: Callable[[SparkSession], DataFrame | None] | None = None,
 ) -> StreamingQuery:
-    """Start the query. With `each_batch`, what that gives for a batch is written in the batch's place. What
-    `beside` gives is written behind every batch, before the batch is complete."""
+    """Start the query. With `each_batch`, its result for a batch is written instead of the batch. The frame
+    that `beside` returns is written after every batch, before the batch is committed."""
     activate(frame.sparkSession)
     writer = (
         frame.writeStream.queryName(spec.name)
@@ -105,8 +105,8 @@ def start(
     )
     format_name = source_format(frame.sparkSession)
     if format_name == "moldau":
-        keep_tasks(frame.sparkSession)
-    # Spark's own sink takes updates, and knows no other delivery than at least once.
+        pin_tasks(frame.sparkSession)
+    # Spark's Kafka sink supports update mode, and only at-least-once delivery.
     direct = each_batch is None and beside is None
     if direct and (spec.output_mode == "append" or format_name != "moldau"):
         return writer.format(format_name).options(**spec.sink_options()).start()
@@ -130,7 +130,7 @@ def _start_batches(
         if more is not None:
             save(more, "beside")
 
-    with kept_tasks(spec.name):
+    with starts_foreach_batch(spec.name):
         return writer.foreachBatch(write).start()
 
 

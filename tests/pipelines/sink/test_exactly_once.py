@@ -30,7 +30,7 @@ PARTITIONS, KEYS = 3, 17
 
 
 @pytest.mark.timeout(600)
-def test_nothing_is_lost_or_doubled_by_kills(topics: Topics, tmp_path: Path) -> None:
+def test_killed_drivers_neither_lose_nor_duplicate_records(topics: Topics, tmp_path: Path) -> None:
     chance = random.Random(SEED)
     records = 6_000 * (KILLS + 1)
     source = topics.create(PARTITIONS)

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from moldau.pipelines.sink.errors import CheckpointTooOld, TransactionLost
-from moldau.pipelines.sink.identity import TaskIdentity
 from moldau.pipelines.sink.options import SinkOptions, read_sink_options
 from moldau.pipelines.sink.producers import transaction
+from moldau.pipelines.sink.task_context import TaskIdentity
 from tests.pipelines.sink.records import numbers
 from tests.pipelines.source.topics import Topics
 
@@ -37,7 +37,7 @@ def writers() -> int:
     return sum(thread.name == "moldau-batch-writer" for thread in threading.enumerate())
 
 
-def test_a_task_that_may_not_write_leaves_no_producer_behind(topics: Topics) -> None:
+def test_failed_task_closes_its_producer(topics: Topics) -> None:
     topic = topics.create()
     wanted = options(topics, topic)
     write(wanted, task(topic, 4), 1, 2)

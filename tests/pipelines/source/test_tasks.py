@@ -14,7 +14,6 @@ from moldau.client.admin.client import checked
 from moldau.pipelines.source.errors import DataLoss
 from moldau.pipelines.source.options import SourceOptions, read_options
 from moldau.pipelines.source.planning import Range
-from moldau.pipelines.source.query_name import NameBox, tell
 from moldau.pipelines.source.tasks import RangeTask, read_task
 from tests.harness.waiting import eventually
 from tests.pipelines.source.topics import Topics, options
@@ -28,7 +27,7 @@ def offsets(batches: Iterator[Any]) -> list[int]:
     return [offset.as_py() for rows in batches for offset in rows.column("offset")]
 
 
-def test_what_retention_took_after_the_batch_was_planned(topics: Topics) -> None:
+def test_records_deleted_after_planning_are_a_loss(topics: Topics) -> None:
     topic = topics.create()
     topics.fill(topic, 0, *range(10))
     task = RangeTask(Range(TopicPartition(topic, 0), 2, 9))
@@ -41,7 +40,7 @@ def test_what_retention_took_after_the_batch_was_planned(topics: Topics) -> None
     assert offsets(went_on) == [5, 6, 7, 8]
 
 
-def test_a_topic_made_anew_or_deleted_after_the_batch_was_planned(topics: Topics) -> None:
+def test_topic_deleted_or_recreated_after_planning_is_a_loss(topics: Topics) -> None:
     topic = topics.create()
     topics.fill(topic, 0, *range(10))
     task = RangeTask(Range(TopicPartition(topic, 0), 2, 9), topics.admin.list_topics()[topic].id)
@@ -49,28 +48,28 @@ def test_a_topic_made_anew_or_deleted_after_the_batch_was_planned(topics: Topics
     checked(topics.admin.delete_topics([topic]))
     eventually(lambda: topic not in topics.admin.list_topics())
     quickly = {"kafka.default.api.timeout.ms": 100}
-    with pytest.raises(DataLoss, match=f"{topic}-0 was deleted while it was read. To go on without"):
+    with pytest.raises(DataLoss, match=f"{topic}-0 was deleted while it was read. To continue without"):
         list(read_task(wanted(topics, topic, **quickly), task))
     assert offsets(read_task(wanted(topics, topic, failOnDataLoss=False, **quickly), task)) == []
     topics.create(name=topic)
     topics.fill(topic, 0, *range(10))
-    with pytest.raises(DataLoss, match=r"made anew while it was read.*To read the new topic from its"):
+    with pytest.raises(DataLoss, match=r"made anew while it was read.*To read the recreated topic from its"):
         list(read_task(wanted(topics, topic, **quickly), task))
     assert offsets(read_task(wanted(topics, topic, failOnDataLoss=False, **quickly), task)) == []
 
 
-def test_a_task_that_cannot_tell_its_query_reads_all_the_same(
+def test_task_that_cannot_store_the_query_name_continues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     context = TaskContext()
     context._taskAttemptId, context._localProperties = 7, {"sql.streaming.queryId": "an-id"}
     monkeypatch.setattr(TaskContext, "_taskContext", context)
-    box = NameBox()
-    obstacle = Path(box.folder) / "query-7"
+    names = QueryNameFolder()
+    obstacle = Path(names.folder) / "query-7"
     obstacle.mkdir()
-    tell(box.folder)
-    assert box.name() is None
+    store_query_name(names.folder)
+    assert names.name() is None
     obstacle.rmdir()
-    tell(box.folder)
-    assert box.name() == "an-id"
-    box.close()
+    store_query_name(names.folder)
+    assert names.name() == "an-id"
+    names.close()

@@ -13,7 +13,7 @@ import fastavro
 import pytest
 
 from moldau.base.errors import KafkaError
-from moldau.pipelines.formats.formats import FORMATS, format_named
+from moldau.pipelines.formats.serialization import FORMATS, format_named
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from moldau.pipelines import late_records
+from moldau.pipelines.source import late_records
 from moldau.pipelines.streams import (
     Consumed,
     Grouped,

@@ -41,7 +41,7 @@ from pyspark.sql.types import (
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.schema_serdes import AvroDeserializer, AvroSerializer
 from moldau.client.serdes import SerializationError
-from moldau.pipelines.formats.formats import Decoded
+from moldau.pipelines.formats.serialization import Decoded
 
 _FRAME = 5
 #: What Arrow raises about a value that does not fit its column.

@@ -14,9 +14,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType
 
-from moldau.pipelines.dead_letters import ERROR_TYPE, error
 from moldau.pipelines.runtime.definition import BadDefinition, Check
 from moldau.pipelines.runtime.progress import ROWS
+from moldau.pipelines.sink.dead_letters import ERROR_TYPE, error
 
 #: Spark's name of the counts of a query, and the first word of the name of each.
 CHECKS = "moldau"

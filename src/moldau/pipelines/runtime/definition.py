@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-#: Formats of keys and values; the names of `moldau.pipelines.formats.formats`, in lower case.
+#: Formats of keys and values; the names of `moldau.pipelines.formats.serialization`, in lower case.
 FORMATS = ("json", "kafka", "string", "delimited", "csv", "avro", "bytes")
 STEPS = ("filter", "select", "sql", "python", "watermark", "check")
 ON_FAIL = ("drop", "dead_letter", "fail", "warn")

@@ -11,11 +11,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from moldau.pipelines.dead_letters import ERROR_TYPE, error
-from moldau.pipelines.formats.formats import format_named
+from moldau.pipelines.formats.serialization import format_named
 from moldau.pipelines.queries import source_format
 from moldau.pipelines.runtime.checks import ERROR, RECORD, STOPPED
 from moldau.pipelines.runtime.definition import BadDefinition, Definition, Source
+from moldau.pipelines.sink.dead_letters import ERROR_TYPE, error
 
 _KEY, _VALUE = "__key", "__value"
 _RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")

@@ -13,14 +13,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructField, StructType
 
-from moldau.pipelines.dead_letters import dead_letters
-from moldau.pipelines.formats.formats import format_named
+from moldau.pipelines.formats.serialization import format_named
 from moldau.pipelines.queries import QuerySpec, start
 from moldau.pipelines.runtime.checkpoints import refuse_foreign
 from moldau.pipelines.runtime.checks import ERROR, RECORD, check_rows
 from moldau.pipelines.runtime.definition import BadDefinition, Definition, Sink
 from moldau.pipelines.runtime.frames import source_frame
 from moldau.pipelines.runtime.steps import apply_steps
+from moldau.pipelines.sink.dead_letters import dead_letters
 
 
 def start_definition(

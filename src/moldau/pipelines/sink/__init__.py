@@ -1,8 +1,8 @@
-"""Rows of Spark into topics, exactly once where a query asks for it.
+"""Write rows of Spark to topics, with exactly-once delivery for streaming queries.
 
-`writers` is what Spark is given, `tasks` what happens in one task. `markers` and `identity` decide whether
-a task of a batch was written before, `completeness` whether it got all of its rows. `producers` are kept
-between the batches of a process, `pinning` keeps the cut of a batch into tasks as it was, `lost_input` says
-what holds where its rows are not what they were. `options` and `columns` have the names and rules of Spark's
-Kafka connector.
+`writers` are the classes that Spark calls, `tasks` writes the rows of one task. `task_context` identifies the
+task and checks that it received all rows, `markers` detects whether an earlier attempt has written them.
+`producers` are reused between the batches of a process. `query_listener` keeps the partitioning of a batch
+the same when it is replayed. `options` and `columns` follow the names and rules of Spark's Kafka connector.
+`dead_letters` turns failed records into rows for a dead-letter topic.
 """

@@ -1,8 +1,7 @@
-"""The columns of rows that are written: which there may be, of which types, and what the producer gets of
-them.
+"""The columns of rows that are written: names, types, and their conversion for the producer.
 
-Names, types and messages are those of Spark's Kafka connector, so what works there works here. `timestamp`
-is ours, if it is one: without it records get the time of writing, as there. Further columns are left out.
+Names, types and error messages are those of Spark's Kafka connector. A column `timestamp` of type timestamp
+is an addition: without it records get the time of writing. Other columns are ignored.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ _TEXT = ("key", "value")
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What is taken of each row. `topic` is where all go; without it each row says so."""
+    """The columns to write. `topic` is the topic of all rows; None if each row names its topic."""
 
     names: tuple[str, ...]
     topic: str | None
 
     def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns that the producer is given."""
+        """Return the columns for the producer."""
         arrays = [_bytes(rows.column(name)) if name in _TEXT else rows.column(name) for name in self.names]
         if self.topic is None and arrays[self.names.index("topic")].null_count:
             raise InvalidRows(
@@ -50,7 +49,7 @@ class Columns:
 
 
 def columns_of(schema: StructType, topic: str | None) -> Columns:
-    """Check the columns of the rows; the option `topic` comes before the column."""
+    """Check the columns of the rows; the option `topic` overrides the column."""
     types = {field.name: field.dataType.simpleString() for field in schema.fields}
     if topic is None and "topic" not in types:
         raise InvalidRows(
@@ -68,7 +67,7 @@ def columns_of(schema: StructType, topic: str | None) -> Columns:
 
 
 def _check_type(name: str, found: str, wanted: Sequence[str]) -> None:
-    # The names of fields in headers count in any case, as in Spark.
+    # Field names of headers are case-insensitive, as in Spark.
     if found.lower() not in wanted:
         raise InvalidRows(
             f"{name} attribute unsupported type {found}. {name} must be a(n) {' or '.join(wanted)}"
@@ -76,7 +75,7 @@ def _check_type(name: str, found: str, wanted: Sequence[str]) -> None:
 
 
 def _bytes(array: pa.Array) -> pa.Array:
-    """Text as its bytes, which are the same."""
+    """Convert strings to their UTF-8 bytes."""
     if pa.types.is_string(array.type):
         return array.cast(pa.binary())
     return array.cast(pa.large_binary()) if pa.types.is_large_string(array.type) else array

@@ -1,31 +1,31 @@
-"""What a sink raises, so that whoever started the query reads what to do."""
+"""The errors of the sink; each message says what to do."""
 
 from __future__ import annotations
 
 
 class InvalidRows(ValueError):
-    """Rows that no topic can take: columns missing, or of another type."""
+    """Rows that cannot be written to a topic: a column is missing or has the wrong type."""
 
 
 class SinkError(RuntimeError):
-    """The sink cannot go on without a record being lost or written twice."""
+    """The sink cannot continue without losing or duplicating records."""
 
 
 class CheckpointTooOld(SinkError):
-    """Topics have more of the query than its checkpoint knows."""
+    """The topics contain batches of the query that its checkpoint does not know."""
 
 
 class TwoWrites(SinkError):
-    """Two writes of one batch that cannot be told apart."""
+    """Two writes of one batch that cannot be distinguished."""
 
 
 class OtherRows(SinkError):
-    """A batch that is run again is cut into tasks in another way than before."""
+    """A replayed batch is partitioned into tasks differently than before."""
 
 
 class RowsMissing(SinkError):
-    """Spark broke off before the last row of a task."""
+    """Spark stopped sending rows before the last row of a task."""
 
 
 class TransactionLost(SinkError):
-    """Somebody else has the transactional id now, or the coordinator gave the transaction up."""
+    """The transactional id was fenced, or the coordinator aborted the transaction."""

@@ -1,17 +1,15 @@
-"""What a task leaves behind with its records: that it wrote them.
+"""The marker that a task commits with its records, so that a replay detects them.
 
-A marker is an offset which the task commits in the transaction of its records, for a group named after
-query and task: the number of the next batch. Records and marker so appear together or not at all, and a
-task that runs again finds out which. Only the last batch of a query is ever run again, so one marker for
-each task is enough.
+A marker is an offset that the task commits in the transaction of its records, for a group named after query
+and task: the id of the next batch. Records and marker appear together or not at all. Spark replays only the
+last batch of a query, so one marker per task is enough.
 
-The marker's metadata says how many rows there were, in which run of the query and by which write. Rows tell
-whether the task of the earlier run had the same part of the batch: if not, Spark cut the batch in another
-way, and neither to skip it nor to write it would be right. Run and write tell two writes of one batch from
-one that is repeated.
+The marker's metadata holds the number of rows, the run of the query and the write. A different number of rows
+means that Spark partitioned the batch differently, and neither skipping nor writing the task would be right.
+Run and write distinguish two writes of one batch from a replay.
 
-Brokers forget offsets of groups without members after `offsets.retention.minutes` (a week): a query that
-stopped in the middle of a batch must be started again before that.
+Brokers delete the offsets of a group without members after `offsets.retention.minutes` (a week): a query that
+stopped in the middle of a batch must be restarted before that.
 """
 
 from __future__ import annotations
@@ -24,9 +22,9 @@ from dataclasses import asdict, dataclass
 from moldau.base.ids import TopicPartition
 from moldau.client.records import OffsetAndMetadata
 from moldau.pipelines.sink.errors import CheckpointTooOld, OtherRows, TwoWrites
-from moldau.pipelines.sink.identity import TaskIdentity
+from moldau.pipelines.sink.task_context import TaskIdentity
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,44 +44,44 @@ def marker_of(identity: TaskIdentity, rows: int) -> OffsetAndMetadata:
 def find_marker(
     committed: Mapping[TopicPartition, OffsetAndMetadata], identity: TaskIdentity
 ) -> Marker | None:
-    """The marker of this very batch, if an earlier attempt wrote it."""
+    """Return the marker of this batch if an earlier attempt has written it."""
     newest = max(committed.values(), key=lambda offset: offset.offset, default=None)
     if newest is None or newest.offset <= identity.batch:
         return None
     if newest.offset > identity.batch + 1:
         raise CheckpointTooOld(
-            f"Task {identity.task} of query {identity.query} has written batch {newest.offset - 1} already, "
-            f"and is to write batch {identity.batch}: the checkpoint is older than the topics. Restore its "
-            "newest state; or, to begin anew and write again what was written, give the query an empty "
-            "checkpoint folder."
+            f"Task {identity.task} of query {identity.query} has already written batch {newest.offset - 1}, "
+            f"but its checkpoint is at batch {identity.batch}: the checkpoint is older than the topics. "
+            "Restore the latest checkpoint, or give the query an empty checkpoint folder to start again "
+            "and write all records a second time."
         )
     marker = Marker(**json.loads(newest.metadata))
     if marker.run == identity.run and marker.write != identity.write:
         raise TwoWrites(
-            f"Batch {identity.batch} is written twice to the same sink, and the second write looks like a "
-            "repetition of the first. Give each write of a foreachBatch function an option 'sinkId' of its "
-            "own."
+            f"Batch {identity.batch} is written twice to the same sink, and the second write cannot be "
+            "distinguished from a replay of the first. Set a different option 'sinkId' for each write of a "
+            "foreachBatch function."
         )
     return marker
 
 
-def check_rows(marker: Marker, identity: TaskIdentity, rows: int, *, fewer_may_be: bool = False) -> None:
-    """What an earlier run wrote must be what would be written now, or more if input was lost since."""
+def check_rows(marker: Marker, identity: TaskIdentity, rows: int, *, fewer_allowed: bool = False) -> None:
+    """Check that an earlier run wrote as many rows, or more if input was lost since."""
     if marker.rows == rows:
         return
-    if rows < marker.rows and fewer_may_be:
-        _log.warning(
-            "Task %s of batch %s had %s rows when it was written, and has %s now that input was lost. It "
-            "stays as it was written.",
+    if rows < marker.rows and fewer_allowed:
+        logger.warning(
+            "Task %s of batch %s had %s rows when it was written, and has %s after a loss of input. The "
+            "records that were written are kept.",
             *(identity.task, identity.batch, marker.rows, rows),
         )
         return
     raise OtherRows(
         f"Task {identity.task} of batch {identity.batch} had {marker.rows} rows when it was written, and has "
-        f"{rows} now that the batch is run again: Spark cuts the batch into tasks in another way, or its "
-        "rows depend on something that changes. Start the query once as it was when it stopped (the same "
-        "number of cores, spark.sql.shuffle.partitions, repartition and coalesce, "
-        "spark.sql.adaptive.enabled=false), until the batch is done; then change what you want. If it is the "
-        "source that has lost records meanwhile, set the sink's option failOnDataLoss to false: what was "
-        "written stays, and the rest is written. Some of its records may be there twice."
+        f"{rows} when the batch is replayed: Spark partitions the batch differently, or its rows are not "
+        "deterministic. Run the query as it was when it stopped (the same number of cores, "
+        "spark.sql.shuffle.partitions, repartition and coalesce, spark.sql.adaptive.enabled=false) until the "
+        "batch is complete; then change it. If the source has lost records, set the sink's option "
+        "failOnDataLoss to false: the records that were written are kept and the others are written. Some "
+        "records may then be duplicates."
     )

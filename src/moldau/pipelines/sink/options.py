@@ -1,12 +1,12 @@
-"""The options of a sink: the names of Spark's Kafka connector, and a few of our own.
+"""The options of the sink: those of Spark's Kafka connector, and `delivery`, `sinkId`, `failOnDataLoss`.
 
-`topic` says where rows go that have no column of that name; what starts with `kafka.` is for the producer,
-by Kafka's own names. Ours are `delivery`, `sinkId` and `failOnDataLoss`.
+`topic` is the topic of rows without a column of that name; options that begin with `kafka.` are properties of
+the producer.
 
-`delivery` is `exactly-once` or `at-least-once`. Streams are exactly once unless told otherwise. A batch is
-at least once: only inside `foreachBatch` there is a batch that Spark would run again, and there `delivery`
-may be `exactly-once`. Then `sinkId` tells the writes of one function apart, if several go to the same
-topic; and if its source has `failOnDataLoss` false, so should the sink (`lost_input` says why).
+`delivery` is `exactly-once` or `at-least-once`, by default `exactly-once` for streams and `at-least-once` for
+batches. Only inside `foreachBatch` a batch may be `exactly-once`, because only there Spark replays it. Then
+`sinkId` distinguishes several writes of one function to the same topic; and if the source has
+`failOnDataLoss` false, the sink should have it, too (see `query_listener`).
 """
 
 from __future__ import annotations
@@ -16,27 +16,26 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from moldau.client.wire.settings import ClientSettings
-from moldau.pipelines.option_names import flag, refuse_strange_names
-from moldau.pipelines.source.errors import InvalidOption
+from moldau.pipelines.options import InvalidOption, check_names, client_properties, flag
 
 Delivery = Literal["exactly-once", "at-least-once"]
 
 NAMES = ("topic", "includeHeaders", "delivery", "sinkId", "failOnDataLoss")
 
-_BYTES = "keys and values are written as they are: encode them with Spark's functions"
+_BYTES = "keys and values are written unchanged: encode them with Spark's functions"
 _REFUSED = {
     "key.serializer": _BYTES,
     "value.serializer": _BYTES,
-    "interceptor.classes": "interceptors could change records unseen",
-    "partitioner.class": "the column 'partition' says where a record goes; without it the key does, as in "
-    "Java",
+    "interceptor.classes": "interceptors could change records unnoticed",
+    "partitioner.class": "the column 'partition' names the partition of a record; without it the hash of the "
+    "key decides, as in Java",
 }
 
-#: The longest that brokers allow unless told otherwise: a task is one transaction, however many rows it has.
+#: The default of the brokers' transaction.max.timeout.ms: a task is one transaction of any number of rows.
 TRANSACTION_TIMEOUT_MS = 900_000
-#: Brokers that are away for a minute or more are waited for, also by a task that has not met them yet.
+#: Longer than the restart of a broker takes, also for the first contact of a task.
 DELIVERY_TIMEOUT_MS = MAX_BLOCK_MS = 120_000
-#: What a task has on its way to the brokers: more makes no task quicker, and every worker larger.
+#: More memory does not make a task faster, only its worker larger.
 BUFFER_MEMORY = 16 << 20
 _COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -60,20 +59,17 @@ class SinkOptions:
 
     @property
     def name(self) -> str:
-        """What tells this sink from others of the same query."""
+        """The name that distinguishes this sink from others of the same query."""
         return self.sink_id if self.sink_id is not None else self.topic or ""
 
 
 def read_sink_options(given: Mapping[str, str], *, stream: bool) -> SinkOptions:
-    """Check everything that can be checked without the cluster."""
+    """Parse and check the options, without contacting the cluster."""
     options = {name.lower(): value for name, value in given.items()}
-    refuse_strange_names(options, NAMES)
-    client = {name[len("kafka.") :]: value for name, value in options.items() if name.startswith("kafka.")}
-    for name, instead in _REFUSED.items():
-        if name in client:
-            raise InvalidOption(f"The option 'kafka.{name}' is not supported: {instead}.")
+    check_names(options, NAMES)
+    client = client_properties(options, _REFUSED)
     delivery = _delivery(options, "exactly-once" if stream else "at-least-once")
-    _check_promises(client, delivery)
+    _check_delivery(client, delivery)
     settings = ClientSettings.from_properties({"client.id": "moldau-sink", **client})
     return SinkOptions(
         settings=replace(settings, bootstrap_timeout_ms=_number(client, "max.block.ms", MAX_BLOCK_MS)),
@@ -95,26 +91,26 @@ def _delivery(options: Mapping[str, str], default: Delivery) -> Delivery:
         return "exactly-once"
     if text == "at-least-once":
         return "at-least-once"
-    raise InvalidOption(f"The option 'delivery' is exactly-once or at-least-once, not {text!r}.")
+    raise InvalidOption(f"The option 'delivery' must be exactly-once or at-least-once, not {text!r}.")
 
 
-def _check_promises(client: Mapping[str, str], delivery: Delivery) -> None:
-    """Settings that contradict what the producer does in any case."""
+def _check_delivery(client: Mapping[str, str], delivery: Delivery) -> None:
+    """Refuse producer properties that contradict the delivery guarantee."""
     if client.get("acks", "all") not in ("all", "-1") and delivery == "exactly-once":
         raise InvalidOption(
             "The option 'kafka.acks' must be all for delivery=exactly-once: a record that a broker loses "
-            "would be counted as written."
+            "would count as written."
         )
     if "transactional.id" in client:
         raise InvalidOption(
-            "The option 'kafka.transactional.id' is not supported: each task has its own, named after the "
-            "query. Say delivery=exactly-once."
+            "The option 'kafka.transactional.id' is not supported: each task has its own, derived from the "
+            "query. Set delivery=exactly-once."
         )
 
 
 def _choice(name: str, text: str, allowed: tuple[str, ...]) -> str:
     if text.strip().lower() not in allowed:
-        raise InvalidOption(f"The option '{name}' is one of {', '.join(allowed)}, not {text!r}.")
+        raise InvalidOption(f"The option '{name}' must be one of {', '.join(allowed)}, not {text!r}.")
     return text.strip().lower()
 
 

@@ -1,13 +1,12 @@
-"""The producers of a process, kept between the batches it works on.
+"""The producers of a worker process, reused between batches.
 
-Python workers are processes that take tasks as they come, so the next batch of a task is often somewhere
-else. A transactional producer may go on only if nobody else can have had its transactional id in between:
-in the same run of the query, when this process wrote the batch before. Otherwise it is made anew, which
-fences whoever had the id and ends what it left undecided, and only then is the marker read: what it says
-cannot change any more. If the process is wrong all the same (Spark ran the task twice), it is the one that
-is fenced.
+A Python worker runs tasks in any order, so the next batch of a task is often written by another process. A
+transactional producer is reused only if no other process can have used its transactional id in between: in
+the same run of the query, if this process wrote the previous batch. Otherwise a new producer is created,
+which fences the previous owner of the id and aborts its open transaction; only then is the marker read, which
+can no longer change. If Spark runs a task twice, the process with the reused producer is fenced.
 
-A producer is not used again after a failure.
+A producer is not reused after a failure.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from moldau.base.ids import TopicPartition
 from moldau.pipelines.arrow.encode import BATCH_BYTES
 from moldau.pipelines.arrow.writing import ArrowProducer
 from moldau.pipelines.sink.errors import TransactionLost
-from moldau.pipelines.sink.identity import TaskIdentity
 from moldau.pipelines.sink.markers import Marker, find_marker, marker_of
 from moldau.pipelines.sink.options import SinkOptions
+from moldau.pipelines.sink.task_context import TaskIdentity
 
-#: Producers kept in a process; each has its connections.
+#: How many producers a process keeps; each has its connections.
 KEPT = 8
 
 _LOST = frozenset(
@@ -51,32 +50,32 @@ _kept: OrderedDict[tuple[SinkOptions, str | None], _Kept] = OrderedDict()
 
 
 class Transaction:
-    """One task's records of one batch."""
+    """The records of one task of one batch."""
 
     def __init__(self, options: SinkOptions, identity: TaskIdentity) -> None:
         self._options = options
         self._identity = identity
         self._group = identity.name(options.name)
         kept = _kept.pop((options, self._group), None)
-        goes_on = kept is not None and (kept.run, kept.batch) == (identity.run, identity.batch - 1)
-        if kept is None or not goes_on:
+        is_next = kept is not None and (kept.run, kept.batch) == (identity.run, identity.batch - 1)
+        if kept is None or not is_next:
             if kept is not None:
                 kept.producer.close()
             kept = _Kept(_new_producer(options, self._group))
         self.producer = kept.producer
         self._begun = 0.0
-        self.marker = None if goes_on else self._take_over()
+        self.marker = None if is_next else self._acquire()
 
-    def _take_over(self) -> Marker | None:
-        with contextlib.ExitStack() as unless_taken:
-            unless_taken.callback(self.producer.close)
+    def _acquire(self) -> Marker | None:
+        with contextlib.ExitStack() as on_failure:
+            on_failure.callback(self.producer.close)
             try:
                 self.producer.init_transactions()
                 committed = self.producer.committed(self._group)
             except KafkaError as error:
                 raise _explained(error, self._options, 0.0) from error
             marker = find_marker(committed, self._identity)
-            unless_taken.pop_all()
+            on_failure.pop_all()
         return marker
 
     def begin(self) -> None:
@@ -88,11 +87,11 @@ class Transaction:
         self.producer.commit((self._group, TopicPartition(topic, 0), marker))
 
     def keep(self) -> None:
-        """For the next batch."""
+        """Keep the producer for the next batch."""
         _keep((self._options, self._group), _Kept(self.producer, self._identity.run, self._identity.batch))
 
-    def give_up(self, error: BaseException | None) -> None:
-        """End the transaction, unless it is not ours any more or the cluster does not answer."""
+    def abandon(self, error: BaseException | None) -> None:
+        """Abort the transaction, unless it was fenced or the cluster does not answer; close the producer."""
         if not isinstance(error, KafkaError) or not (error.code in _LOST or error.code.retriable):
             with contextlib.suppress(KafkaError):
                 self.producer.abort()
@@ -104,7 +103,7 @@ class Transaction:
 
 @contextlib.contextmanager
 def transaction(options: SinkOptions, identity: TaskIdentity) -> Iterator[Transaction]:
-    """The transaction of a task. Who does not commit it leaves it without an end: then it is given up."""
+    """The transaction of a task, abandoned if the block raises."""
     opened = Transaction(options, identity)
     failure: BaseException | None = None
     try:
@@ -119,11 +118,11 @@ def transaction(options: SinkOptions, identity: TaskIdentity) -> Iterator[Transa
         if failure is None:
             opened.keep()
         else:
-            opened.give_up(failure)
+            opened.abandon(failure)
 
 
-def nothing_written(options: SinkOptions, identity: TaskIdentity) -> None:
-    """A task without rows: there is nothing that could be written twice, and the producer may go on."""
+def skip_batch(options: SinkOptions, identity: TaskIdentity) -> None:
+    """Record a batch without rows, so that the producer may be reused for the next one."""
     kept = _kept.get((options, identity.name(options.name)))
     if kept is not None and (kept.run, kept.batch) == (identity.run, identity.batch - 1):
         kept.batch = identity.batch
@@ -131,7 +130,7 @@ def nothing_written(options: SinkOptions, identity: TaskIdentity) -> None:
 
 @contextlib.contextmanager
 def plain_producer(options: SinkOptions) -> Iterator[ArrowProducer]:
-    """A producer without transactions."""
+    """A producer without transactions, closed if the block raises."""
     kept = _kept.pop((options, None), None) or _Kept(_new_producer(options, None))
     done = False
     try:
@@ -163,22 +162,22 @@ def _new_producer(options: SinkOptions, transactional_id: str | None) -> ArrowPr
 
 
 def _explained(error: KafkaError, options: SinkOptions, seconds: float) -> Exception:
-    """What the user can do about it, where the error alone does not say."""
+    """Return the error, or one that says what to do if the error itself does not."""
     if error.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
         return TransactionLost(
-            f"The brokers allow no transaction of {options.transaction_timeout_ms} ms: set the option "
-            "'kafka.transaction.timeout.ms' to their transaction.max.timeout.ms at most, or raise that."
+            f"The brokers do not allow a transaction timeout of {options.transaction_timeout_ms} ms: lower "
+            "the option 'kafka.transaction.timeout.ms', or raise transaction.max.timeout.ms of the brokers."
         )
     if error.code not in _LOST:
         return error
     if seconds * 1000 >= options.transaction_timeout_ms:
         return TransactionLost(
-            f"The task wrote for {seconds:.0f} s, and its transaction was given up after "
-            f"{options.transaction_timeout_ms} ms. Raise the option 'kafka.transaction.timeout.ms' (the "
-            "brokers' transaction.max.timeout.ms is the limit), or make the batches smaller "
-            "(maxOffsetsPerTrigger, minPartitions). Nothing was written."
+            f"The task wrote for {seconds:.0f} s, but its transaction timed out after "
+            f"{options.transaction_timeout_ms} ms. Raise the option 'kafka.transaction.timeout.ms' (up to "
+            "transaction.max.timeout.ms of the brokers), or make the batches smaller (maxOffsetsPerTrigger, "
+            "minPartitions). Nothing was written."
         )
     return TransactionLost(
-        f"Another attempt at this task, or another run of the query, has taken over ({error}). Nothing was "
-        "written by this one. If it happens again and again, two drivers run the same checkpoint."
+        f"Another attempt of this task, or another run of the query, has fenced this one ({error}), which "
+        "wrote nothing. If this happens repeatedly, two drivers use the same checkpoint."
     )

@@ -1,11 +1,11 @@
-"""What one task does with its rows.
+"""Write the rows of one task.
 
-Exactly once, a task is one transaction: take the transactional id over, look at the marker, and either
-write the rows with a new marker, or, if an earlier attempt did, only count them. Rows are read to their end
-in any case, because stateful operators in front of the sink store their state when the last row is taken.
-Nothing is committed unless all of them came. A task without rows does nothing at all.
+With exactly-once delivery a task is one transaction: acquire the transactional id, read the marker, and
+either write the rows with a new marker or, if an earlier attempt has written them, only count them. All rows
+are consumed in any case, because stateful operators upstream store their state at the last row. Nothing is
+committed unless all rows were received. A task without rows does nothing.
 
-Rows of one key keep their order: a task writes them in the order in which they come.
+A task writes rows in the order in which it receives them.
 """
 
 from __future__ import annotations
@@ -14,35 +14,32 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from moldau.pipelines.options import InvalidOption
 from moldau.pipelines.sink.columns import Columns
-from moldau.pipelines.sink.completeness import all_rows
 from moldau.pipelines.sink.errors import SinkError
-from moldau.pipelines.sink.identity import TaskIdentity, adaptive, task_identity
-from moldau.pipelines.sink.lost_input import may_be_lost
 from moldau.pipelines.sink.markers import check_rows
 from moldau.pipelines.sink.options import SinkOptions
-from moldau.pipelines.sink.producers import Transaction, nothing_written, plain_producer, transaction
-from moldau.pipelines.source.errors import InvalidOption
+from moldau.pipelines.sink.producers import Transaction, plain_producer, skip_batch, transaction
+from moldau.pipelines.sink.query_listener import input_may_be_lost
+from moldau.pipelines.sink.task_context import TaskIdentity, adaptive_setting, all_rows, task_identity
 
 
 def write_rows(
     options: SinkOptions, columns: Columns, batches: Iterator[pa.RecordBatch], *, stream: bool
 ) -> int:
-    """Write the rows of this task; returns how many there were."""
+    """Write the rows of this task; return their number."""
     if not options.exactly_once:
         return _at_least_once(options, columns, (batch for batch in batches if batch.num_rows))
     identity = task_identity()
     if identity is None:
         raise InvalidOption(
-            "delivery=exactly-once is for streaming queries, whose batches Spark numbers: use it with "
-            "writeStream, or inside a foreachBatch function (in threads of your own, with "
-            "pyspark.inheritable_thread_target)."
+            "delivery=exactly-once needs the batch id of a streaming query: use it with writeStream or "
+            "inside a foreachBatch function (in your own threads, with pyspark.inheritable_thread_target)."
         )
-    if setting := adaptive(stream=stream):
+    if setting := adaptive_setting(stream=stream):
         raise SinkError(
-            f"Set {setting} to false (moldau.pipelines.session and register do that for streams): a batch "
-            "that is run again after a crash must have the same tasks as before, and with it Spark chooses "
-            "them anew."
+            f"Set {setting} to false (moldau.pipelines.session and register do so for streams): a batch that "
+            "is replayed after a failure must have the same tasks, and adaptive execution changes them."
         )
     return _exactly_once(options, columns, identity, all_rows(batches))
 
@@ -52,13 +49,13 @@ def _exactly_once(
 ) -> int:
     first = next(batches, None)
     if first is None:
-        nothing_written(options, identity)
+        skip_batch(options, identity)
         return 0
     with transaction(options, identity) as opened:
         if opened.marker is None:
             return _write(opened, columns, first, batches)
         rows = int(first.num_rows) + sum(int(batch.num_rows) for batch in batches)
-        check_rows(opened.marker, identity, rows, fewer_may_be=may_be_lost(options))
+        check_rows(opened.marker, identity, rows, fewer_allowed=input_may_be_lost(options))
         return rows
 
 

@@ -1,7 +1,7 @@
-"""The writers that Spark is given: one for batches, one for streams.
+"""The writers that Spark calls: one for batches, one for streams.
 
-They are made on the driver, where options and columns are checked, and are carried to the tasks. All that
-matters happens there; when Spark says that a batch is complete, it is in the topics already.
+They are created on the driver, where options and columns are checked, and pickled for the tasks. Each task
+commits its records itself; when Spark commits a batch, its records are already in the topics.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from moldau.pipelines.sink.options import SinkOptions, read_sink_options
 
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
-    """What a task reports."""
+    """The result of a task."""
 
     rows: int
 

@@ -1,8 +1,12 @@
-"""Topics as Spark sees them: which partitions, from where to where, cut into which tasks.
+"""Read topics into Spark: which partitions, which offsets, split into which tasks.
 
-`options` reads what the user wrote, in the words of Spark's Kafka connector. `subscription` says which
-partitions that means, `positions` where to begin and to end. `offsets` is the JSON that Spark keeps in
-checkpoints, `planning` turns two of them into tasks, `loss` words what is not there any more. All of these
-are pure. `watch` asks the cluster, `query_name` and `progress` keep a consumer group up to date, and the two
-readers are what Spark calls: in a process of their own on the driver, and `read` in the tasks.
+`options` parses the user's options, which follow Spark's Kafka connector; `subscription` selects partitions,
+`positions` the starting and ending offsets. `offsets` is the JSON that Spark stores in checkpoints,
+`planning` turns two of them into tasks, `topic_changes` and `data_loss` describe what the cluster has
+deleted. These modules are pure. `cluster` queries the cluster, `resolution` turns positions into offsets,
+`consumer_group` commits progress. Spark calls `batch_reader` and `stream_reader` in a process on the driver,
+and `tasks` in the workers.
+
+`topic_follower` and `late_records` are used by streams and SQL: a topic that is read incrementally, and the
+records that a watermark has dropped.
 """

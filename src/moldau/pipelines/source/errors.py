@@ -1,19 +1,15 @@
-"""What a source raises, so that whoever started the query reads what to do."""
+"""The errors of the source; each message says what to do."""
 
 from __future__ import annotations
 
 
-class InvalidOption(ValueError):
-    """An option that makes no sense."""
-
-
 class SourceError(RuntimeError):
-    """The source cannot go on."""
+    """The source cannot continue."""
 
 
 class DataLoss(SourceError):
-    """Records that were to be read are not there any more, and `failOnDataLoss` says to stop then."""
+    """Records of the requested range no longer exist, and `failOnDataLoss` is true."""
 
 
 class ForeignCheckpoint(SourceError):
-    """A checkpoint that belongs to another query."""
+    """The checkpoint belongs to another query."""

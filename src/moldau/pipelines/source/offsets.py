@@ -1,16 +1,16 @@
-"""The offset that Spark keeps in a checkpoint: up to where each partition was read.
+"""The offset that Spark stores in a checkpoint: the next offset to read of each partition.
 
-It is the JSON of Spark's Kafka connector, `{"orders": {"0": 23, "1": 17}}`. Whatever else a batch must be
-read in the same way again with, after a crash and maybe with other options, is kept beside it under a name
-that no topic can have:
+It is the JSON of Spark's Kafka connector, `{"orders": {"0": 23, "1": 17}}`. A batch must be replayed in the
+same way after a failure, possibly with other options; what that needs is stored under a name that no topic
+can have:
 
-- `first`: where the first batch began. Spark keeps the ends of batches only, and asks for the beginning anew
-  if the first one is repeated; by then "latest" is another offset.
-- `splits`: the offsets at which partitions are cut into several tasks, where `minPartitions` or
-  `maxRecordsPerPartition` ask for that.
-- `recreated`: topics that were deleted and made anew, so the batch reads them from 0.
-- `ids`: which topics these offsets are of. A topic that was deleted and made anew has the same name and
-  another id, however far it has grown. Offsets of Spark's connector have none; the next batch adds them.
+- `first`: the start of the first batch. Spark stores only the ends of batches and asks for the start again if
+  the first batch is replayed; by then "latest" is another offset.
+- `splits`: the offsets at which partitions are split into tasks for `minPartitions` or
+  `maxRecordsPerPartition`.
+- `recreated`: topics that were deleted and recreated, which the batch reads from 0.
+- `ids`: the topic ids of these offsets. A recreated topic has the same name and another id. Offsets of
+  Spark's Kafka connector have none; the next batch adds them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from moldau.base.ids import TopicPartition, Uuid, format_uuid, parse_uuid
 from moldau.pipelines.source.errors import ForeignCheckpoint
 
-#: Topic names have no dollar sign.
+#: Topic names cannot contain a dollar sign.
 EXTRA = "$moldau"
 
 Positions = dict[TopicPartition, int]
@@ -65,13 +65,13 @@ def from_json(written: Mapping[str, Any]) -> SourceOffset:
         )
     except (AttributeError, TypeError, ValueError):
         raise ForeignCheckpoint(
-            f"The checkpoint is not one of this source: {written!r} is not offsets by partition. "
-            "Give the query a checkpointLocation of its own."
+            f"The checkpoint was not written by this source: {written!r} does not contain offsets by "
+            "partition. Use another checkpointLocation."
         ) from None
 
 
 def nested(by_partition: Mapping[TopicPartition, Any]) -> Json:
-    """By topic, then by partition, sorted."""
+    """Return the values by topic and partition, sorted."""
     result: Json = {}
     for topic, partition in sorted(by_partition):
         result.setdefault(topic, {})[str(partition)] = by_partition[TopicPartition(topic, partition)]

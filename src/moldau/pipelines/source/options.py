@@ -1,13 +1,11 @@
-"""The options of a source: the names and rules of Spark's Kafka connector, and a few of our own.
+"""The options of the source: those of Spark's Kafka connector with its rules, and a few additions.
 
-Spark hands names over in lower case. What starts with `kafka.` goes to the client, by Kafka's own names;
-what the source itself decides there (where to begin, how records are decoded) is refused with what to use
-instead. A name that is not known is ignored, as Spark does, unless it looks like one that is: then it is a
-mistake that would pass unnoticed.
+Spark passes names in lower case. Options that begin with `kafka.` are properties of the client; properties
+that the source itself controls (starting offsets, deserializers) are refused with the option to use instead.
 
-Ours are `groupId` (the consumer group that shows how far a query is), `topicIds` (false: topics go by their
-names alone, and checkpoints look as those of Spark's connector) and the default of `kafka.isolation.level`,
-which is read_committed.
+The additions are `groupId` (the consumer group that shows the progress of a query), `topicIds` (false: topics
+are identified by name only, and checkpoints are those of Spark's Kafka connector), and the default of
+`kafka.isolation.level`, which is read_committed.
 """
 
 from __future__ import annotations
@@ -18,12 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from moldau.client.wire.settings import ClientSettings
-from moldau.pipelines.option_names import flag, refuse_strange_names
-from moldau.pipelines.source.errors import InvalidOption
+from moldau.pipelines.options import InvalidOption, check_names, client_properties, flag
 from moldau.pipelines.source.positions import Position, check_batch, read_position
 from moldau.pipelines.source.subscription import Subscription, read_subscription
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 NAMES = (
     "subscribe",
@@ -51,21 +48,22 @@ NAMES = (
     "kafkaConsumer.pollTimeoutMs",
 )
 
-_DECODED = "keys and values come as they are, as binary columns: decode them with Spark's functions"
+_DECODED = "keys and values are binary columns: decode them with Spark's functions"
 _REFUSED = {
-    "auto.offset.reset": "set 'startingOffsets' to say where a new query begins; one that was there before "
-    "goes on where its checkpoint says",
+    "auto.offset.reset": "'startingOffsets' sets where a new query starts; later runs continue from the "
+    "checkpoint",
     "key.deserializer": _DECODED,
     "value.deserializer": _DECODED,
-    "enable.auto.commit": "a query's offsets are in its checkpoint, and are shown in the group 'groupId'",
-    "interceptor.classes": "interceptors could change records unseen",
+    "enable.auto.commit": "the offsets of a query are in its checkpoint, and are also committed to the "
+    "group 'groupId'",
+    "interceptor.classes": "interceptors could change records unnoticed",
 }
 
-#: A broker that goes away for a minute is waited for; an address that never answered is reported sooner. With
-#: `kafka.default.api.timeout.ms` the user decides how long.
-PATIENCE_MS = 180_000
-FIRST_CONTACT_MS = 10_000
-_PATIENCE = "default.api.timeout.ms"
+#: Longer than the restart of a broker takes; an address that has never answered is reported sooner.
+#: `kafka.default.api.timeout.ms` overrides both.
+API_TIMEOUT_MS = 180_000
+BOOTSTRAP_TIMEOUT_MS = 10_000
+_API_TIMEOUT = "default.api.timeout.ms"
 
 _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -91,24 +89,23 @@ class SourceOptions:
     attempt_interval_ms: int = 1000
 
     @property
-    def patient_settings(self) -> ClientSettings:
-        """For a cluster that has answered before."""
+    def connected_settings(self) -> ClientSettings:
+        """The client settings after the first response of the cluster."""
         return replace(self.settings, bootstrap_timeout_ms=self.settings.api_timeout_ms)
 
 
 def read_options(given: Mapping[str, str], *, stream: bool) -> SourceOptions:
-    """Check everything that can be checked without the cluster."""
+    """Parse and check the options, without contacting the cluster."""
     options = {name.lower(): value for name, value in given.items()}
-    refuse_strange_names(options, NAMES)
+    check_names(options, NAMES)
     if stream:
         _refuse_ends(options)
-    client = {name[len("kafka.") :]: value for name, value in options.items() if name.startswith("kafka.")}
-    _refuse_client_options(client)
+    client = client_properties(options, _REFUSED)
     start = read_position(options, "starting", "latest" if stream else "earliest")
     end = Position("latest") if stream else read_position(options, "ending", "latest")
     if not stream:
         check_batch(start, end)
-        _warn_of_limits(options)
+        _warn_about_limits(options)
     return _with_limits(
         SourceOptions(
             settings=_settings(client),
@@ -131,16 +128,16 @@ def includes_headers(options: Mapping[str, str]) -> bool:
 
 
 def _settings(client: Mapping[str, str]) -> ClientSettings:
-    defaults = {"client.id": "moldau-source", _PATIENCE: str(PATIENCE_MS)}
+    defaults = {"client.id": "moldau-source", _API_TIMEOUT: str(API_TIMEOUT_MS)}
     read = ClientSettings.from_properties({**defaults, **client})
-    return replace(read, bootstrap_timeout_ms=min(FIRST_CONTACT_MS, read.api_timeout_ms))
+    return replace(read, bootstrap_timeout_ms=min(BOOTSTRAP_TIMEOUT_MS, read.api_timeout_ms))
 
 
 def _with_limits(read: SourceOptions, options: Mapping[str, str]) -> SourceOptions:
     least, most = _count(options, "minOffsetsPerTrigger"), _count(options, "maxOffsetsPerTrigger")
     if least is not None and most is not None and least > most:
         raise InvalidOption(f"minOffsetsPerTrigger ({least}) is higher than maxOffsetsPerTrigger ({most}).")
-    # Brokers that do not answer are waited for as long as `kafka.default.api.timeout.ms` says.
+    # Checked but not used: `kafka.default.api.timeout.ms` limits the wait for brokers.
     _count(options, "kafkaConsumer.pollTimeoutMs")
     delay = options.get("maxtriggerdelay")
     return replace(
@@ -155,32 +152,26 @@ def _with_limits(read: SourceOptions, options: Mapping[str, str]) -> SourceOptio
     )
 
 
-def _warn_of_limits(options: Mapping[str, str]) -> None:
+def _warn_about_limits(options: Mapping[str, str]) -> None:
     for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"):
         if name.lower() in options:
-            _log.warning("The option '%s' is for streams: a topic that is read once is read whole.", name)
+            logger.warning("The option '%s' is for streams; a batch reads all records.", name)
 
 
 def _refuse_ends(options: Mapping[str, str]) -> None:
     for name in ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"):
         if name.lower() in options:
             raise InvalidOption(
-                f"A stream has no end: the option '{name}' is for spark.read. A query that ends where its "
-                "topics end now has trigger(availableNow=True)."
+                f"The option '{name}' is for spark.read; a stream has no end. To stop a query at the current "
+                "end of its topics, use trigger(availableNow=True)."
             )
-
-
-def _refuse_client_options(client: Mapping[str, str]) -> None:
-    for name, instead in _REFUSED.items():
-        if name in client:
-            raise InvalidOption(f"The option 'kafka.{name}' is not supported: {instead}.")
 
 
 def _isolation(client: Mapping[str, str]) -> bool:
     level = client.get("isolation.level", "read_committed").strip().lower()
     if level not in ("read_committed", "read_uncommitted"):
         raise InvalidOption(
-            f"The option 'kafka.isolation.level' is read_committed or read_uncommitted, not {level!r}."
+            f"The option 'kafka.isolation.level' must be read_committed or read_uncommitted, not {level!r}."
         )
     return level == "read_committed"
 
@@ -195,9 +186,11 @@ def _count(options: Mapping[str, str], name: str) -> int | None:
 
 
 def _duration_ms(text: str) -> int:
-    """Spark's durations: a number with a unit, milliseconds without."""
+    """Parse a duration of Spark: a number with a unit, in milliseconds without one."""
     found = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
     unit = (found.group(2) or "ms") if found else ""
     if found is None or unit not in _UNITS_MS:
-        raise InvalidOption(f"The option 'maxTriggerDelay' is a duration such as 15m or 30s, not {text!r}.")
+        raise InvalidOption(
+            f"The option 'maxTriggerDelay' must be a duration such as 15m or 30s, not {text!r}."
+        )
     return int(int(found.group(1)) * _UNITS_MS[unit])

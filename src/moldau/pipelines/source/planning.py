@@ -1,9 +1,9 @@
-"""How much of each partition a batch reads, and into which tasks that is cut. Pure.
+"""How much of each partition a batch reads, and how that is split into tasks. Pure.
 
-`limited` shares out `maxOffsetsPerTrigger` in proportion to what waits in each partition, so all of them are
-done at about the same time. `cuts` splits large ranges for `minPartitions` and `maxRecordsPerPartition` as
-Spark's Kafka connector does. `ranges` makes the tasks of a batch from its two ends alone: a batch that is
-repeated gets the same tasks in the same order, whatever was asked for meanwhile.
+`limited` distributes `maxOffsetsPerTrigger` in proportion to the lag of each partition, so that all
+partitions catch up at about the same time. `splits` divides large ranges for `minPartitions` and
+`maxRecordsPerPartition` as Spark's Kafka connector does. `ranges` derives the tasks of a batch from its two
+offsets only: a replayed batch has the same tasks in the same order, even if the options have changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from moldau.pipelines.source.offsets import Positions, SourceOffset
 
 
 class Range(NamedTuple):
-    """`end` is the first offset that does not belong to it."""
+    """Offsets of a partition from `start` to `end` (exclusive)."""
 
     partition: TopicPartition
     start: int
@@ -29,41 +29,41 @@ class Range(NamedTuple):
 
 
 def limited(start: Mapping[TopicPartition, int], end: Positions, limit: int) -> Positions:
-    """Ends that take about `limit` offsets together; every partition where something waits gets on."""
-    waiting = {
+    """Return ends that limit the batch to about `limit` offsets; every partition with lag makes progress."""
+    lag = {
         partition: offset - start.get(partition, 0)
         for partition, offset in end.items()
         if offset > start.get(partition, 0)
     }
-    total = sum(waiting.values())
+    total = sum(lag.values())
     return {
-        partition: start.get(partition, 0) + min(waiting[partition], _share(limit, waiting[partition], total))
-        if partition in waiting
+        partition: start.get(partition, 0) + min(lag[partition], _share(limit, lag[partition], total))
+        if partition in lag
         else offset
         for partition, offset in end.items()
     }
 
 
-def _share(limit: int, waiting: int, total: int) -> int:
-    return max(1, limit * waiting // total)
+def _share(limit: int, lag: int, total: int) -> int:
+    return max(1, limit * lag // total)
 
 
 def ranges(start: Positions, end: SourceOffset) -> list[Range]:
-    """The tasks of the batch between two offsets. What is new since `start` is read from 0."""
+    """Return the tasks of the batch between two offsets. Partitions that are new since `start` begin at 0."""
     begin = start if end.first is None else end.first
     found = []
     for partition in sorted(end.positions):
         at = 0 if partition.topic in end.recreated else begin.get(partition, 0)
-        for cut in [*end.splits.get(partition, ()), end.positions[partition]]:
-            if cut > at:
-                found.append(Range(partition, at, cut))
-                at = cut
+        for split in [*end.splits.get(partition, ()), end.positions[partition]]:
+            if split > at:
+                found.append(Range(partition, at, split))
+                at = split
     return found
 
 
 def clipped(planned: Iterable[Range], earliest: Mapping[TopicPartition, int]) -> list[Range]:
-    """Without what is not there any more. A range of which nothing is left stays as an empty one: the number
-    and the order of tasks belong to the batch."""
+    """Return the ranges without deleted records. A range without remaining records becomes an empty one: the
+    number and order of tasks belong to the batch."""
     return [
         Range(partition, min(max(start, earliest.get(partition, end)), end), end)
         for partition, start, end in planned
@@ -71,14 +71,14 @@ def clipped(planned: Iterable[Range], earliest: Mapping[TopicPartition, int]) ->
 
 
 def beyond(wanted: Positions, ends: Mapping[TopicPartition, int]) -> list[tuple[TopicPartition, int, int]]:
-    """Which offsets lie behind the ends of their partitions, and those ends."""
+    """Return the offsets that are after the ends of their partitions, with those ends."""
     return [(each, at, ends[each]) for each, at in sorted(wanted.items()) if at > ends.get(each, at)]
 
 
-def cuts(
+def splits(
     whole: Iterable[Range], min_partitions: int | None, max_records: int | None
 ) -> dict[TopicPartition, list[int]]:
-    """The offsets at which ranges are to be cut."""
+    """Return the offsets at which ranges are split into tasks."""
     pieces = [each for each in whole if each.size > 0]
     if max_records is not None:
         pieces = [part for each in pieces for part in _divided(each, math.ceil(each.size / max_records))]
@@ -93,7 +93,7 @@ def cuts(
 
 
 def _more(pieces: list[Range], min_partitions: int) -> list[Range]:
-    """Small ranges stay whole; the large ones share the other tasks by their size."""
+    """Divide the large ranges in proportion to their size; small ranges stay whole."""
     total = sum(each.size for each in pieces)
     small = {each for each in pieces if _parts(each.size, total, min_partitions) == 1}
     rest = total - sum(each.size for each in small)
@@ -110,7 +110,7 @@ def _parts(size: int, total: int, tasks: int) -> int:
 
 
 def _divided(whole: Range, parts: int) -> list[Range]:
-    """Nearly equal parts; none of them is empty."""
+    """Divide a range into nearly equal, non-empty parts."""
     found, at = [], whole.start
     for part in range(parts):
         end = at + (whole.end - at) // (parts - part)

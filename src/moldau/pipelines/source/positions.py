@@ -1,7 +1,7 @@
-"""Where a source begins and ends, as the user says it: before it is known which offsets that means.
+"""The starting and ending positions in the user's options, before they are resolved to offsets.
 
-Timestamps for all partitions come before timestamps by partition, and these before offsets, as in Spark's
-Kafka connector. In JSON -1 is the end of a partition and -2 its beginning.
+A timestamp for all partitions overrides timestamps by partition, and these override offsets, as in Spark's
+Kafka connector. In JSON -1 is the latest and -2 the earliest offset.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 
 from moldau.base.ids import TopicPartition
 from moldau.base.offsets import EARLIEST, LATEST
-from moldau.pipelines.source.errors import InvalidOption
+from moldau.pipelines.options import InvalidOption
 
 Kind = Literal["earliest", "latest", "offsets", "timestamps", "timestamp"]
 Edge = Literal["starting", "ending"]
@@ -21,17 +21,17 @@ Edge = Literal["starting", "ending"]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """`by_partition` holds offsets or timestamps, `timestamp` one for every partition."""
+    """`by_partition` contains offsets or timestamps; `timestamp` applies to every partition."""
 
     kind: Kind
     by_partition: Mapping[TopicPartition, int] = field(default_factory=dict)
     timestamp: int = -1
-    #: What becomes of a start by timestamp where no record is that late: an error, or the end.
+    #: Whether a partition without a record at or after the timestamp starts at its end; otherwise an error.
     latest_if_none: bool = False
 
 
 def read_position(options: Mapping[str, str], edge: Edge, default: Kind) -> Position:
-    """From the options, whose names are in lower case."""
+    """Parse the options, whose names are in lower case."""
     latest_if_none = _strategy(options) == "latest"
     if (text := options.get(f"{edge}timestamp")) is not None:
         return Position("timestamp", timestamp=_long(text), latest_if_none=latest_if_none)
@@ -44,18 +44,16 @@ def read_position(options: Mapping[str, str], edge: Edge, default: Kind) -> Posi
 
 
 def check_batch(start: Position, end: Position) -> None:
-    """What only a stream can do, and what can never fit together."""
+    """Refuse positions that only a stream can have, and pairs that contradict each other."""
     if start.kind == "latest":
-        raise InvalidOption("The option 'startingOffsets' cannot be latest when a topic is read once.")
+        raise InvalidOption("The option 'startingOffsets' cannot be latest for a batch.")
     if end.kind == "earliest":
-        raise InvalidOption("The option 'endingOffsets' cannot be earliest when a topic is read once.")
+        raise InvalidOption("The option 'endingOffsets' cannot be earliest for a batch.")
     for name, position, never in (("startingOffsets", start, LATEST), ("endingOffsets", end, EARLIEST)):
         for partition, offset in position.by_partition.items() if position.kind == "offsets" else ():
             if offset == never:
                 word = "latest" if never == LATEST else "earliest"
-                raise InvalidOption(
-                    f"The option '{name}' cannot be {word} for {partition} when a topic is read once."
-                )
+                raise InvalidOption(f"The option '{name}' cannot be {word} for {partition} of a batch.")
     if start.kind == end.kind and start.kind in ("offsets", "timestamps"):
         _check_pair(start, end)
 
@@ -63,8 +61,8 @@ def check_batch(start: Position, end: Position) -> None:
 def _check_pair(start: Position, end: Position) -> None:
     if start.by_partition.keys() != end.by_partition.keys():
         raise InvalidOption(
-            "Beginning and end must be given for the same partitions: "
-            f"{names(start.by_partition)} begin, {names(end.by_partition)} end."
+            "Starting and ending positions must name the same partitions: starting "
+            f"{names(start.by_partition)}, ending {names(end.by_partition)}."
         )
     what = "offset" if start.kind == "offsets" else "timestamp"
     for partition, begin in start.by_partition.items():
@@ -83,7 +81,7 @@ def _strategy(options: Mapping[str, str]) -> str:
     name = "startingOffsetsByTimestampStrategy"
     strategy = options.get(name.lower(), "error").strip().lower()
     if strategy not in ("error", "latest"):
-        raise InvalidOption(f"The option '{name}' is error or latest, not {strategy!r}.")
+        raise InvalidOption(f"The option '{name}' must be error or latest, not {strategy!r}.")
     return strategy
 
 
@@ -109,11 +107,11 @@ def _by_partition(text: str, name: str) -> dict[TopicPartition, int]:
             if name.endswith("Timestamp")
             else '"earliest", "latest" or {"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
         )
-        raise InvalidOption(f"The option '{name}' wants {example}, and is {text!r}.") from None
+        raise InvalidOption(f"The option '{name}' must be {example}, not {text!r}.") from None
 
 
 def _whole(value: object) -> int:
-    """Further negative numbers mean something to brokers, but not here."""
+    """Refuse other negative numbers, which ListOffsets would interpret."""
     if not isinstance(value, int) or isinstance(value, bool) or value < EARLIEST:
         raise TypeError(value)
     return value

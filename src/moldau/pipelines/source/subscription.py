@@ -1,7 +1,6 @@
-"""Which partitions a source reads: topics by name, topics by pattern, or partitions one by one.
+"""The partitions that a source reads: topics by name, topics by pattern, or assigned partitions.
 
-The same three ways as in Spark's Kafka connector. A pattern is looked for anywhere in the name, as there; it
-never finds Kafka's internal topics.
+As in Spark's Kafka connector, a pattern may match any part of the name, and it never matches internal topics.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from moldau.base.ids import TopicPartition
-from moldau.pipelines.source.errors import InvalidOption
+from moldau.pipelines.options import InvalidOption
 
 STRATEGIES = ("subscribe", "subscribePattern", "assign")
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Exactly one of the three is set."""
+    """Topics, a pattern, or assigned partitions with their topics."""
 
     topics: frozenset[str] = frozenset()
     pattern: str | None = None
@@ -27,15 +26,15 @@ class Subscription:
 
     @property
     def names(self) -> list[str] | None:
-        """The topics to ask the cluster for; None for all."""
+        """The topics of a Metadata request; None for all."""
         return None if self.pattern is not None else sorted(self.topics)
 
-    def wants(self, partition: TopicPartition) -> bool:
+    def matches(self, partition: TopicPartition) -> bool:
         if self.assigned:
             return partition in self.assigned
-        return self.wants_topic(partition.topic)
+        return self.matches_topic(partition.topic)
 
-    def wants_topic(self, topic: str, *, internal: bool = False) -> bool:
+    def matches_topic(self, topic: str, *, internal: bool = False) -> bool:
         if self.pattern is not None:
             return not internal and re.search(self.pattern, topic) is not None
         return topic in self.topics
@@ -47,16 +46,16 @@ class Subscription:
 
 
 def read_subscription(options: Mapping[str, str]) -> Subscription:
-    """From the options, whose names are in lower case."""
+    """Parse the options, whose names are in lower case."""
     given = [name for name in STRATEGIES if name.lower() in options]
     if not given:
-        raise InvalidOption(f"One of the options {', '.join(STRATEGIES)} must be set: what is to be read?")
+        raise InvalidOption(f"One of the options {', '.join(STRATEGIES)} must be set.")
     if len(given) > 1:
         raise InvalidOption(f"Only one of the options {', '.join(STRATEGIES)} can be set, not {given}.")
     value = options[given[0].lower()]
     if given[0] == "subscribe":
         return _by_name(value)
-    return _by_pattern(value) if given[0] == "subscribePattern" else _one_by_one(value)
+    return _by_pattern(value) if given[0] == "subscribePattern" else _by_partition(value)
 
 
 def _by_name(value: str) -> Subscription:
@@ -73,11 +72,13 @@ def _by_pattern(value: str) -> Subscription:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise InvalidOption(f"The option 'subscribePattern' is not a pattern: {pattern!r}: {error}") from None
+        raise InvalidOption(
+            f"The option 'subscribePattern' is not a valid pattern: {pattern!r}: {error}"
+        ) from None
     return Subscription(pattern=pattern)
 
 
-def _one_by_one(value: str) -> Subscription:
+def _by_partition(value: str) -> Subscription:
     partitions = frozenset(_partitions(value))
     if not partitions:
         raise InvalidOption(f"No partitions to read: the option 'assign' is {value!r}.")
@@ -95,8 +96,8 @@ def _partitions(value: str) -> Iterable[TopicPartition]:
         ]
     except (ValueError, AttributeError, TypeError):
         raise InvalidOption(
-            f"The option 'assign' wants partitions, for example "
-            f'{{"topicA":[0,1],"topicB":[0,1]}}, and is {value!r}.'
+            f"The option 'assign' must name partitions, for example "
+            f'{{"topicA":[0,1],"topicB":[0,1]}}, not {value!r}.'
         ) from None
 
 

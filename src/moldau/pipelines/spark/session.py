@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from moldau.pipelines.data_source import MoldauDataSource
 from moldau.pipelines.queries import CONNECTOR
-from moldau.pipelines.sink.pinning import keep_tasks
+from moldau.pipelines.sink.query_listener import pin_tasks
 from moldau.pipelines.spark.class_archive import archive_options, load_classes, records
 from moldau.pipelines.spark.executables import (
     PYTHON,
@@ -102,7 +102,7 @@ def session(
 def register(spark: SparkSession) -> None:
     """Register the format `moldau` in a session."""
     spark.dataSource.register(MoldauDataSource)
-    keep_tasks(spark)
+    pin_tasks(spark)
 
 
 def _start(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from moldau.pipelines.formats.formats import FORMATS
+from moldau.pipelines.formats.serialization import FORMATS
 from moldau.pipelines.sql.errors import Place, SqlError, suggestion
 from moldau.pipelines.sql.parse.cursor import Cursor
 from moldau.pipelines.sql.parse.dialect import tokenize

@@ -183,13 +183,13 @@ def test_column_of_nulls_is_null() -> None:
 @pytest.mark.parametrize(
     "columns,topic,said",
     [
-        ({"value": [1, 2]}, "a", "Column value must be binary or string, and is int64"),
-        ({"value": [b"1"], "key": [1.5]}, "a", "Column key must be binary or string, and is double"),
-        ({"key": [b"1"]}, "a", "No column value"),
+        ({"value": [1, 2]}, "a", "Column value must be binary or string, but is int64"),
+        ({"value": [b"1"], "key": [1.5]}, "a", "Column key must be binary or string, but is double"),
+        ({"key": [b"1"]}, "a", "There is no column value"),
         ({"value": [b"1"]}, None, "No topic"),
         ({"value": [b"1", b"2"], "topic": ["a", None]}, None, "topic is null"),
-        ({"value": [b"1", b"2"], "partition": [4, 5]}, "b", "partition 5 of topic b, which has 0 to 4"),
-        ({"value": [b"1"], "partition": [-1]}, "b", "partition -1 of topic b"),
+        ({"value": [b"1", b"2"], "partition": [4, 5]}, "b", "partition 5 of b, which has partitions 0 to 4"),
+        ({"value": [b"1"], "partition": [-1]}, "b", "partition -1 of b"),
         ({"value": [b"1"], "partition": ["x"]}, "b", "Column partition must be int"),
         ({"value": [b"1"], "headers": [b"x"]}, "b", "Column headers must be array<struct"),
         ({"value": [b"1"], "timestamp": ["x"]}, "b", "Column timestamp must be timestamp"),

@@ -7,8 +7,8 @@ import pytest
 from moldau.base.ids import TopicPartition
 from moldau.client.records import OffsetAndMetadata
 from moldau.pipelines.sink.errors import CheckpointTooOld, OtherRows, TwoWrites
-from moldau.pipelines.sink.identity import TaskIdentity
 from moldau.pipelines.sink.markers import check_rows, find_marker, marker_of
+from moldau.pipelines.sink.task_context import TaskIdentity
 
 TASK = TaskIdentity(query="q", run="r2", write="7", batch=4, task=1)
 
@@ -17,7 +17,7 @@ def stored(batch: int, *, run: str = "r1", write: str = "3", rows: int = 10) -> 
     return marker_of(TaskIdentity(query="q", run=run, write=write, batch=batch, task=1), rows)
 
 
-def test_only_the_marker_of_this_very_batch_counts() -> None:
+def test_marker_of_an_earlier_batch_is_ignored() -> None:
     a, b = TopicPartition("a", 0), TopicPartition("b", 0)
     assert find_marker({}, TASK) is None
     assert find_marker({a: stored(3)}, TASK) is None
@@ -27,35 +27,37 @@ def test_only_the_marker_of_this_very_batch_counts() -> None:
     assert stored(4).offset == 5
 
 
-def test_a_checkpoint_that_is_older_than_the_topics() -> None:
-    with pytest.raises(CheckpointTooOld, match="has written batch 5 already, and is to write batch 4"):
+def test_marker_of_a_later_batch_is_an_error() -> None:
+    with pytest.raises(
+        CheckpointTooOld, match="has already written batch 5, but its checkpoint is at batch 4"
+    ):
         find_marker({TopicPartition("a", 0): stored(5)}, TASK)
 
 
-def test_a_second_write_of_the_same_run_is_not_a_repetition() -> None:
+def test_second_write_in_the_same_run_is_an_error() -> None:
     place = TopicPartition("a", 0)
     assert find_marker({place: stored(4, run="r2", write="7")}, TASK) is not None
     with pytest.raises(TwoWrites, match="sinkId"):
         find_marker({place: stored(4, run="r2", write="6")}, TASK)
 
 
-def test_other_rows_than_before() -> None:
+def test_different_number_of_rows_is_an_error() -> None:
     marker = find_marker({TopicPartition("a", 0): stored(4)}, TASK)
     assert marker is not None
     check_rows(marker, TASK, 10)
-    with pytest.raises(OtherRows, match="had 10 rows when it was written, and has 9 now"):
+    with pytest.raises(OtherRows, match="had 10 rows when it was written, and has 9 when"):
         check_rows(marker, TASK, 9)
 
 
-def test_fewer_rows_than_before_where_input_may_be_lost(caplog: pytest.LogCaptureFixture) -> None:
+def test_fewer_rows_are_accepted_after_a_loss_of_input(caplog: pytest.LogCaptureFixture) -> None:
     marker = find_marker({TopicPartition("a", 0): stored(4)}, TASK)
     assert marker is not None
-    check_rows(marker, TASK, 9, fewer_may_be=True)
-    assert "had 10 rows when it was written, and has 9 now" in caplog.text
-    with pytest.raises(OtherRows, match=r"has 11 now.*set the sink's option failOnDataLoss to false"):
-        check_rows(marker, TASK, 11, fewer_may_be=True)
+    check_rows(marker, TASK, 9, fewer_allowed=True)
+    assert "had 10 rows when it was written, and has 9 after a loss" in caplog.text
+    with pytest.raises(OtherRows, match=r"has 11 when.*set the sink's option failOnDataLoss to false"):
+        check_rows(marker, TASK, 11, fewer_allowed=True)
 
 
-def test_names_of_transactions() -> None:
+def test_transactional_id_names_query_sink_and_task() -> None:
     assert TASK.name("") == "moldau-q-1"
     assert TASK.name("orders") == "moldau-q-orders-1"

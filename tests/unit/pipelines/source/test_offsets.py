@@ -26,13 +26,13 @@ written = st.builds(
 
 
 @given(written)
-def test_there_and_back(offset: SourceOffset) -> None:
+def test_json_round_trip(offset: SourceOffset) -> None:
     text = json.dumps(offset.to_json())
     assert from_json(json.loads(text)) == offset
     assert json.dumps(from_json(json.loads(text)).to_json()) == text
 
 
-def test_the_form_of_sparks_connector() -> None:
+def test_json_of_sparks_kafka_connector() -> None:
     a2, a10, b0 = TopicPartition("a", 2), TopicPartition("a", 10), TopicPartition("b", 0)
     assert (
         json.dumps(SourceOffset({b0: 1, a10: 3, a2: 2}).to_json())
@@ -52,6 +52,6 @@ def test_the_form_of_sparks_connector() -> None:
         {"a": {"0": 1}, EXTRA: {"ids": {"a": "short"}}},
     ],
 )
-def test_a_checkpoint_of_another_source(foreign: dict[str, object]) -> None:
-    with pytest.raises(ForeignCheckpoint, match="checkpointLocation of its own"):
+def test_checkpoint_of_another_source_is_refused(foreign: dict[str, object]) -> None:
+    with pytest.raises(ForeignCheckpoint, match="Use another checkpointLocation"):
         from_json(foreign)

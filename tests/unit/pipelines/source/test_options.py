@@ -1,11 +1,11 @@
-"""Options: what is understood, what is refused, and that the message says what to do."""
+"""The options of the source: defaults, valid and invalid values, and their error messages."""
 
 from __future__ import annotations
 
 import pytest
 
 from moldau.base.ids import TopicPartition
-from moldau.pipelines.source.errors import InvalidOption
+from moldau.pipelines.options import InvalidOption
 from moldau.pipelines.source.options import SourceOptions, read_options
 from moldau.pipelines.source.positions import Position
 from moldau.pipelines.source.subscription import Subscription
@@ -18,7 +18,7 @@ def read(stream: bool = False, **given: str) -> SourceOptions:
     return read_options({**WHERE, "subscribe": "a", **given}, stream=stream)
 
 
-def test_what_holds_without_options() -> None:
+def test_defaults_of_batch_and_stream() -> None:
     batch, stream = read(), read(stream=True)
     assert (batch.start.kind, batch.end.kind) == ("earliest", "latest")
     assert stream.start.kind == "latest"
@@ -29,7 +29,7 @@ def test_what_holds_without_options() -> None:
     assert batch.settings.bootstrap[0] == ("localhost", 9092)
 
 
-def test_names_are_read_whatever_their_case() -> None:
+def test_names_are_case_insensitive() -> None:
     given = {
         "Kafka.Bootstrap.Servers": "localhost:9092",
         "SUBSCRIBE": "a, b,",
@@ -62,7 +62,7 @@ def test_names_are_read_whatever_their_case() -> None:
     assert options.settings.request_timeout_ms == 5000
 
 
-def test_the_clients_group_id_names_the_group_too() -> None:
+def test_kafka_group_id_names_the_group() -> None:
     assert read(**{"kafka.group.id": "g"}).group_id == "g"
 
 
@@ -79,7 +79,7 @@ def test_the_clients_group_id_names_the_group_too() -> None:
             },
             Position("timestamps", {A0: 1, A1: 2}, -1, latest_if_none=True),
         ),
-        # One timestamp for all comes before timestamps, and these before offsets.
+        # A timestamp for all partitions overrides timestamps by partition, and these override offsets.
         (
             {"startingOffsets": "earliest", "startingOffsetsByTimestamp": '{"a":{"0":1}}'},
             Position("timestamps", {A0: 1}),
@@ -90,20 +90,20 @@ def test_the_clients_group_id_names_the_group_too() -> None:
         ),
     ],
 )
-def test_where_to_begin(given: dict[str, str], expected: Position) -> None:
+def test_starting_positions_and_their_precedence(given: dict[str, str], expected: Position) -> None:
     assert read(**given).start == expected
 
 
-def test_the_three_ways_to_subscribe() -> None:
+def test_subscribe_subscribe_pattern_and_assign() -> None:
     pattern = read_options({**WHERE, "subscribePattern": "^ord"}, stream=False).subscription
     assert pattern.names is None
-    assert pattern.wants_topic("orders")
-    assert not pattern.wants_topic("words")
-    assert not pattern.wants_topic("ord-internal", internal=True)
+    assert pattern.matches_topic("orders")
+    assert not pattern.matches_topic("words")
+    assert not pattern.matches_topic("ord-internal", internal=True)
     assigned = read_options({**WHERE, "assign": '{"a":[0],"b":[2]}'}, stream=False).subscription
     assert assigned.names == ["a", "b"]
-    assert assigned.wants(A0)
-    assert not assigned.wants(A1)
+    assert assigned.matches(A0)
+    assert not assigned.matches(A1)
     assert str(assigned) == "a-0, b-2"
 
 
@@ -112,14 +112,14 @@ def test_the_three_ways_to_subscribe() -> None:
     [
         ({"subscribe": " , "}, "No topics to subscribe to"),
         ({"assign": '{"a":[0]}'}, "Only one of the options subscribe, subscribePattern, assign"),
-        ({"startingOffset": "earliest"}, "Is 'startingOffsets' meant?"),
-        ({"maxOffsetPerTrigger": "1"}, "Is 'maxOffsetsPerTrigger' meant?"),
-        ({"startingOffsets": "first"}, 'wants "earliest", "latest" or {'),
-        ({"startingOffsets": '{"a":{"0":"x"}}'}, "'startingOffsets' wants"),
-        ({"startingOffsets": '{"a":[1]}'}, "'startingOffsets' wants"),
-        ({"startingOffsets": "latest"}, "cannot be latest when a topic is read once"),
+        ({"startingOffset": "earliest"}, "Did you mean 'startingOffsets'?"),
+        ({"maxOffsetPerTrigger": "1"}, "Did you mean 'maxOffsetsPerTrigger'?"),
+        ({"startingOffsets": "first"}, 'must be "earliest", "latest" or {'),
+        ({"startingOffsets": '{"a":{"0":"x"}}'}, "'startingOffsets' must be"),
+        ({"startingOffsets": '{"a":[1]}'}, "'startingOffsets' must be"),
+        ({"startingOffsets": "latest"}, "cannot be latest for a batch"),
         ({"startingOffsets": '{"a":{"0":-1}}'}, "cannot be latest for a-0"),
-        ({"endingOffsets": "earliest"}, "cannot be earliest when a topic is read once"),
+        ({"endingOffsets": "earliest"}, "cannot be earliest for a batch"),
         ({"endingOffsets": '{"a":{"0":-2}}'}, "cannot be earliest for a-0"),
         (
             {"startingOffsets": '{"a":{"0":5}}', "endingOffsets": '{"a":{"0":3}}'},
@@ -127,15 +127,15 @@ def test_the_three_ways_to_subscribe() -> None:
         ),
         (
             {"startingOffsets": '{"a":{"0":5}}', "endingOffsets": '{"a":{"1":9}}'},
-            "for the same partitions: a-0 begin, a-1 end",
+            "must name the same partitions: starting a-0, ending a-1",
         ),
         ({"startingTimestamp": "noon"}, "timestamp in milliseconds since 1970"),
-        # Brokers would take it for the largest timestamp.
+        # ListOffsets would interpret it as MAX_TIMESTAMP.
         ({"startingTimestamp": "-3"}, "timestamp in milliseconds since 1970"),
-        ({"startingOffsets": '{"a":{"0":-3}}'}, "'startingOffsets' wants"),
+        ({"startingOffsets": '{"a":{"0":-3}}'}, "'startingOffsets' must be"),
         ({"kafkaConsumer.pollTimeoutMs": "soon"}, "must be a positive number"),
-        ({"topicIds": "no"}, "is true or false"),
-        ({"startingOffsetsByTimestampStrategy": "earliest"}, "is error or latest"),
+        ({"topicIds": "no"}, "must be true or false"),
+        ({"startingOffsetsByTimestampStrategy": "earliest"}, "must be error or latest"),
         ({"minPartitions": "0"}, "'minPartitions' must be a positive number"),
         ({"maxRecordsPerPartition": "-3"}, "'maxRecordsPerPartition' must be a positive number"),
         (
@@ -143,17 +143,17 @@ def test_the_three_ways_to_subscribe() -> None:
             "is higher than maxOffsetsPerTrigger (8)",
         ),
         ({"maxTriggerDelay": "soon"}, "such as 15m"),
-        ({"includeHeaders": "yes"}, "is true or false"),
+        ({"includeHeaders": "yes"}, "must be true or false"),
         ({"kafka.isolation.level": "snapshot"}, "read_committed or read_uncommitted"),
-        ({"kafka.auto.offset.reset": "earliest"}, "set 'startingOffsets'"),
-        ({"kafka.key.deserializer": "x"}, "as binary columns"),
-        ({"kafka.value.deserializer": "x"}, "as binary columns"),
+        ({"kafka.auto.offset.reset": "earliest"}, "'startingOffsets' sets where"),
+        ({"kafka.key.deserializer": "x"}, "are binary columns"),
+        ({"kafka.value.deserializer": "x"}, "are binary columns"),
         ({"kafka.enable.auto.commit": "true"}, "in its checkpoint"),
         ({"kafka.interceptor.classes": "x"}, "interceptors"),
-        ({"kafka.bootstrap.servers": ""}, "where the cluster is"),
+        ({"kafka.bootstrap.servers": ""}, "is required: host:port"),
     ],
 )
-def test_what_is_refused(given: dict[str, str], said: str) -> None:
+def test_invalid_values_are_refused(given: dict[str, str], said: str) -> None:
     with pytest.raises(InvalidOption) as refused:
         read(**given)
     assert said in str(refused.value)
@@ -164,29 +164,29 @@ def test_what_is_refused(given: dict[str, str], said: str) -> None:
     [
         ({}, "One of the options subscribe, subscribePattern, assign must be set"),
         ({"subscribePattern": "  "}, "The pattern is empty"),
-        ({"subscribePattern": "a("}, "is not a pattern"),
+        ({"subscribePattern": "a("}, "is not a valid pattern"),
         ({"assign": "a"}, 'for example {"topicA":[0,1]'),
         ({"assign": '{"a":[-1]}'}, "for example"),
         ({"assign": "{}"}, "No partitions to read"),
     ],
 )
-def test_subscriptions_that_are_refused(given: dict[str, str], said: str) -> None:
+def test_invalid_subscriptions_are_refused(given: dict[str, str], said: str) -> None:
     with pytest.raises(InvalidOption) as refused:
         read_options({**WHERE, **given}, stream=False)
     assert said in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
-def test_a_stream_has_no_end(name: str) -> None:
-    with pytest.raises(InvalidOption, match="A stream has no end"):
+def test_ending_options_are_refused_for_streams(name: str) -> None:
+    with pytest.raises(InvalidOption, match="a stream has no end"):
         read(stream=True, **{name: "latest"})
 
 
-def test_options_that_nobody_knows_are_left_alone() -> None:
+def test_unknown_options_are_ignored() -> None:
     assert read(path="/tmp/x", mergeSchema="true").subscription.topics == {"a"}
 
 
-def test_limits_of_streams_are_no_limits_of_batches(caplog: pytest.LogCaptureFixture) -> None:
+def test_limits_per_trigger_are_ignored_for_batches(caplog: pytest.LogCaptureFixture) -> None:
     read(maxOffsetsPerTrigger="5", maxTriggerDelay="1m")
     assert [record.args for record in caplog.records] == [("maxOffsetsPerTrigger",), ("maxTriggerDelay",)]
     caplog.clear()

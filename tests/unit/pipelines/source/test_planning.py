@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from moldau.base.ids import TopicPartition
 from moldau.pipelines.source.offsets import Positions, SourceOffset, from_json
-from moldau.pipelines.source.planning import Range, clipped, cuts, limited, ranges
+from moldau.pipelines.source.planning import Range, clipped, limited, ranges, splits
 
 A0, A1, A2 = (TopicPartition("a", number) for number in range(3))
 
@@ -21,40 +21,40 @@ counts = st.none() | st.integers(1, 40)
 
 
 def split(whole: list[Range], least: int | None = None, most: int | None = None) -> list[tuple[int, int]]:
-    end = SourceOffset({each.partition: each.end for each in whole}, splits=cuts(whole, least, most))
+    end = SourceOffset({each.partition: each.end for each in whole}, splits=splits(whole, least, most))
     start = {each.partition: each.start for each in whole}
     return [(each.start, each.end) for each in ranges(start, end)]
 
 
-def test_without_wishes_a_partition_is_a_task() -> None:
+def test_partition_is_one_task_by_default() -> None:
     assert split([Range(A0, 0, 10), Range(A1, 5, 5), Range(A2, 1, 2)]) == [(0, 10), (1, 2)]
 
 
-def test_more_tasks_than_partitions() -> None:
+def test_min_partitions_splits_ranges() -> None:
     assert split([Range(A0, 0, 100)], least=4) == [(0, 25), (25, 50), (50, 75), (75, 100)]
     assert split([Range(A0, 0, 5)], least=3) == [(0, 1), (1, 3), (3, 5)]
     assert split([Range(A0, 0, 2)], least=5) == [(0, 1), (1, 2)]
 
 
-def test_small_partitions_stay_whole() -> None:
+def test_small_ranges_are_not_split() -> None:
     """The case of Spark's own calculator: the large ranges share what the small ones leave."""
     whole = [Range(A0, 0, 1), Range(A1, 0, 5), Range(A2, 0, 1000)]
     assert split(whole, least=5) == [(0, 1), (0, 5), (0, 333), (333, 666), (666, 1000)]
 
 
-def test_no_task_is_too_large() -> None:
+def test_max_records_per_partition_limits_tasks() -> None:
     assert split([Range(A0, 0, 25)], most=10) == [(0, 8), (8, 16), (16, 25)]
     assert split([Range(A0, 0, 25), Range(A1, 0, 3)], least=2, most=10) == [(0, 8), (8, 16), (16, 25), (0, 3)]
 
 
 @given(spans, counts, counts)
-def test_tasks_cover_everything_once(
+def test_tasks_cover_every_offset_once(
     wanted: dict[TopicPartition, tuple[int, int]], least: int | None, most: int | None
 ) -> None:
     start: Positions = {each: begin for each, (begin, _) in wanted.items()}
     end: Positions = {each: begin + size for each, (begin, size) in wanted.items()}
-    splits = cuts([Range(each, start[each], end[each]) for each in sorted(end)], least, most)
-    written = json.loads(json.dumps(SourceOffset(end, splits=splits).to_json()))
+    split = splits([Range(each, start[each], end[each]) for each in sorted(end)], least, most)
+    written = json.loads(json.dumps(SourceOffset(end, splits=split).to_json()))
     tasks = ranges(start, from_json(written))
     reached = dict(start)
     for partition, begin, stop in tasks:
@@ -66,7 +66,9 @@ def test_tasks_cover_everything_once(
 
 
 @given(spans, st.integers(1, 10**6))
-def test_a_limit_is_shared_out(wanted: dict[TopicPartition, tuple[int, int]], limit: int) -> None:
+def test_limit_is_distributed_over_partitions(
+    wanted: dict[TopicPartition, tuple[int, int]], limit: int
+) -> None:
     start: Positions = {each: begin for each, (begin, _) in wanted.items()}
     end: Positions = {each: begin + size for each, (begin, size) in wanted.items()}
     until = limited(start, end, limit)
@@ -77,30 +79,30 @@ def test_a_limit_is_shared_out(wanted: dict[TopicPartition, tuple[int, int]], li
     assert sum(taken.values()) <= max(limit, 0) + len(end)
 
 
-def test_a_limit_is_shared_by_what_waits() -> None:
+def test_limit_is_proportional_to_lag() -> None:
     assert limited({A0: 0, A1: 100}, {A0: 900, A1: 200, A2: 0}, 100) == {A0: 90, A1: 110, A2: 0}
     assert limited({A0: 0, A1: 0}, {A0: 10**15, A1: 1}, 10) == {A0: 9, A1: 1}
 
 
-def test_new_partitions_are_read_from_their_beginning() -> None:
+def test_new_partitions_start_at_0() -> None:
     assert ranges({A0: 5}, SourceOffset({A0: 7, A1: 3})) == [Range(A0, 5, 7), Range(A1, 0, 3)]
 
 
-def test_what_is_deleted_or_went_back_is_no_task() -> None:
+def test_deleted_or_truncated_partitions_have_no_task() -> None:
     assert ranges({A0: 5, A1: 9}, SourceOffset({A0: 3})) == []
 
 
-def test_a_topic_made_anew_is_read_from_its_beginning() -> None:
+def test_recreated_topic_starts_at_0() -> None:
     end = SourceOffset({A0: 3}, recreated=frozenset({"a"}))
     assert ranges({A0: 500}, from_json(end.to_json())) == [Range(A0, 0, 3)]
 
 
-def test_the_first_batch_keeps_its_beginning() -> None:
+def test_first_batch_starts_at_its_stored_offsets() -> None:
     end = from_json(SourceOffset({A0: 7}, first={A0: 5}).to_json())
     assert ranges({A0: 100}, end) == [Range(A0, 5, 7)]
 
 
-def test_what_is_gone_is_not_asked_for_but_keeps_its_task() -> None:
+def test_range_without_remaining_records_stays_as_empty_task() -> None:
     planned = [Range(A0, 0, 4), Range(A0, 4, 8), Range(A1, 2, 5), Range(A2, 1, 3)]
     assert clipped(planned, {A0: 6, A1: 0}) == [
         Range(A0, 4, 4),

@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from moldau.pipelines.dead_letters import ERROR_TYPE, dead_letters, error
-from moldau.pipelines.formats.formats import Format, format_named
+from moldau.pipelines.formats.serialization import Format, format_named
+from moldau.pipelines.sink.dead_letters import ERROR_TYPE, dead_letters, error
 from moldau.pipelines.sql.catalog.catalog import Source
 from moldau.pipelines.sql.compile.plan import DELETED, RECORD
 from moldau.pipelines.sql.compile.scope import APPENDED, TIME

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from moldau.pipelines.late_records import LEG_OPTION, OffsetRange
 from moldau.pipelines.queries import read_topic, source_format, stream_topic
+from moldau.pipelines.source.late_records import LEG_OPTION, OffsetRange
 from moldau.pipelines.sql.catalog.catalog import Source
 from moldau.pipelines.sql.compile.plan import Input, Plan
 from moldau.pipelines.sql.compile.scope import TIME

@@ -13,13 +13,13 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from moldau.pipelines.late_records import (
+from moldau.pipelines.source.late_records import (
     OffsetRange,
     behind,
     closed_session,
     closed_window,
     dropped,
-    told,
+    late_records,
 )
 from moldau.pipelines.sql.compile.plan import RECORD, Late, Plan
 from moldau.pipelines.sql.compile.scope import TIME
@@ -59,7 +59,7 @@ class LateRecords:
         plan = replace(self.plan, inputs=tuple(one for one in self.plan.inputs if one.view in late.views))
         records = {view: frames.part(ranges[view]) for view in self._streams(late)}
         rows = frames.query(plan, late.sql, records, whole=True).where(_closed(late, watermark_ms))
-        return told(rows.select(f"{RECORD}.*"), self.topic)
+        return late_records(rows.select(f"{RECORD}.*"), self.topic)
 
 
 def _closed(late: Late, watermark_ms: int) -> Column:

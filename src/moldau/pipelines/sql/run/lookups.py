@@ -16,13 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from moldau.client.wire.settings import ClientSettings
+from moldau.pipelines.source.topic_follower import TopicFollower
 from moldau.pipelines.sql.catalog.catalog import Catalog, Source
 from moldau.pipelines.sql.compile.plan import Plan
 from moldau.pipelines.sql.parse.dialect import quoted, spark_sql
 from moldau.pipelines.sql.parse.statements import Select
 from moldau.pipelines.sql.run.decoding import bytes_of_bounds
 from moldau.pipelines.sql.run.encoding import encoded_key
-from moldau.pipelines.topic_follower import TopicFollower
 
 _MOST_KEYS = 1_000
 _LARGEST_TABLE_BYTES = 256 * 1024 * 1024

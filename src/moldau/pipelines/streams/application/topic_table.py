@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any
 
 from moldau.client.wire.settings import ClientSettings
-from moldau.pipelines.topic_follower import TopicFollower
+from moldau.pipelines.source.topic_follower import TopicFollower
 
 #: End and start of a window; both zero where there are none.
 WindowOf = tuple[int, int]

@@ -15,7 +15,7 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from moldau.pipelines.late_records import closed_session, closed_window
+from moldau.pipelines.source.late_records import closed_session, closed_window
 from moldau.pipelines.streams.dsl.windows import (
     SessionWindows,
     SlidingWindows,

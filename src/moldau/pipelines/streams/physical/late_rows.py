@@ -7,7 +7,7 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
-from moldau.pipelines.late_records import dropped, told
+from moldau.pipelines.source.late_records import dropped, late_records
 from moldau.pipelines.streams.physical.ports import LateRule
 from moldau.pipelines.streams.physical.stage_frames import StageBuilder
 from moldau.pipelines.streams.topology.late import late_topics
@@ -30,7 +30,7 @@ class LateRows:
         topics = late_topics(self.stage, self.builder.planner.settings)
         ports = again.ports(self.stage, operator, [])
         rows = [
-            told(self.rule(port.frame, late.watermark_ms), topic)
+            late_records(self.rule(port.frame, late.watermark_ms), topic)
             for port, topic in zip(ports, topics, strict=True)
         ]
         return reduce(DataFrame.union, rows)

@@ -11,8 +11,8 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from moldau.pipelines.late_records import LEG_OPTION, OffsetRange
 from moldau.pipelines.queries import source_format
+from moldau.pipelines.source.late_records import LEG_OPTION, OffsetRange
 from moldau.pipelines.streams.chains.planner import Planner, store_suffix
 from moldau.pipelines.streams.chains.program import CHILD_HEADER, DEAD_LETTER, Exit
 from moldau.pipelines.streams.dsl.stores import StoreBuilder

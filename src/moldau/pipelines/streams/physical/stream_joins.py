@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from moldau.pipelines.late_records import behind
+from moldau.pipelines.source.late_records import behind
 from moldau.pipelines.streams.errors import TopologyException, failure
 from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
 from moldau.pipelines.streams.tasks.table_joins import Joiner, JoinSerdes

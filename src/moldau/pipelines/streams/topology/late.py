@@ -8,7 +8,7 @@ once however many they are. It is as the operator got it, with headers that say 
 from __future__ import annotations
 
 from moldau.client.records import Headers
-from moldau.pipelines.late_records import LATE_CONFIG, LATE_HEADER
+from moldau.pipelines.source.late_records import LATE_CONFIG, LATE_HEADER
 from moldau.pipelines.streams.application.settings import StreamsSettings
 from moldau.pipelines.streams.topology.graph import Node
 from moldau.pipelines.streams.topology.stages import Stage, only_suppressed_by

@@ -45,7 +45,7 @@ def breaking_off(folder: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[p
 
 
 @pytest.mark.timeout(180)
-def test_a_query_stopped_and_a_task_failed_in_the_middle_of_a_batch(
+def test_stopped_query_and_failed_task_commit_nothing(
     spark: SparkSession, topics: Topics, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     source, target = topics.create(), topics.create()

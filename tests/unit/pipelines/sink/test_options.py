@@ -6,22 +6,22 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, StringType, StructType
 
+from moldau.pipelines.options import InvalidOption
 from moldau.pipelines.sink.columns import columns_of
 from moldau.pipelines.sink.errors import InvalidRows
 from moldau.pipelines.sink.options import TRANSACTION_TIMEOUT_MS, read_sink_options
-from moldau.pipelines.source.errors import InvalidOption
 
 WHERE = {"kafka.bootstrap.servers": "localhost:9092"}
 
 
-def test_defaults_of_streams_and_batches() -> None:
+def test_defaults_of_stream_and_batch() -> None:
     stream, batch = read_sink_options(WHERE, stream=True), read_sink_options(WHERE, stream=False)
     assert (stream.exactly_once, batch.exactly_once) == (True, False)
     assert (stream.topic, stream.name, stream.compression) == (None, "", "none")
     assert stream.transaction_timeout_ms == TRANSACTION_TIMEOUT_MS
 
 
-def test_names_come_in_lower_case() -> None:
+def test_names_are_case_insensitive() -> None:
     read = read_sink_options(
         {
             **WHERE,
@@ -42,21 +42,21 @@ def test_names_come_in_lower_case() -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"kafka.bootstrap.servers": " "}, "must say where the cluster is"),
-        ({**WHERE, "delivry": "exactly-once"}, "Is 'delivery' meant"),
+        ({"kafka.bootstrap.servers": " "}, "is required: host:port"),
+        ({**WHERE, "delivry": "exactly-once"}, "Did you mean 'delivery'"),
         ({**WHERE, "kafka.acks": "1"}, "must be all for delivery=exactly-once"),
         ({**WHERE, "kafka.transactional.id": "x"}, "each task has its own"),
         ({**WHERE, "kafka.compression.type": "rar"}, "one of none, gzip, snappy, lz4, zstd"),
         ({**WHERE, "kafka.batch.size": "big"}, "must be a number"),
-        ({**WHERE, "kafka.partitioner.class": "x"}, "the column 'partition' says"),
+        ({**WHERE, "kafka.partitioner.class": "x"}, "the column 'partition' names"),
     ],
 )
-def test_options_that_make_no_sense(given: dict[str, str], sentence: str) -> None:
+def test_invalid_options_are_refused(given: dict[str, str], sentence: str) -> None:
     with pytest.raises(InvalidOption, match=sentence):
         read_sink_options(given, stream=True)
 
 
-def test_columns_that_are_taken() -> None:
+def test_columns_to_write() -> None:
     schema = StructType().add("extra", StringType()).add("value", StringType()).add("topic", StringType())
     rows = pa.RecordBatch.from_pydict({"extra": ["x"], "value": ["é"], "topic": ["t"]})
     columns = columns_of(schema, None)

@@ -16,7 +16,9 @@ from tests.pipelines.source.topics import Topics, run_now, running, stream
 QUICK = {"fetchOffset.retryIntervalMs": 100}
 
 
-def test_what_retention_removed(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+def test_deleted_records_stop_the_query_or_are_skipped(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
     topic = topics.create(2)
     for partition in (0, 1):
         topics.fill(topic, partition, *range(5))
@@ -24,19 +26,19 @@ def test_what_retention_removed(spark: SparkSession, topics: Topics, tmp_path: P
     for partition in (0, 1):
         topics.fill(topic, partition, *range(5, 20))
     topics.admin.delete_records({TopicPartition(topic, 0): 15, TopicPartition(topic, 1): 8})
-    with pytest.raises(Exception, match="Records are not there any more") as stopped:
+    with pytest.raises(Exception, match="Records no longer exist") as stopped:
         run_now(stream(spark, topics, subscribe=topic), tmp_path)
-    assert f"{topic}-0: offsets 5 to 14 were removed, the log begins at 15 now (10 records)" in str(
+    assert f"{topic}-0: offsets 5 to 14 were deleted; the log start offset is 15 (10 records)" in str(
         stopped.value
     )
-    assert f"{topic}-1: offsets 5 to 7 were removed, the log begins at 8 now (3 records)" in str(
+    assert f"{topic}-1: offsets 5 to 7 were deleted; the log start offset is 8 (3 records)" in str(
         stopped.value
     )
     went_on = run_now(stream(spark, topics, subscribe=topic, failOnDataLoss=False), tmp_path)
     assert sorted(went_on.values) == sorted([*range(15, 20), *range(8, 20)])
 
 
-def test_a_topic_deleted_and_made_anew_while_running(
+def test_topic_deleted_and_recreated_while_the_query_runs(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
     topic, other = topics.create(), topics.create()
@@ -50,9 +52,7 @@ def test_a_topic_deleted_and_made_anew_while_running(
     ):
         eventually(lambda: len(seen.values) == len(went_on.values) == 5, timeout=40)
         checked(topics.admin.delete_topics([topic]))
-        with pytest.raises(
-            Exception, match=f"{topic}-0: the partition was deleted; it was read up to offset 5"
-        ):
+        with pytest.raises(Exception, match=f"{topic}-0: the partition was deleted; it was read to offset 5"):
             stopped.awaitTermination(30)
         topics.fill(other, 0, 6)
         eventually(lambda: went_on.values == [0, 1, 2, 3, 4, 6], timeout=30)
@@ -62,15 +62,13 @@ def test_a_topic_deleted_and_made_anew_while_running(
         assert query.isActive
 
 
-def test_a_topic_made_anew_between_two_runs(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+def test_topic_recreated_between_two_runs(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     topic = topics.create()
     topics.fill(topic, 0, *range(5))
     run_now(stream(spark, topics, subscribe=topic), tmp_path)
     make_anew(topics, topic)
     topics.fill(topic, 0, 7, 8)
-    with pytest.raises(
-        Exception, match="deleted and made anew: it was read up to offset 5 and now ends at 2"
-    ):
+    with pytest.raises(Exception, match="deleted and recreated: it was read to offset 5 and now ends at 2"):
         run_now(stream(spark, topics, subscribe=topic, **QUICK), tmp_path)
     anew = run_now(stream(spark, topics, subscribe=topic, failOnDataLoss=False, **QUICK), tmp_path)
     assert anew.values == [7, 8]
@@ -86,7 +84,7 @@ def shown(topics: Topics, group: str) -> dict[TopicPartition, int]:
     return {each: at.offset for each, at in checked(topics.admin.list_group_offsets(group)).items()}
 
 
-def test_a_topic_made_anew_that_has_grown_past_the_old_offset(
+def test_recreated_topic_that_has_grown_past_the_old_offset(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
     """Its offsets look as if nothing had happened; the id in the checkpoint tells."""
@@ -98,10 +96,10 @@ def test_a_topic_made_anew_that_has_grown_past_the_old_offset(
     make_anew(topics, topic, 2)
     topics.fill(topic, 0, *range(10, 20))
     topics.fill(topic, 1, 20)
-    with pytest.raises(Exception, match="Records are not there any more") as stopped:
+    with pytest.raises(Exception, match="Records no longer exist") as stopped:
         run_now(stream(spark, topics, **wanted), tmp_path)
     for sentence in (
-        f"{topic}-0: the topic was deleted and made anew: it was read up to offset 5 and now ends at 10",
+        f"{topic}-0: the topic was deleted and recreated: it was read to offset 5 and now ends at 10",
         "To read the new topic from its beginning set the option failOnDataLoss to false",
     ):
         assert sentence in str(stopped.value)
@@ -122,7 +120,7 @@ def test_a_topic_made_anew_that_has_grown_past_the_old_offset(
     assert '"ids"' in max((tmp_path / "offsets").glob("[0-9]*"), key=lambda each: int(each.name)).read_text()
 
 
-def test_a_topic_made_anew_between_the_plan_of_a_batch_and_its_end(
+def test_topic_recreated_between_planning_and_commit_of_a_batch(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
     """The batch was planned, and fails; when it is repeated, the topic has other records at its offsets."""
@@ -139,13 +137,13 @@ def test_a_topic_made_anew_between_the_plan_of_a_batch_and_its_end(
         writer.option("checkpointLocation", str(tmp_path)).start().awaitTermination(60)
     make_anew(topics, topic)
     topics.fill(topic, 0, *range(10, 20))
-    with pytest.raises(Exception, match="with its offsets 0 to 4, not read yet, and made anew"):
+    with pytest.raises(Exception, match="with offsets 0 to 4 not yet read, and recreated"):
         run_now(stream(spark, topics, **wanted), tmp_path)
     anew = run_now(stream(spark, topics, failOnDataLoss=False, **wanted), tmp_path)
     assert [sorted(int(row.value) for row in batch) for batch in anew.batches] == [[100], [*range(10, 20)]]
 
 
-def test_a_broker_that_goes_away_is_waited_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_query_survives_the_restart_of_a_broker(spark: SparkSession, tmp_path: Path) -> None:
     with Cluster() as alone:
         topics = Topics(alone.bootstrap_servers)
         topic = topics.create()

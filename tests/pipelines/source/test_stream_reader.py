@@ -13,7 +13,9 @@ from tests.harness.waiting import eventually
 from tests.pipelines.source.topics import Collected, Topics, run_now, running, stream
 
 
-def test_rate_restart_other_splits_and_the_group(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+def test_max_offsets_restart_splits_and_group_offsets(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
     topic = topics.create(2)
     topics.fill(topic, 0, *range(30))
     topics.fill(topic, 1, *range(100, 110))
@@ -37,7 +39,7 @@ def test_rate_restart_other_splits_and_the_group(spark: SparkSession, topics: To
     assert run_now(stream(spark, topics, subscribe=topic), tmp_path, name).batches == []
 
 
-def test_a_batch_is_repeated_as_it_was(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+def test_batch_is_replayed_with_the_same_tasks(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     """Begun at "latest" and cut in four; repeated by a query with other options, when there is more."""
     topic = topics.create()
     topics.fill(topic, 0, *range(5))
@@ -62,7 +64,9 @@ def test_a_batch_is_repeated_as_it_was(spark: SparkSession, topics: Topics, tmp_
     assert again.values == list(range(5, 30))
 
 
-def test_the_first_batch_keeps_its_beginning(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+def test_first_batch_is_replayed_from_the_same_offsets(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
     """It failed; whoever repeats it is told to begin elsewhere, which is for new queries only."""
     topic = topics.create()
     topics.fill(topic, 0, *range(3))
@@ -80,7 +84,7 @@ def test_the_first_batch_keeps_its_beginning(spark: SparkSession, topics: Topics
     assert [len(batch) for batch in again.batches] == [3, 5]
 
 
-def test_new_partitions_and_topics_are_found(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+def test_new_partitions_and_topics_are_read(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     first = topics.create()
     topics.fill(first, 0, 1)
     frame = stream(spark, topics, subscribePattern=f"^{first}.*", groupId=f"{first}-group")
@@ -101,11 +105,13 @@ def test_new_partitions_and_topics_are_found(spark: SparkSession, topics: Topics
         assert query.lastProgress is not None
 
 
-def test_a_beginning_that_is_not_there(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+def test_starting_offset_after_the_end_is_an_error(
+    spark: SparkSession, topics: Topics, tmp_path: Path
+) -> None:
     topic = topics.create()
     topics.fill(topic, 0, *range(3))
     wanted = {"subscribe": topic, "startingOffsets": f'{{"{topic}":{{"0":20}}}}'}
-    with pytest.raises(Exception, match="offset 20 is asked for, and the partition ends at 3"):
+    with pytest.raises(Exception, match="offset 20 is requested, but the partition ends at 3"):
         run_now(stream(spark, topics, **wanted), tmp_path)
     lenient = stream(spark, topics, failOnDataLoss=False, **{"fetchOffset.numRetries": 1}, **wanted)
     assert run_now(lenient, tmp_path).values == []
@@ -113,9 +119,9 @@ def test_a_beginning_that_is_not_there(spark: SparkSession, topics: Topics, tmp_
     assert run_now(lenient, tmp_path).values == [3]
 
 
-def test_a_checkpoint_of_another_query(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
+def test_checkpoint_of_another_query_is_refused(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     one, other = topics.create(), topics.create()
     topics.fill(one, 0, 1)
     run_now(stream(spark, topics, subscribe=one), tmp_path)
-    with pytest.raises(Exception, match=f"of a query that reads {one}; this one reads {other}"):
+    with pytest.raises(Exception, match=f"belongs to a query that reads {one}; this query reads {other}"):
         run_now(stream(spark, topics, subscribe=other), tmp_path)

@@ -1,8 +1,9 @@
-"""What the cluster has of a subscription: asked by the driver, once for every trigger.
+"""Query the cluster for the topics, partitions and offsets of a subscription, on the driver, once per
+trigger.
 
-One Metadata request says which partitions there are, one ListOffsets request to each leader where they end;
-the connections are kept. Errors that may pass (a broker that is away, a leader that moves) are waited out:
-for some seconds at the first contact, so that a wrong address is reported, and for minutes later on.
+One Metadata request returns the partitions, one ListOffsets request to each leader their ends; connections
+are kept open. Retriable errors (a broker is down, a leader moves) are retried: for some seconds at the first
+contact, so that a wrong address is reported, and for minutes later.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ ABSENT = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPI
 
 @dataclass(slots=True)
 class Topics:
-    """`missing` are topics that were asked for by name and are not there; old brokers give no ids."""
+    """`missing` are topics requested by name that do not exist; old brokers return no topic ids."""
 
     ids: dict[str, Uuid] = field(default_factory=dict)
     leaders: dict[TopicPartition, int] = field(default_factory=dict)
@@ -47,15 +48,15 @@ class Topics:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Where every partition of the subscription ends."""
+    """The end of every partition of the subscription."""
 
     ids: dict[str, Uuid]
     positions: Positions
     missing: frozenset[str]
 
 
-class Watch:
-    """Blocking; used by one thread."""
+class TopicCluster:
+    """A blocking client for one thread."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
@@ -71,7 +72,8 @@ class Watch:
         return await self._retried(self._ends)
 
     def offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """By `OffsetSpec` or timestamp; -1 where no record fits, nothing for what does not exist."""
+        """Return offsets by `OffsetSpec` or timestamp; -1 if no record matches. Missing partitions are
+        omitted."""
         if not wanted:
             return {}
         committed = self._options.read_committed
@@ -85,7 +87,7 @@ class Watch:
         return found
 
     def earliest(self, partitions: Iterable[TopicPartition], topics: Topics | None = None) -> Positions:
-        """Partitions that do not exist are left out."""
+        """Return the log start offsets; partitions that do not exist are omitted."""
         wanted = set(partitions)
         if not wanted:
             return {}
@@ -100,25 +102,25 @@ class Watch:
 
     def _run(self, work: Coroutine[Any, Any, R]) -> R:
         result = self.admin.run(work)
-        self.admin.client.cluster.settings = self._options.patient_settings
+        self.admin.client.cluster.settings = self._options.connected_settings
         return result
 
     async def _retried(self, attempt: Callable[[], Awaitable[R]]) -> R:
         return await self.admin.client.cluster.retry(attempt)
 
     async def _topics(self) -> Topics:
-        answer = await self.admin.client.cluster.metadata(self._options.subscription.names)
-        return _wanted(answer, self._options)
+        response = await self.admin.client.cluster.metadata(self._options.subscription.names)
+        return _subscribed(response, self._options)
 
     async def _ends(self) -> Ends:
         topics = await self._topics()
         by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
         for partition, leader in topics.leaders.items():
             if leader < 0:
-                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader at the moment")
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader")
             by_leader[leader].append(partition)
-        answers = await asyncio.gather(*(self._ends_at(*each) for each in by_leader.items()))
-        positions = {partition: offset for answer in answers for partition, offset in answer.items()}
+        responses = await asyncio.gather(*(self._ends_at(*each) for each in by_leader.items()))
+        positions = {partition: offset for response in responses for partition, offset in response.items()}
         return Ends(topics.ids, positions, frozenset(topics.missing))
 
     async def _ends_at(self, leader: int, partitions: list[TopicPartition]) -> Positions:
@@ -132,36 +134,39 @@ class Watch:
             topics=list(topics.values()),
             timeout_ms=self._options.settings.request_timeout_ms,
         )
-        answer: ListOffsetsResponse = await self.admin.client.cluster.ask_node(leader, request)
+        response: ListOffsetsResponse = await self.admin.client.cluster.ask_node(leader, request)
         found: Positions = {}
-        for each in answer.topics:
+        for each in response.topics:
             for partition in each.partitions:
                 if partition.error_code:
-                    raise _passing(TopicPartition(each.name, partition.partition_index), partition.error_code)
+                    raise _retriable(
+                        TopicPartition(each.name, partition.partition_index), partition.error_code
+                    )
                 found[TopicPartition(each.name, partition.partition_index)] = partition.offset
         return found
 
 
-def _wanted(answer: MetadataResponse, options: SourceOptions) -> Topics:
+def _subscribed(response: MetadataResponse, options: SourceOptions) -> Topics:
     found = Topics()
-    for topic in answer.topics:
+    for topic in response.topics:
         name = topic.name or ""
         if topic.error_code in ABSENT:
             found.missing.add(name)
         elif topic.error_code:
             raise KafkaError(ErrorCode(topic.error_code), f"topic {name}: {ErrorCode(topic.error_code).name}")
-        elif options.subscription.wants_topic(name, internal=topic.is_internal):
+        elif options.subscription.matches_topic(name, internal=topic.is_internal):
             if topic.topic_id != ZERO_UUID:
                 found.ids[name] = topic.topic_id
             for each in topic.partitions:
                 partition = TopicPartition(name, each.partition_index)
-                if options.subscription.wants(partition):
+                if options.subscription.matches(partition):
                     found.leaders[partition] = each.leader_id
     return found
 
 
-def _passing(partition: TopicPartition, code: int) -> KafkaError:
-    """A partition that was there a moment ago: the next look at the metadata tells what became of it."""
+def _retriable(partition: TopicPartition, code: int) -> KafkaError:
+    """Return a retriable error for a partition that existed a moment ago: the next Metadata request
+    decides."""
     known = ErrorCode(code)
     if known in ABSENT:
         known = ErrorCode.LEADER_NOT_AVAILABLE

@@ -61,7 +61,7 @@ def test_keys_headers_partitions_timestamps_and_topics(spark: SparkSession, topi
     assert sorted(m.value() for m in committed(topics, two)) == [b"1", b"4", b"5"]
 
 
-def test_order_within_keys_and_large_frames(spark: SparkSession, topics: Topics) -> None:
+def test_rows_of_a_key_keep_their_order_in_large_frames(spark: SparkSession, topics: Topics) -> None:
     topic = topics.create(3)
     frame = (
         spark.range(30_000).coalesce(1).selectExpr("cast(id as string) value", "cast(id % 7 as string) key")
@@ -93,20 +93,20 @@ def test_order_within_keys_and_large_frames(spark: SparkSession, topics: Topics)
             r"headers must be a\(n\) array<struct<key:string",
         ),
         ("cast(null as string) topic, 'a' value", {}, "contains a null topic. Use the `topic` option"),
-        ("'a' value", {"topic": "t", "delivery": "exactly-once"}, "is for streaming queries"),
+        ("'a' value", {"topic": "t", "delivery": "exactly-once"}, "needs the batch id of a streaming query"),
         ("'a' value", {"topic": "t", "delivery": "twice"}, "exactly-once or at-least-once"),
-        ("'a' value", {"topicc": "t"}, "Is 'topic' meant"),
+        ("'a' value", {"topicc": "t"}, "Did you mean 'topic'"),
         ("'a' value", {"topic": "t", "kafka.key.serializer": "x"}, "kafka.key.serializer' is not supported"),
     ],
 )
-def test_what_no_topic_can_take(
+def test_invalid_rows_and_options_are_refused(
     spark: SparkSession, topics: Topics, columns: str, given: dict[str, str], sentence: str
 ) -> None:
     with pytest.raises(PySparkException, match=sentence):
         write(spark.sql(f"select {columns}"), topics, **given)
 
 
-def test_what_the_cluster_refuses(spark: SparkSession, topics: Topics) -> None:
+def test_errors_of_the_cluster_are_raised(spark: SparkSession, topics: Topics) -> None:
     small = topics.create(max_message_bytes="2000")
     with pytest.raises(PySparkException, match="larger than the topic takes: raise"):
         write(spark.sql("select repeat('x', 5000) value"), topics, topic=small)
@@ -122,7 +122,7 @@ OUTAGE_SECONDS = float(os.environ.get("MOLDAU_OUTAGE_SECONDS", "2"))
 
 
 @pytest.mark.timeout(240 + OUTAGE_SECONDS)
-def test_a_broker_that_goes_away_while_a_stream_reads_and_writes(spark: SparkSession, tmp_path: Path) -> None:
+def test_stream_survives_the_restart_of_a_broker(spark: SparkSession, tmp_path: Path) -> None:
     with Cluster() as cluster:
         topics = Topics(cluster.bootstrap_servers)
         source, target = topics.create(2), topics.create(2)
@@ -149,7 +149,7 @@ def test_a_broker_that_goes_away_while_a_stream_reads_and_writes(spark: SparkSes
         topics.close()
 
 
-def test_a_transaction_that_takes_too_long(spark: SparkSession, tmp_path: Path) -> None:
+def test_transaction_timeout_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     quickly = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
     with Cluster(config=quickly) as cluster:
         topics = Topics(cluster.bootstrap_servers)

@@ -1,13 +1,12 @@
-"""Records that come too late for what Spark computes go to a topic, not to nowhere.
+"""Write late records, which Spark drops, to a topic.
 
-Spark drops what comes behind the watermark and tells only how many rows that were. So when a batch has
-dropped some (`dropped`), its part of the topics is read once more (`OffsetRange`), goes through the same
-steps, and the rows that were dropped by the rule (`closed_window`, `closed_session`, `behind`) are written to
-a topic as they came (`told`). That happens inside the batch, with a marker of its own: a batch that is run
-again after a crash writes them if they are not there yet. Batches without late records cost one look at the
-metrics of their operators.
+Spark drops rows behind the watermark and reports only their number. If a batch has dropped rows (`dropped`),
+its range of the topics is read again (`OffsetRange`), passes through the same operators, and the rows that
+the rules select (`closed_window`, `closed_session`, `behind`) are written to a topic (`late_records`). This
+happens inside the batch, with its own marker: a replayed batch writes them unless they are already written.
+For a batch without late records only the metrics of its operators are read.
 
-A query tells its sources apart by the option `LEG_OPTION`.
+The option `LEG_OPTION` identifies the sources of a query.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from moldau.base.offsets import EARLIEST
 from moldau.pipelines.source.offsets import from_json, nested
 from moldau.pipelines.spark.query_plans import class_name, nodes
 
-#: In front of `topic`, `partition` and `offset`.
+#: The prefix of the headers `topic`, `partition` and `offset`.
 LATE_HEADER = "__streams.late."
-#: Late records are old by nature: retention by their time would delete them at once.
+#: Late records have old timestamps: retention by time would delete them at once.
 LATE_CONFIG: Mapping[str, str] = {
     "message.timestamp.type": "CreateTime",
     "cleanup.policy": "delete",
@@ -41,7 +40,7 @@ _NO_HEADERS = "cast(array() as array<struct<key: string, value: binary>>)"
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """A part of topics: where it begins and ends, by topic and partition."""
+    """Starting and ending offsets by topic and partition."""
 
     start: Mapping[str, Mapping[str, int]]
     end: Mapping[str, Mapping[str, int]]
@@ -56,14 +55,14 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A batch that has dropped rows: by which watermark, and what its sources have read, by their legs."""
+    """A batch that has dropped rows: its watermark, and the ranges its sources have read, by leg."""
 
     watermark_ms: int
     ranges: Mapping[str, OffsetRange]
 
 
 def dropped(spark: SparkSession) -> Dropped | None:
-    """Of the batch at hand of the query in whose thread this runs."""
+    """Return the dropped rows of the current batch of the query whose thread calls this; None without any."""
     query = spark.sparkContext.getLocalProperty(_QUERY)
     execution = spark._jsparkSession.streams().get(query).streamingQuery().lastExecution()
     watermark_ms = _watermark_of_dropped(execution.executedPlan())
@@ -71,7 +70,7 @@ def dropped(spark: SparkSession) -> Dropped | None:
 
 
 def _watermark_of_dropped(plan: Any) -> int | None:
-    """The watermark by which an operator of the batch has dropped rows, if any has."""
+    """Return the watermark of the first operator that has dropped rows; None if there is none."""
     for node in nodes(plan):
         metric = node.metrics().get(_DROPPED)
         if metric.isDefined() and metric.get().value() > 0:
@@ -80,8 +79,8 @@ def _watermark_of_dropped(plan: Any) -> int | None:
 
 
 def _ranges(plan: Any) -> dict[str, OffsetRange]:
-    """A source without new records is not there; of a leg that is read for its dead letters too, the
-    operator's own source comes last."""
+    """Return the ranges by leg. A source without new records is absent; if a leg is also read for its dead
+    letters, the operator's own source is the last."""
     found = {}
     for node in nodes(plan):
         if class_name(node) == _SCAN:
@@ -91,12 +90,12 @@ def _ranges(plan: Any) -> dict[str, OffsetRange]:
 
 
 def _json(offset: Any) -> str | None:
-    there = offset.get() if offset.isDefined() else None
-    return None if there is None else str(there.json())
+    found = offset.get() if offset.isDefined() else None
+    return None if found is None else str(found.json())
 
 
 def offset_range(start: str | None, end: str | None) -> OffsetRange:
-    """From the offsets of a batch as its source writes them."""
+    """Return the range between two offsets of a batch, in the JSON of the source."""
     before, after = (from_json({} if text is None else json.loads(text)) for text in (start, end))
     starts = {
         place: EARLIEST if place.topic in after.recreated else before.positions.get(place, EARLIEST)
@@ -107,29 +106,31 @@ def offset_range(start: str | None, end: str | None) -> OffsetRange:
 
 
 def closed_window(time: Column, size_ms: int, advance_ms: int, watermark_ms: int) -> Column:
-    """Whether a row belongs to a window that Spark has closed: one that ends at the watermark or before. The
-    first window of a row is the first to do so, and Kafka has none that begin before the epoch."""
+    """Return whether a row belongs to a window that Spark has closed, that is, whose end is not after the
+    watermark. The first window of a row closes first; Kafka has no windows before the epoch."""
     first = F.greatest(F.unix_millis(time) - F.lit(size_ms - advance_ms), F.lit(0))
     return first - first % advance_ms + size_ms <= watermark_ms
 
 
 def closed_session(time: Column, gap_ms: int, watermark_ms: int) -> Column:
-    """The same of a session, which is that of the row alone. Spark's is a millisecond longer than the gap."""
+    """Return the same for the session of the row alone. Spark's session is a millisecond longer than the
+    gap."""
     return behind(time, watermark_ms - gap_ms - 1)
 
 
 def behind(time: Column, watermark_ms: int) -> Column:
-    """Whether a row is not younger than the watermark: a join of streams drops it."""
+    """Return whether a row is at or before the watermark: a stream-stream join drops it."""
     return time <= F.timestamp_millis(F.lit(watermark_ms))
 
 
-def told(rows: DataFrame, topic: str) -> DataFrame:
-    """Late rows as records of their topic, with headers that say where they were read."""
-    about = F.array(*(_header(name) for name in ("topic", "partition", "offset")))
+def late_records(rows: DataFrame, topic: str) -> DataFrame:
+    """Return late rows as records for `topic`, with the partition and offset they were read from as
+    headers."""
+    origin = F.array(*(_header(name) for name in ("topic", "partition", "offset")))
     return rows.select(
         "key",
         "value",
-        F.concat(F.coalesce("headers", F.expr(_NO_HEADERS)), about).alias("headers"),
+        F.concat(F.coalesce("headers", F.expr(_NO_HEADERS)), origin).alias("headers"),
         "timestamp",
         F.lit(topic).alias("topic"),
         "partition",

@@ -1,9 +1,8 @@
-"""A topic that is read on and on, when somebody asks: the ground of tables that are kept in this process.
+"""Read a topic incrementally, on demand: the base of tables that this process keeps in memory.
 
-Nothing is read in the background. `catch_up` reads what is new since the last time, up to the end that the
-topic has at that moment, so whoever asks afterwards sees everything that was committed before the question.
-A topic that was deleted and made anew is another one: what was taken is forgotten, and it is read from its
-beginning.
+Nothing is read in the background. `catch_up` reads the records since the last call, up to the current end of
+the topic, so a lookup afterwards sees everything that was committed before the call. If the topic was deleted
+and recreated, the records taken so far are discarded and it is read from its beginning.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from moldau.pipelines.arrow.reading import RangeRequest, read_range
 
 
 class TopicFollower:
-    """`take` gets the records of a partition in their order, as `pyarrow.RecordBatch`es."""
+    """Passes records to `take` as `pyarrow.RecordBatch`es in the order of their partition; `forget` discards
+    all."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class TopicFollower:
         if start >= end:
             return
         request = RangeRequest(*partition, start, end)
-        # Compaction and retention leave gaps; what they removed is not needed.
+        # Compaction and retention leave gaps; deleted records are not needed.
         for batch in read_range(
             self._settings, request, include_headers=False, read_committed=True, fail_on_data_loss=False
         ):

@@ -20,7 +20,7 @@ def values(frame: DataFrame) -> list[int]:
     return sorted(int(row.value) for row in frame.select("value").collect())
 
 
-def test_every_column_in_every_compression(spark: SparkSession, topics: Topics) -> None:
+def test_all_columns_with_every_compression_type(spark: SparkSession, topics: Topics) -> None:
     topic = topics.create(2, retention_ms="-1")
     expected = []
     for number, compression in enumerate(COMPRESSIONS):
@@ -62,7 +62,7 @@ def test_every_column_in_every_compression(spark: SparkSession, topics: Topics) 
     assert without.where("key is null").select("offset").count() == 50
 
 
-def test_from_where_to_where(spark: SparkSession, topics: Topics) -> None:
+def test_starting_and_ending_positions(spark: SparkSession, topics: Topics) -> None:
     topic = topics.create(2, retention_ms="-1")
     for partition in (0, 1):
         topics.produce(
@@ -96,7 +96,7 @@ def test_from_where_to_where(spark: SparkSession, topics: Topics) -> None:
     assert values(read(spark, topics, subscribePattern="no such topic")) == []
 
 
-def test_a_transaction_that_was_aborted_is_not_read(spark: SparkSession, topics: Topics) -> None:
+def test_aborted_transaction_is_not_read(spark: SparkSession, topics: Topics) -> None:
     topic = topics.create()
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": topics.bootstrap_servers, "transactional.id": topic}
@@ -112,31 +112,31 @@ def test_a_transaction_that_was_aborted_is_not_read(spark: SparkSession, topics:
     assert values(read(spark, topics, subscribe=topic, **everything)) == [0, 1, 2]
 
 
-def test_what_retention_removed(spark: SparkSession, topics: Topics) -> None:
+def test_deleted_records_are_a_loss(spark: SparkSession, topics: Topics) -> None:
     topic = topics.create()
     topics.fill(topic, 0, *range(10))
     topics.admin.delete_records({TopicPartition(topic, 0): 6})
     wanted = {"subscribe": topic, "startingOffsets": f'{{"{topic}":{{"0":2}}}}'}
     with pytest.raises(
-        Exception, match=r"offsets 2 to 5 were removed, the log begins at 6 now \(4 records\)"
+        Exception, match=r"offsets 2 to 5 were deleted; the log start offset is 6 \(4 records\)"
     ):
         read(spark, topics, **wanted).count()
     assert values(read(spark, topics, failOnDataLoss=False, **wanted)) == [6, 7, 8, 9]
-    with pytest.raises(Exception, match="offset 20 is asked for, and the partition ends at 10"):
+    with pytest.raises(Exception, match="offset 20 is requested, but the partition ends at 10"):
         read(spark, topics, subscribe=topic, endingOffsets=f'{{"{topic}":{{"0":20}}}}').count()
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"subscribe": "no-such-topic"}, "No topic no-such-topic exists. Create it"),
-        ({"assign": '{"TOPIC":[0,7]}'}, "There is no partition TOPIC-7"),
+        ({"subscribe": "no-such-topic"}, "Unknown topic no-such-topic. Create it"),
+        ({"assign": '{"TOPIC":[0,7]}'}, "names partitions that do not exist: TOPIC-7"),
         (
             {"subscribe": "TOPIC", "startingOffsets": '{"TOPIC":{"0":0}}'},
-            "must name exactly the partitions that are read",
+            "must name exactly the subscribed partitions",
         ),
         ({"subscribe": "TOPIC", "startingTimestamp": "99999999999999"}, "ByTimestampStrategy to latest"),
-        ({"subscribe": "TOPIC", "startingOffset": "earliest"}, "Is 'startingOffsets' meant"),
+        ({"subscribe": "TOPIC", "startingOffset": "earliest"}, "Did you mean 'startingOffsets'"),
         (
             {
                 "subscribe": "TOPIC",
@@ -147,7 +147,7 @@ def test_what_retention_removed(spark: SparkSession, topics: Topics) -> None:
         ),
     ],
 )
-def test_what_goes_wrong_is_said(
+def test_errors_name_cause_and_remedy(
     spark: SparkSession, topics: Topics, given: dict[str, str], said: str
 ) -> None:
     topic = topics.create(2)
@@ -156,7 +156,7 @@ def test_what_goes_wrong_is_said(
         read(spark, topics, **wanted).count()
 
 
-def test_the_columns_are_fixed(spark: SparkSession, topics: Topics) -> None:
+def test_schema_cannot_be_set(spark: SparkSession, topics: Topics) -> None:
     reader = spark.read.format("moldau").option("kafka.bootstrap.servers", topics.bootstrap_servers)
     with pytest.raises(Exception, match="columns of a topic are fixed"):
         reader.option("subscribe", "x").schema("value string").load().count()

@@ -11,6 +11,7 @@ from pyspark import TaskContext
 
 from moldau.base.ids import TopicPartition
 from moldau.client.admin.client import checked
+from moldau.pipelines.source.consumer_group import QueryNameFolder, store_query_name
 from moldau.pipelines.source.errors import DataLoss
 from moldau.pipelines.source.options import SourceOptions, read_options
 from moldau.pipelines.source.planning import Range

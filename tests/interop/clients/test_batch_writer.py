@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 
-TESTS = Path(__file__).parents[2] / "integration" / "test_client_batch_writer.py"
+TESTS = Path(__file__).parents[2] / "integration" / "client" / "test_batch_writer.py"
 #: Those that start a node; the others run in `test_client_on_apache`.
 STARTING = ("killed", "second_version", "missing_is_asked_for")
 
@@ -25,7 +25,7 @@ def test_on_nodes_of_its_own(broker: str, libs: Path) -> None:
             *("-k", " or ".join(STARTING), str(TESTS)),
         ],
         env={**os.environ, "MOLDAU_TEST_BROKER": broker},
-        cwd=TESTS.parents[2],
+        cwd=TESTS.parents[3],
         capture_output=True,
         text=True,
         timeout=350,

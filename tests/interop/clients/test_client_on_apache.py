@@ -13,16 +13,16 @@ from tests.harness.apache.node import ApacheCluster
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 
-INTEGRATION = Path(__file__).parents[2] / "integration"
-FILES = sorted(path.name for path in INTEGRATION.glob("test_client_*.py"))
+CLIENT = Path(__file__).parents[2] / "integration" / "client"
+FILES = sorted(path.name for path in CLIENT.glob("test_*.py"))
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_on_apache(name: str, apache: ApacheCluster) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(INTEGRATION / name)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CLIENT / name)],
         env={**os.environ, "MOLDAU_TEST_BOOTSTRAP": apache.bootstrap_servers},
-        cwd=INTEGRATION.parents[1],
+        cwd=CLIENT.parents[2],
         capture_output=True,
         text=True,
         timeout=350,

@@ -29,11 +29,10 @@ from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.statemachine.coordinator_records import Producer
 from moldau.statemachine.decision import Decision
-from moldau.transactions.context import ProducerAnswer
+from moldau.transactions.context import ProducerResponse, TransactionSettings
 from moldau.transactions.end_txn import EndTxn
 from moldau.transactions.init_producer_id import InitProducerId, check_request
 from moldau.transactions.records import to_record
-from moldau.transactions.settings import TransactionSettings
 from tests.harness.worlds.transactions import EXPIRATION_MS, MAX_TIMEOUT_MS, TransactionWorld
 
 
@@ -83,7 +82,7 @@ class TransactionCommands:
         )
         return self._told(name, client, self._world.decide(lambda shard: shard.init_producer_id(request)))
 
-    def _told(self, name: str, client: Client, answer: ProducerAnswer) -> list[str]:
+    def _told(self, name: str, client: Client, answer: ProducerResponse) -> list[str]:
         if answer.error:
             return [f"{name}: {answer.error.name}"]
         if answer.producer_id >= 0:

@@ -1,1 +1,1 @@
-"""The transaction coordinator: what it knows of each transactional id, and how it decides."""
+"""The transaction coordinator (KIP-98, KIP-890) as pure shards."""

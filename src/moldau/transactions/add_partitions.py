@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn and AddOffsetsToTxn: partitions join a transaction, or a broker asks if they have."""
+"""AddPartitionsToTxn and AddOffsetsToTxn: add partitions to a transaction, or verify that they were added."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def add(
     client_version: int,
     now_ms: int,
 ) -> Transaction | None:
-    """The transaction with these partitions; None when it has them all."""
+    """Return the transaction with these partitions; None if it has them already."""
     if found is None:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if found.is_prepared:
-        # Before anything else: the producer may know already which id it has after that.
+        # Checked before the producer: it may already use the id it gets after this transaction.
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     _check_producer(found, producer)
-    if found.is_open and partitions <= found.partitions:
+    if found.is_ongoing and partitions <= found.partitions:
         return None
     return found.with_partitions(partitions, client_version, now_ms)
 
@@ -32,7 +32,7 @@ def add(
 def verify(
     found: Transaction | None, producer: Producer, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, ErrorCode]:
-    """For each partition whether the open transaction has it."""
+    """Return an error code for each partition: TRANSACTION_ABORTABLE if it was not added."""
     if found is None:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     _check_producer(found, producer)

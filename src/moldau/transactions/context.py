@@ -1,4 +1,4 @@
-"""What every shard of the transaction coordinator is handed, and what it hands out."""
+"""The dependencies of transaction shards, their settings, and the values they return."""
 
 from __future__ import annotations
 
@@ -8,24 +8,38 @@ from typing import NamedTuple
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode
+from moldau.config.broker.config import BrokerConfig
 from moldau.statemachine.coordinator_records import Producer
 from moldau.statemachine.effects import WriteTxnMarkers
-from moldau.transactions.settings import TransactionSettings
 from moldau.transactions.state import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Transaction, TransactionStatus
+
+
+class TransactionSettings(NamedTuple):
+    max_timeout_ms: int
+    id_expiration_ms: int
+    two_phase_commit: bool
+
+    @classmethod
+    def from_config(cls, config: BrokerConfig) -> TransactionSettings:
+        return cls(
+            max_timeout_ms=config["transaction.max.timeout.ms"],
+            id_expiration_ms=config["transactional.id.expiration.ms"],
+            two_phase_commit=config["transaction.two.phase.commit.enable"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionContext:
     clock: Clock
     settings: Callable[[], TransactionSettings]
-    #: The level of `transaction.version` that the cluster has.
+    #: The finalized level of the feature `transaction.version`.
     transaction_version: Callable[[], int]
-    #: A producer id nobody has; COORDINATOR_LOAD_IN_PROGRESS when none is at hand just now.
+    #: Allocate a producer id; raises COORDINATOR_LOAD_IN_PROGRESS while the node has none left.
     new_producer_id: Callable[[], int]
 
 
-class ProducerAnswer(NamedTuple):
-    """What a producer is told about itself."""
+class ProducerResponse(NamedTuple):
+    """The producer id and epoch that a response carries."""
 
     error: ErrorCode = ErrorCode.NONE
     producer_id: int = NO_PRODUCER_ID

@@ -1,15 +1,15 @@
-"""EndTxn: a producer commits or aborts.
+"""EndTxn: commit or abort a transaction.
 
-In the classic flow a producer keeps its epoch and an end that is asked for again in the same words is granted
-again. With an epoch per transaction (`transaction.version` 2) the answer holds the producer's next epoch, so
-the epoch in the request tells a retry from the end of the next transaction; and since the producer may not
-know whether its transaction ever began, it may abort one that did not.
+In the classic flow a producer keeps its epoch, and repeating the same end succeeds again. With an epoch per
+transaction (`transaction.version` 2, KIP-890) the response carries the producer's next epoch, so the epoch of
+a request tells a retry from the end of the next transaction. Such a producer may not know whether its
+transaction has started, so it may abort one that has not.
 
-             retry                                with the present epoch
-state        abort              commit             abort              commit
-empty        fenced             fenced             next epoch         invalid
-aborted      granted again      invalid            next epoch         invalid
-committed    invalid            granted again      next epoch         invalid
+                 retry                              current epoch
+state            abort             commit           abort             commit
+Empty            fenced            fenced           next epoch        invalid
+CompleteAbort    succeeds again    invalid          next epoch        invalid
+CompleteCommit   invalid           succeeds again   next epoch        invalid
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class EndTxn(NamedTuple):
     transactional_id: str
     producer: Producer
     committed: bool
-    #: The `transaction.version` that the client keeps to.
+    #: The `transaction.version` of the client.
     client_version: int
 
 
 def end(
     found: Transaction | None, request: EndTxn, new_producer_id: Callable[[], int], now_ms: int
 ) -> Transaction | None:
-    """The transaction with its end decided; None when it has ended this way already."""
+    """Return the prepared transaction; None if it has already ended this way."""
     if found is None:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if request.client_version < EPOCH_PER_TRANSACTION:
         return _end_classic(found, request, now_ms)
-    if _is_granted_already(found, request):
+    if _is_successful_retry(found, request):
         return None
     return found.prepared(
         committed=request.committed,
@@ -63,7 +63,7 @@ def _end_classic(found: Transaction, request: EndTxn, now_ms: int) -> Transactio
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
     if found.is_prepared:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
-    if found.is_open:
+    if found.is_ongoing:
         return found.prepared(
             committed=request.committed, client_version=0, next_producer_id=NO_PRODUCER_ID, now_ms=now_ms
         )
@@ -72,8 +72,8 @@ def _end_classic(found: Transaction, request: EndTxn, now_ms: int) -> Transactio
     return None
 
 
-def _is_granted_already(found: Transaction, request: EndTxn) -> bool:
-    """Whether this is a retry of an end that happened; raises when it is nothing that may be asked."""
+def _is_successful_retry(found: Transaction, request: EndTxn) -> bool:
+    """Return whether the transaction has already ended this way; raise if the request is not allowed."""
     if found.is_prepared:
         raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS)
     producer_id, epoch = request.producer
@@ -86,7 +86,7 @@ def _is_granted_already(found: Transaction, request: EndTxn) -> bool:
     allowed = (found.status in _COMPLETE and retry) or found.producer_epoch == epoch
     if not allowed:
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
-    if found.is_open:
+    if found.is_ongoing:
         return False
     if retry and found.status is _completed(request):
         return True
@@ -103,5 +103,5 @@ def _invalid(found: Transaction, request: EndTxn) -> KafkaError:
     word = "commit" if request.committed else "abort"
     return KafkaError(
         ErrorCode.INVALID_TXN_STATE,
-        f"{request.transactional_id} is {found.status.title}: there is nothing to {word}",
+        f"Cannot {word} {request.transactional_id} in state {found.status.title}.",
     )

@@ -1,9 +1,9 @@
-"""InitProducerId with a transactional id: the id's producer is known, all others with that id are shut out.
+"""InitProducerId with a transactional id: assigns the producer epoch and fences earlier producers of the id.
 
-A transaction that is still open is aborted first, with an epoch that nobody was given; meanwhile the new
-producer hears CONCURRENT_TRANSACTIONS and asks again. A producer that recovers from an error tells who it
-was: it gets its next epoch, the same one again if only the answer was lost, and is fenced if another took
-over.
+An ongoing transaction is aborted first, with an epoch that no producer uses; until that is complete, the new
+producer gets CONCURRENT_TRANSACTIONS and retries. A producer that recovers from an error (KIP-360) sends its
+id and epoch: it gets the next epoch, the same one again if only the response was lost, and PRODUCER_FENCED if
+another producer has taken over.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.statemachine.coordinator_records import Producer
-from moldau.transactions.settings import TransactionSettings
+from moldau.transactions.context import TransactionSettings
 from moldau.transactions.state import (
     EPOCH_PER_TRANSACTION,
     NO_PRODUCER_EPOCH,
@@ -27,14 +27,14 @@ from moldau.transactions.state import (
 class InitProducerId(NamedTuple):
     transactional_id: str
     timeout_ms: int
-    #: Who the producer was, if it recovers from an error.
+    #: The id and epoch of a producer that recovers from an error.
     expected: Producer | None = None
     two_phase_commit: bool = False
     keep_prepared: bool = False
 
 
 def check_request(request: InitProducerId, settings: TransactionSettings) -> InitProducerId:
-    """Refuse what no state could make right; gives back the request with its timeout in force."""
+    """Validate a request without looking at the state; return it with its effective timeout."""
     if request.transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     if request.two_phase_commit and not settings.two_phase_commit:
@@ -51,7 +51,7 @@ def check_request(request: InitProducerId, settings: TransactionSettings) -> Ini
 def initialize(
     found: Transaction | None, request: InitProducerId, new_producer_id: Callable[[], int], now_ms: int
 ) -> Transaction | None:
-    """The id with its new producer; None when an open transaction must be aborted first."""
+    """Return the id with its new producer; None if an ongoing transaction must be aborted first."""
     if found is None:
         found = Transaction(request.transactional_id, new_producer_id(), request.timeout_ms, now_ms)
     if found.is_prepared:
@@ -59,13 +59,13 @@ def initialize(
     expected = request.expected
     if expected is not None and not _may_continue(found, expected):
         raise KafkaError(ErrorCode.PRODUCER_FENCED)
-    if found.is_open:
+    if found.is_ongoing:
         return None
     if not found.epoch_exhausted:
         epoch, last = _next_epoch(found, expected)
         return found.initialized(epoch, last, request.timeout_ms, now_ms)
     if expected is not None and expected.epoch != found.producer_epoch:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the producer id has no epochs left")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The producer id has no epochs left.")
     last = NO_PRODUCER_EPOCH if expected is None else found.producer_epoch
     return found.rotated(new_producer_id(), last, request.timeout_ms, now_ms)
 
@@ -73,7 +73,7 @@ def initialize(
 def abort_and_fence(
     found: Transaction, transaction_version: int, new_producer_id: Callable[[], int], now_ms: int
 ) -> Transaction:
-    """The open transaction ends without its producer, which must not write any more."""
+    """Prepare the abort of an ongoing transaction with an epoch that fences its producer."""
     if transaction_version < EPOCH_PER_TRANSACTION:
         return found.fenced().prepared(
             committed=False, client_version=0, next_producer_id=NO_PRODUCER_ID, now_ms=now_ms
@@ -87,7 +87,7 @@ def abort_and_fence(
 
 
 def _may_continue(found: Transaction, expected: Producer) -> bool:
-    """The epoch is looked at when it is raised; a retry may come with the id before the last rotation."""
+    """Check the producer id only; a retry may carry the id before the last rotation."""
     return (
         found.producer_epoch == NO_PRODUCER_EPOCH
         or expected.id == found.producer_id
@@ -96,7 +96,7 @@ def _may_continue(found: Transaction, expected: Producer) -> bool:
 
 
 def _next_epoch(found: Transaction, expected: Producer | None) -> tuple[int, int]:
-    """The epoch to give out, and the one to remember in case that this answer is lost."""
+    """Return the next epoch, and the last epoch to store in case the response is lost."""
     current = found.producer_epoch
     if expected is None:
         return current + 1, NO_PRODUCER_EPOCH

@@ -26,7 +26,7 @@ class TransactionFilter:
         self._duration_ms = duration_ms
         self._pattern = _compile(pattern) if pattern else None
 
-    def admits(self, transaction: Transaction, now_ms: int) -> bool:
+    def matches(self, transaction: Transaction, now_ms: int) -> bool:
         if self._producer_ids and transaction.producer_id not in self._producer_ids:
             return False
         if self._by_state and transaction.status not in self._states:

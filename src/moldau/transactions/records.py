@@ -1,4 +1,4 @@
-"""A transaction as a record of `__transaction_state`, and back."""
+"""The records of `__transaction_state`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from moldau.protocol.stored.transaction_state import PartitionsSchema, Transacti
 from moldau.statemachine.coordinator_records import CoordinatorRecord
 from moldau.transactions.state import Transaction, TransactionStatus
 
-#: The level of `transaction.version` since which values have tagged fields.
+#: The level of `transaction.version` from which values have tagged fields (KIP-890).
 _TAGGED_SINCE = 1
 
 
 def to_record(transaction: Transaction, transaction_version: int) -> CoordinatorRecord:
-    """`transaction_version` is the level of the cluster, which decides the form."""
+    """`transaction_version` is the feature level of the cluster; it selects the version of the value."""
     version = 1 if transaction_version >= _TAGGED_SINCE else 0
     empty = transaction.status is TransactionStatus.EMPTY
     value = TransactionLogValue(
@@ -20,7 +20,7 @@ def to_record(transaction: Transaction, transaction_version: int) -> Coordinator
         producer_epoch=transaction.producer_epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.status,
-        transaction_partitions=None if empty else _grouped(transaction.partitions),
+        transaction_partitions=None if empty else _partitions(transaction.partitions),
         transaction_last_update_timestamp_ms=transaction.updated_ms,
         transaction_start_timestamp_ms=transaction.started_ms,
     )
@@ -55,7 +55,7 @@ def from_record(transactional_id: str, value: TransactionLogValue) -> Transactio
     )
 
 
-def _grouped(partitions: frozenset[TopicPartition]) -> list[PartitionsSchema]:
+def _partitions(partitions: frozenset[TopicPartition]) -> list[PartitionsSchema]:
     topics: dict[str, list[int]] = {}
     for topic, index in sorted(partitions):
         topics.setdefault(topic, []).append(index)

@@ -32,8 +32,7 @@ from moldau.storage.log.append import Origin
 from moldau.storage.log.config import LogConfig
 from moldau.storage.log.log import Log
 from moldau.storage.producers.verification import Guard
-from moldau.transactions.context import TransactionContext
-from moldau.transactions.settings import TransactionSettings
+from moldau.transactions.context import TransactionContext, TransactionSettings
 from moldau.transactions.shard import TransactionShard
 from tests.harness.worlds.coordination import EntryLog, ManualTimers
 

@@ -8,7 +8,7 @@ from moldau.transactions.state import Transaction, TransactionStatus
 
 NOW = 100_000
 IDLE = Transaction("idle-1", producer_id=1, timeout_ms=1, updated_ms=1)
-OPEN = Transaction(
+ONGOING = Transaction(
     "open-2",
     producer_id=2,
     timeout_ms=1,
@@ -18,32 +18,32 @@ OPEN = Transaction(
 )
 
 
-def admitted(wanted: TransactionFilter) -> list[str]:
-    return [each.transactional_id for each in (IDLE, OPEN) if wanted.admits(each, NOW)]
+def listed(filter_: TransactionFilter) -> list[str]:
+    return [each.transactional_id for each in (IDLE, ONGOING) if filter_.matches(each, NOW)]
 
 
-def test_without_a_filter_everything() -> None:
-    assert admitted(TransactionFilter()) == ["idle-1", "open-2"]
-    assert admitted(TransactionFilter(pattern="")) == ["idle-1", "open-2"]
+def test_an_empty_filter_matches_all_transactions() -> None:
+    assert listed(TransactionFilter()) == ["idle-1", "open-2"]
+    assert listed(TransactionFilter(pattern="")) == ["idle-1", "open-2"]
 
 
-def test_by_state_producer_duration_and_name() -> None:
-    assert admitted(TransactionFilter(["Ongoing"])) == ["open-2"]
-    assert admitted(TransactionFilter(["Ongoing", "Empty"])) == ["idle-1", "open-2"]
-    assert admitted(TransactionFilter(producer_ids=[1, 9])) == ["idle-1"]
-    assert admitted(TransactionFilter(duration_ms=499)) == ["idle-1", "open-2"]
-    assert admitted(TransactionFilter(duration_ms=500)) == ["idle-1"]
-    assert admitted(TransactionFilter(pattern="open-.*")) == ["open-2"]
-    assert admitted(TransactionFilter(pattern="open")) == []
+def test_transactions_are_filtered_by_state_producer_id_duration_and_pattern() -> None:
+    assert listed(TransactionFilter(["Ongoing"])) == ["open-2"]
+    assert listed(TransactionFilter(["Ongoing", "Empty"])) == ["idle-1", "open-2"]
+    assert listed(TransactionFilter(producer_ids=[1, 9])) == ["idle-1"]
+    assert listed(TransactionFilter(duration_ms=499)) == ["idle-1", "open-2"]
+    assert listed(TransactionFilter(duration_ms=500)) == ["idle-1"]
+    assert listed(TransactionFilter(pattern="open-.*")) == ["open-2"]
+    assert listed(TransactionFilter(pattern="open")) == []
 
 
-def test_states_nobody_knows_admit_nothing_and_are_named() -> None:
-    wanted = TransactionFilter(["ongoing", "Nonsense", "ongoing"])
-    assert admitted(wanted) == []
-    assert wanted.unknown_states == ["ongoing", "Nonsense"]
+def test_unknown_states_match_nothing_and_are_reported() -> None:
+    unknown = TransactionFilter(["ongoing", "Nonsense", "ongoing"])
+    assert listed(unknown) == []
+    assert unknown.unknown_states == ["ongoing", "Nonsense"]
 
 
-def test_a_pattern_that_is_none() -> None:
+def test_an_invalid_pattern_is_refused() -> None:
     with pytest.raises(KafkaError) as refused:
         TransactionFilter(pattern="(")
     assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION

@@ -9,7 +9,7 @@ from moldau.statemachine.coordinator_records import CoordinatorRecord, decode_en
 from moldau.transactions.records import from_record, to_record, tombstone
 from moldau.transactions.state import Transaction, TransactionStatus
 
-OPEN = Transaction(
+ONGOING = Transaction(
     "app",
     producer_id=7,
     timeout_ms=60_000,
@@ -33,29 +33,28 @@ def stored(transaction: Transaction, level: int) -> Transaction:
     return from_record("app", entry.value)
 
 
-def test_everything_survives_with_tagged_fields() -> None:
-    assert stored(OPEN, 1) == stored(OPEN, 2) == OPEN
+def test_all_fields_survive_with_version_1_values() -> None:
+    assert stored(ONGOING, 1) == stored(ONGOING, 2) == ONGOING
 
 
-def test_without_them_the_helpers_of_retries_are_lost() -> None:
-    known = stored(OPEN, 0)
+def test_version_0_values_lose_the_tagged_fields() -> None:
+    known = stored(ONGOING, 0)
     assert (known.previous_producer_id, known.next_producer_id, known.client_version) == (-1, -1, 0)
-    assert (known.producer_id, known.partitions, known.started_ms) == (7, OPEN.partitions, 1000)
+    assert (known.producer_id, known.partitions, known.started_ms) == (7, ONGOING.partitions, 1000)
 
 
-def test_partitions_are_null_only_while_there_is_no_transaction() -> None:
-    empty = OPEN.initialized(4, -1, 1000, 3000)
-    record = to_record(empty, 2)
-    assert isinstance(record.value, TransactionLogValue)
-    assert record.value.transaction_partitions is None
-    ended = OPEN.prepared(committed=True, client_version=0, next_producer_id=-1, now_ms=1).completed(2)
+def test_partitions_are_null_only_in_the_empty_state() -> None:
+    ended = ONGOING.prepared(committed=True, client_version=0, next_producer_id=-1, now_ms=1).completed(2)
     record = to_record(ended, 2)
     assert isinstance(record.value, TransactionLogValue)
     assert record.value.transaction_partitions == []
+    record = to_record(ended.initialized(4, -1, 1000, 3000), 2)
+    assert isinstance(record.value, TransactionLogValue)
+    assert record.value.transaction_partitions is None
 
 
-def test_the_bytes_of_the_oldest_form() -> None:
-    record = to_record(OPEN, 0)
+def test_version_0_values_have_kafkas_bytes() -> None:
+    record = to_record(ONGOING, 0)
     assert isinstance(record.value, TransactionLogValue)
     assert encode_value(record.value, 0).hex() == (
         "0000" + "0000000000000007" + "0003" + "0000ea60" + "01"

@@ -20,8 +20,7 @@ from moldau.statemachine.coordinator_records import Entry
 from moldau.statemachine.decision import Decision
 from moldau.statemachine.effects import Effect
 from moldau.statemachine.timers import Timers
-from moldau.transactions.context import TransactionContext
-from moldau.transactions.settings import TransactionSettings
+from moldau.transactions.context import TransactionContext, TransactionSettings
 from moldau.transactions.shard import TransactionShard
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from moldau.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.transaction_requests import EPOCH_PER_TRANSACTION, for_version
 from moldau.statemachine.coordinator_records import Producer
-from moldau.transactions.context import ProducerAnswer
+from moldau.transactions.context import ProducerResponse
 from moldau.transactions.end_txn import EndTxn
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ async def handle(node: Node, context: RequestContext, request: EndTxnRequest) ->
             asked.transactional_id, lambda shard: shard.end_transaction(asked)
         )
     except KafkaError as error:
-        answer = ProducerAnswer(error.code)
+        answer = ProducerResponse(error.code)
     return EndTxnResponse(
         error_code=for_version(answer.error, version, _FENCED_SINCE),
         producer_id=answer.producer_id,

@@ -13,9 +13,8 @@ from moldau.protocol.messages.init_producer_id import InitProducerIdRequest, Ini
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.transaction_requests import for_version
 from moldau.statemachine.coordinator_records import Producer
-from moldau.transactions.context import ProducerAnswer
+from moldau.transactions.context import ProducerResponse, TransactionSettings
 from moldau.transactions.init_producer_id import InitProducerId, check_request
-from moldau.transactions.settings import TransactionSettings
 from moldau.transactions.state import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ async def handle(
     try:
         answer = await _initialize(node, request)
     except KafkaError as error:
-        answer = ProducerAnswer(error.code)
+        answer = ProducerResponse(error.code)
     return InitProducerIdResponse(
         error_code=for_version(answer.error, context.api_version, _FENCED_SINCE),
         producer_id=answer.producer_id,
@@ -38,10 +37,10 @@ async def handle(
     )
 
 
-async def _initialize(node: Node, request: InitProducerIdRequest) -> ProducerAnswer:
+async def _initialize(node: Node, request: InitProducerIdRequest) -> ProducerResponse:
     expected = _expected(request)
     if request.transactional_id is None:
-        return ProducerAnswer(producer_id=await node.producer_ids.next(), producer_epoch=0)
+        return ProducerResponse(producer_id=await node.producer_ids.next(), producer_epoch=0)
     asked = check_request(
         InitProducerId(
             request.transactional_id,

@@ -23,7 +23,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId
 from moldau.groups.consumer.group import ConsumerGroup
 from moldau.groups.consumer.member import ConsumerMember
-from moldau.groups.migration.protocol import decode_assignment
+from moldau.groups.embedded_protocol import decode_assignment
 from moldau.groups.modern.regex import resolve_regexes
 from moldau.protocol.messages.join_group import JoinGroupResponse
 from moldau.protocol.messages.sync_group import SyncGroupResponse

@@ -80,7 +80,9 @@ class ShareWorld:
         requester = Requester(1, name, "/127.0.0.1")
         try:
             check_request(request)
-            answer = self._coordination.answer(lambda shard: shard.share.heartbeat(requester, request))
+            answer = self._coordination.answer(
+                lambda shard: shard.share.heartbeats.heartbeat(requester, request)
+            )
         except KafkaError as error:
             return f"{error.code.name}: {error.message}"
         self._epochs[name] = max(answer.member_epoch, 0)

@@ -1,4 +1,4 @@
-"""What the parts of one shard share, and who asks: time, chance, settings and the cluster's metadata."""
+"""The dependencies of a shard's classes, and the sender of a request."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class GroupContext:
     timers: Timers
     clock: Clock
     randomness: Randomness
-    #: The settings in force at the moment of asking.
+    #: Returns the current settings; dynamic config updates apply immediately.
     settings: Callable[[], GroupSettings]
-    #: The newest metadata this shard has been told of.
+    #: The latest metadata image of this shard.
     image: MetadataImage = field(default_factory=MetadataImage.empty)
 
     def member_uuid(self) -> str:
-        """A random id in the form Java prints, which is what member ids end with."""
+        """Return a random UUID in Java's text form, the suffix of classic member ids."""
         bits = self.randomness.getrandbits(128)
         bits = bits & ~(0xF << 76) | 0x4 << 76
         bits = bits & ~(0x3 << 62) | 0x2 << 62
@@ -34,14 +34,14 @@ class GroupContext:
         return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
-#: By type of key: what makes a stored record, found at an offset, part of the state.
+#: By key type: applies a stored record and its offset to the state.
 Replays = dict[type[Message], Callable[[CoordinatorRecord, int], None]]
 
 
 class Requester(NamedTuple):
-    """Who sent a request, as far as the coordinator cares."""
+    """The sender of a request."""
 
     api_version: int
     client_id: str
-    #: With the slash in front, as Kafka stores and shows it.
+    #: With a leading slash, as Kafka stores and shows it.
     client_host: str

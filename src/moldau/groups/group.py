@@ -1,4 +1,4 @@
-"""What every kind of group answers, whichever protocol its members speak."""
+"""The interface of all group types, and the values that offsets need of it."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ GROUP_TYPES = frozenset({CLASSIC, CONSUMER, SHARE, STREAMS})
 
 
 class CommittedOffset(NamedTuple):
-    """A committed offset with what was stored beside it."""
+    """A committed offset with its stored fields."""
 
     offset: int
-    #: -1 when the client did not say.
+    #: -1 if the client did not send it.
     leader_epoch: int
     metadata: str
     commit_timestamp_ms: int
-    #: None unless an old client asked for a retention of its own.
+    #: None unless an old client sent a retention time.
     expire_timestamp_ms: int | None
     topic_id: Uuid
-    #: Where the record lies in the coordinator's log; -1 before it is stored.
+    #: The offset of the record in the coordinator's log; -1 before it is stored.
     record_offset: int = -1
 
 
 class CommitTarget(NamedTuple):
-    """What a member wants to commit an offset for."""
+    """The partition of a committed offset."""
 
     topic: str
     topic_id: Uuid
     partition: int
 
 
-#: Raises `KafkaError` when the offset of one partition must not be committed.
+#: Raises `KafkaError` if the offset of a partition must not be committed.
 CheckPartition = Callable[[CommitTarget], None]
-#: The time from which the age of an offset counts.
+#: Returns the time from which the retention of an offset counts.
 BaseTimestamp = Callable[[CommittedOffset], int]
 
 
@@ -57,7 +57,7 @@ class Group(Protocol):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the group has no members and waits for none."""
+        """Whether the group has no members and no rebalance."""
         ...
 
     def is_subscribed_to(self, topic: str) -> bool: ...
@@ -73,11 +73,11 @@ class Group(Protocol):
         *,
         transactional: bool,
     ) -> CheckPartition | None:
-        """Raise `KafkaError` unless this member may commit; what to check of each partition, if anything."""
+        """Raise `KafkaError` unless the member may commit; return the check of each partition, if any."""
         ...
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Raise `KafkaError` unless this member may read the offsets."""
+        """Raise `KafkaError` unless the member may fetch offsets."""
         ...
 
     def check_offset_delete(self) -> None: ...
@@ -85,11 +85,11 @@ class Group(Protocol):
     def check_delete(self) -> None: ...
 
     def offset_expiration(self) -> BaseTimestamp | None:
-        """From when the age of the group's offsets counts; None while none may expire."""
+        """Return the start of the retention time of offsets; None if no offset may expire."""
         ...
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """The records that remove the group, its offsets apart."""
+        """Return the records that remove the group, without its offsets."""
         ...
 
     def cancel_timers(self, timers: Timers) -> None: ...

@@ -1,4 +1,4 @@
-"""The groups of one shard by id, and the look-ups with Kafka's errors."""
+"""The groups of one shard by id, and their look-up with Kafka's errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class GroupRegistry:
         self._groups: dict[str, Group] = {}
 
     def __iter__(self) -> Iterator[Group]:
-        """All groups; others may come and go meanwhile."""
+        """Iterate over a copy: groups may be added and removed meanwhile."""
         return iter(list(self._groups.values()))
 
     def __contains__(self, group_id: str) -> bool:
@@ -31,16 +31,16 @@ class GroupRegistry:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
-    def get_as(self, kind: type[G], group_id: str, name: str) -> G:
-        """The group, if it is of this kind; `name` is what people call the kind."""
+    def get_as(self, group_type: type[G], group_id: str, name: str) -> G:
+        """Return a group of this type; `name` is the type in error messages."""
         group = self.get(group_id)
-        if not isinstance(group, kind):
+        if not isinstance(group, group_type):
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {name} group.")
         return group
 
-    def find_as(self, kind: type[G], group_id: str) -> G | None:
+    def find_as(self, group_type: type[G], group_id: str) -> G | None:
         group = self._groups.get(group_id)
-        return group if isinstance(group, kind) else None
+        return group if isinstance(group, group_type) else None
 
     def put(self, group: Group) -> None:
         self._groups[group.group_id] = group

@@ -1,7 +1,7 @@
-"""The settings of the group coordinator, typed; those of a single group come from the metadata.
+"""The configs of the group coordinator as typed properties, and the configs of single groups.
 
-`GroupSettings` is made anew from the broker's configuration whenever it is asked for, so that dynamic changes
-are in force at once. A group's own settings (config resource GROUP) are kept within the limits of the broker.
+`GroupSettings` reads the current broker config, so dynamic updates apply immediately. The configs of a group
+(config resource GROUP) are limited by those of the broker.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MINUTE_MS = 60_000
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
     config: BrokerConfig
-    #: After how long a member that has never been through a rebalance counts as dead.
+    #: The session timeout of members that have not completed a rebalance yet.
     new_member_join_timeout_ms: int = 5 * _MINUTE_MS
 
     @classmethod
@@ -58,7 +58,7 @@ class GroupSettings:
     def offsets_retention_check_interval_ms(self) -> int:
         return self.config.integer("offsets.retention.check.interval.ms")
 
-    # Groups of the consumer protocol.
+    # Consumer groups.
 
     @property
     def consumer_max_size(self) -> int:
@@ -85,11 +85,11 @@ class GroupSettings:
     # Single groups.
 
     def of_group(self, image: MetadataImage, group_id: str, name: str) -> int:
-        """A group's own setting, or the broker's that stands in for it."""
-        own: Mapping[str, str] = image.configs.get(ConfigResource(ResourceType.GROUP, group_id), {})
-        if name not in own:
+        """Return the config of a group within the broker's limits; by default the broker's synonym."""
+        configs: Mapping[str, str] = image.configs.get(ConfigResource(ResourceType.GROUP, group_id), {})
+        if name not in configs:
             return self.config.integer(GROUP_CONFIG_SYNONYMS[name])
-        value = GROUP_CONFIGS[name].parse(own[name])
+        value = GROUP_CONFIGS[name].parse(configs[name])
         number = int(value) if isinstance(value, int | float) else 0
         lowest, highest = GROUP_LIMITS.get(name, (None, None))
         if lowest is not None:

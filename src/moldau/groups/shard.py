@@ -1,10 +1,9 @@
-"""One shard of the group coordinator: everything that one partition of `__consumer_offsets` holds.
+"""One shard of the group coordinator: the groups of one partition of `__consumer_offsets`.
 
-The shard only puts the parts together and hands each request and each stored record to the part it concerns.
-Parts share the registry of groups, the store of offsets and the context; none of them knows the shard.
-
-Each part gives the shard its `replays`: by type of key, what to do with a stored record. A record of a type
-that no part knows is left out, so that what a newer release wrote does no harm.
+The shard composes the classes for each group type, for offsets and for administration, and routes requests
+and stored records to them. They share the registry of groups, the offset store and the context; none of them
+knows the shard. Each provides `replays`, a table from key type to replay function. Records of unknown types
+are skipped: a newer release may have written them.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.groups.classic.answers import refused_join, refused_sync
+from moldau.groups.admin import GroupAdmin
 from moldau.groups.classic.group import ClassicGroup
 from moldau.groups.classic.groups import ClassicGroups
+from moldau.groups.classic.responses import join_error, sync_error
 from moldau.groups.consumer.group import ConsumerGroup
 from moldau.groups.consumer.groups import ConsumerGroups
 from moldau.groups.context import GroupContext, Replays, Requester
-from moldau.groups.group_admin import GroupAdmin
 from moldau.groups.modern.regex import ResolvedRegex
 from moldau.groups.offsets.commit import OffsetCommits
 from moldau.groups.offsets.fetch import OffsetFetches
@@ -48,7 +47,7 @@ from moldau.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, T
 from moldau.statemachine.coordinator_records import EndTransaction, Entry
 from moldau.statemachine.decision import Decision
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class GroupShard:
@@ -79,7 +78,7 @@ class GroupShard:
                 continue
             replay = self._replays.get(type(entry.key))
             if replay is None:
-                log.info("a %s at offset %d is left out", type(entry.key).__name__, offset)
+                logger.info("skipping a %s record at offset %d", type(entry.key).__name__, offset)
             else:
                 replay(entry, offset)
 
@@ -104,29 +103,29 @@ class GroupShard:
     ) -> Decision[Entry, JoinGroupResponse]:
         group = self.registry.find(request.group_id)
         if group is None or isinstance(group, ClassicGroup):
-            return self._classic.join(requester, request)
+            return self._classic.joins.join(requester, request)
         if isinstance(group, ConsumerGroup):
             if group.is_empty:
-                return self._classic.join(requester, request, first=group.tombstones())
+                return self._classic.joins.join(requester, request, group.tombstones())
             return self._consumer.classic.join(requester, request, group)
-        return Decision([], refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        return Decision([], join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
 
     def sync_group(
         self, requester: Requester, request: SyncGroupRequest
     ) -> Decision[Entry, SyncGroupResponse]:
         group = self.registry.find(request.group_id)
         if isinstance(group, ClassicGroup):
-            return self._classic.sync(request, group)
+            return self._classic.syncs.sync(request, group)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
             return self._consumer.classic.sync(request, group)
-        return Decision([], refused_sync(ErrorCode.UNKNOWN_MEMBER_ID))
+        return Decision([], sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
 
     def heartbeat(
         self, requester: Requester, request: HeartbeatRequest
     ) -> Decision[Entry, HeartbeatResponse]:
         group = self.registry.find(request.group_id)
         if isinstance(group, ClassicGroup):
-            return self._classic.heartbeat(request, group)
+            return self._classic.syncs.heartbeat(request, group)
         if isinstance(group, ConsumerGroup):
             return self._consumer.classic.heartbeat(request, group)
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {request.group_id} not found.")
@@ -136,7 +135,7 @@ class GroupShard:
     ) -> Decision[Entry, LeaveGroupResponse]:
         group = self.registry.find(request.group_id)
         if isinstance(group, ClassicGroup):
-            return self._classic.leave(request, group)
+            return self._classic.leaves.leave(request, group)
         if isinstance(group, ConsumerGroup):
             return self._consumer.classic.leave(request, group)
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {request.group_id} not found.")
@@ -146,7 +145,7 @@ class GroupShard:
     def consumer_group_heartbeat(
         self, requester: Requester, request: ConsumerGroupHeartbeatRequest
     ) -> Decision[Entry, ConsumerGroupHeartbeatResponse]:
-        return self._consumer.heartbeat(requester, request)
+        return self._consumer.heartbeats.heartbeat(requester, request)
 
     def describe_consumer_groups(self, group_ids: Sequence[str]) -> list[DescribedConsumerGroup]:
         return self._consumer.describe(group_ids)
@@ -167,7 +166,7 @@ class GroupShard:
         return self._commits.commit_in_transaction(requester, request)
 
     def end_transaction(self, end: EndTransaction) -> Decision[Entry, None]:
-        """Offsets that the producer committed become visible, or are dropped."""
+        """Commit or drop the pending offsets of a producer."""
         return Decision([end], None)
 
     def fetch_offsets(

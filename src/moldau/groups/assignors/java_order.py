@@ -1,8 +1,8 @@
-"""The order in which Java's hash tables give their elements back.
+"""The iteration order of Java's hash tables.
 
-Kafka's assignors walk over such tables, so who gets which partition follows from it. We walk in the same
-order, and a group that changes hands between the two brokers keeps its assignment. Elements come by bucket,
-and within one bucket in the order in which they were put there.
+Kafka's assignors iterate over such tables, so the order decides which member gets which partition. The same
+order here keeps the assignment of a group that moves between the two brokers. Elements are ordered by bucket,
+and within a bucket by insertion.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _SMALLEST_TABLE = 16
 
 
 def in_hash_order(elements: Collection[T], hash_of: Callable[[T], int], copied: bool = False) -> list[T]:
-    """The elements of a hash table that was filled in the given order, one by one or `copied` at once."""
+    """Order elements as a hash table filled in the given order, one by one or as a copy (`copied`)."""
     return _by_bucket(elements, hash_of, _table_size(len(elements), copied))
 
 
 def presized_in_hash_order(elements: Collection[T], hash_of: Callable[[T], int], expected: int) -> list[T]:
-    """The same for a table that was made for a number of elements, and may have got more."""
+    """Order elements as a table presized for `expected` elements, which may have grown."""
     size = 1
     while size < (expected + 1) * 4 // 3 + 1 or len(elements) * 4 > size * 3:
         size *= 2
@@ -48,12 +48,12 @@ def topics_in_hash_order(topic_ids: Collection[TopicId], copied: bool = False) -
 
 
 def partitions_in_hash_order(partitions: Iterable[int]) -> list[int]:
-    """A number is its own hash, so small sets come in ascending order and others nearly so."""
+    """Order partitions; a number is its own hash, so small sets are in ascending order."""
     return in_hash_order(list(partitions), lambda partition: partition, copied=True)
 
 
 def topic_id_order(topic_id: TopicId) -> tuple[int, int]:
-    """The key by which Kafka sorts topic ids: two signed numbers."""
+    """Return the sort key of Kafka's topic ids: two signed numbers."""
     return (
         int.from_bytes(topic_id[:8], "big", signed=True),
         int.from_bytes(topic_id[8:], "big", signed=True),
@@ -61,12 +61,12 @@ def topic_id_order(topic_id: TopicId) -> tuple[int, int]:
 
 
 def string_order(text: str) -> bytes:
-    """The key by which Java sorts strings: by UTF-16 units, which for most text is the usual order."""
+    """Return the sort key of Java's strings: their UTF-16 units."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def _table_size(elements: int, copied: bool) -> int:
-    """A table doubles when it is more than three quarters full; a copy is made with room for one more."""
+    """Return the size of a table, which doubles at a load of 3/4; a copy has room for one more element."""
     size = _SMALLEST_TABLE
     while elements * 4 > size * 3 or (copied and elements * 4 // 3 + 1 > size):
         size *= 2

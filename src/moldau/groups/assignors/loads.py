@@ -1,8 +1,8 @@
-"""The subscribers of one topic by load: whom to give the next partition, and whom to take one from.
+"""The subscribers of one topic by load: which member gets the next partition, and which gives one up.
 
-Two ranges of the sorted members matter: the least loaded, from the left, and the most loaded, from the right.
-Members of one range begin equally loaded and take turns; when each had its turn, the range grows by the
-members who are as loaded as it is by then.
+Two ranges of the sorted members matter: the least loaded at the left and the most loaded at the right. The
+members of a range start with equal loads and are taken in turn; after a round, the range grows by the members
+with the same load.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 class Loads:
     def __init__(self, sizes: Sequence[int], members: Sequence[int]) -> None:
-        """`sizes` are those of all members and may change meanwhile; `members` are positions in it."""
+        """`sizes` has the loads of all members and may change meanwhile; `members` are indexes of it."""
         self._sizes = sizes
         self._sorted = sorted(members, key=lambda index: (sizes[index], index))
         lowest, highest = sizes[self._sorted[0]], sizes[self._sorted[-1]]
@@ -40,7 +40,7 @@ class Loads:
         return found
 
     def next_most_loaded(self) -> int | None:
-        """None when there is nobody left to take from."""
+        """Return the next most loaded member, or None if there is none left."""
         if self._next_most < self._most_start:
             self._grow_most_loaded()
         if self._next_most < 0:
@@ -51,7 +51,7 @@ class Loads:
 
     def _grow_most_loaded(self) -> None:
         if self._most_end <= self._most_start and self._most_start > 0:
-            # Everybody in the range was excluded: begin again with whoever comes next.
+            # All members of the range were excluded: continue with the next load.
             self._most_size = self._size_at(self._most_start - 1)
         else:
             self._most_size -= 1
@@ -60,7 +60,7 @@ class Loads:
         self._next_most = self._most_end - 1
 
     def exclude_most_loaded(self) -> None:
-        """The member last given by `next_most_loaded` has nothing to give."""
+        """Exclude the last result of `next_most_loaded`: it has no partition of this topic."""
         last, end = self._next_most + 1, self._most_end - 1
         self._sorted[last], self._sorted[end] = self._sorted[end], self._sorted[last]
         self._most_end -= 1

@@ -1,8 +1,7 @@
-"""`range`: of every topic each subscriber gets one run of consecutive partitions, in the order of their
-names.
+"""The `range` assignor: each subscriber of a topic gets one range of consecutive partitions, in member order.
 
-Members with a `group.instance.id` come first, so that they keep their runs when others come and go. Topics
-with equally many partitions are split alike, which is what joins of co-partitioned topics need.
+Members with a `group.instance.id` come first, so that they keep their ranges when others join and leave.
+Topics with the same number of partitions are split alike, as joins of co-partitioned topics require.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ def assign(spec: GroupSpec) -> dict[str, Assignment]:
     }
     return {
         member_id: {
-            topic_id: tuple(run)
+            topic_id: tuple(partitions)
             for topic_id in spec.members[member_id].subscribed_topic_ids
-            if (run := topics[topic_id].next_run())
+            if (partitions := topics[topic_id].next_range())
         }
         for member_id in _sorted_members(spec)
     }
 
 
 class _Topic:
-    """Hands out the runs of one topic, one after the other; the first ones are longer by one."""
+    """Splits one topic into consecutive ranges; the first ones are longer by one."""
 
     __slots__ = ("_extra", "_next", "_quota")
 
@@ -39,7 +38,7 @@ class _Topic:
         self._quota, self._extra = divmod(partitions, subscribers)
         self._next = 0
 
-    def next_run(self) -> range:
+    def next_range(self) -> range:
         start = self._next
         self._next += self._quota
         if self._extra:

@@ -1,11 +1,11 @@
-"""`simple`, for share groups: a partition may go to several members, so that all of them have work.
+"""The `simple` assignor of share groups: members may share a partition, so that all have work.
 
-Every partition is shared by as many members as it takes to give each member one, and members have equally
-many, as far as the numbers allow. Members keep what they have up to that; what is missing is given to those
-below it, round and round. Members that subscribe alike are looked at for all topics together, others topic
-by topic. Walking in the order of Java's hash tables gives the same assignments as Kafka's.
+Every partition is shared by as many members as needed to give each member one, and members get equal numbers
+as far as possible. Members keep their partitions up to that number; the rest is assigned in turn to members
+below it. Members with equal subscriptions are balanced over all topics together, others topic by topic. The
+iteration order of Java's hash tables gives the same assignments as Kafka's.
 
-As in Kafka a member may be left with a topic and no partition of it.
+As in Kafka, a member may keep a topic without any partition of it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from moldau.groups.assignors.spec import Assignment, GroupSpec, partition_count
 
 NAME = "simple"
 
-_Place = tuple[TopicId, int]
-#: By topic: the partitions that may be given to anybody.
+_TopicPartition = tuple[TopicId, int]
+#: By topic: the initialized partitions.
 Assignable = Mapping[TopicId, Collection[int]]
 
 
@@ -43,15 +43,17 @@ def assign(spec: GroupSpec, assignable: Assignable) -> dict[str, Assignment]:
         for mine in owned:
             for topic_id in mine.keys() - set(topics):
                 del mine[topic_id]
-        places = [place for topic_id in topics for place in _places(spec, topic_id, assignable)]
-        _Sharing(owned, range(len(members)), topics, places, _place_hash).run()
+        partitions = [
+            partition for topic_id in topics for partition in _partitions(spec, topic_id, assignable)
+        ]
+        _SharedAssignment(owned, range(len(members)), topics, partitions, _topic_partition_hash).run()
     else:
         subscribed = dict.fromkeys(each for member in members for each in member.subscribed_topic_ids)
         topics = topics_in_hash_order(list(subscribed))
         for topic_id in topics:
-            who = [n for n, member in enumerate(members) if topic_id in member.subscribed_topic_ids]
-            places = _places(spec, topic_id, assignable)
-            _Sharing(owned, who, [topic_id], places, _partition_hash).run()
+            subscribers = [n for n, member in enumerate(members) if topic_id in member.subscribed_topic_ids]
+            partitions = _partitions(spec, topic_id, assignable)
+            _SharedAssignment(owned, subscribers, [topic_id], partitions, _partition_hash).run()
     if not topics:
         return {}
     return {
@@ -60,50 +62,50 @@ def assign(spec: GroupSpec, assignable: Assignable) -> dict[str, Assignment]:
     }
 
 
-def _places(spec: GroupSpec, topic_id: TopicId, assignable: Assignable) -> list[_Place]:
-    open_ones = assignable.get(topic_id, ())
-    return [(topic_id, each) for each in range(partition_count(spec, topic_id)) if each in open_ones]
+def _partitions(spec: GroupSpec, topic_id: TopicId, assignable: Assignable) -> list[_TopicPartition]:
+    initialized = assignable.get(topic_id, ())
+    return [(topic_id, each) for each in range(partition_count(spec, topic_id)) if each in initialized]
 
 
-def _place_hash(place: _Place) -> int:
-    return (31 * uuid_hash(place[0]) + place[1]) & 0xFFFF_FFFF
+def _topic_partition_hash(partition: _TopicPartition) -> int:
+    return (31 * uuid_hash(partition[0]) + partition[1]) & 0xFFFF_FFFF
 
 
-def _partition_hash(place: _Place) -> int:
-    return place[1]
+def _partition_hash(partition: _TopicPartition) -> int:
+    return partition[1]
 
 
-class _Sharing:
-    """Shares the places among the members `who`; changes what they own."""
+class _SharedAssignment:
+    """Assigns `partitions` to the members `subscribers`; changes `owned`."""
 
     def __init__(
         self,
         owned: list[dict[TopicId, dict[int, None]]],
-        who: Sequence[int],
+        subscribers: Sequence[int],
         topics: Sequence[TopicId],
-        places: Sequence[_Place],
-        hash_of: Callable[[_Place], int],
+        partitions: Sequence[_TopicPartition],
+        hash_of: Callable[[_TopicPartition], int],
     ) -> None:
         self._owned = owned
-        self._who = who
+        self._subscribers = subscribers
         self._topics = topics
-        self._places = places
+        self._partitions = partitions
         self._hash_of = hash_of
-        self._sharing = -(-len(who) // len(places)) if places else 0
-        precise = self._sharing * len(places) / len(who) if who else 0.0
+        self._sharing = -(-len(subscribers) // len(partitions)) if partitions else 0
+        precise = self._sharing * len(partitions) / len(subscribers) if subscribers else 0.0
         self._wanted = dict.fromkeys(range(len(owned)), 0)
-        for number, member in enumerate(who):
+        for number, member in enumerate(subscribers):
             self._wanted[member] = math.ceil(precise * (number + 1)) - math.ceil(precise * number)
-        self._members: dict[_Place, dict[int, None]] = {}
-        self._given: dict[int, dict[_Place, None]] = {}
+        self._members: dict[_TopicPartition, dict[int, None]] = {}
+        self._assigned_partitions: dict[int, dict[_TopicPartition, None]] = {}
 
     def run(self) -> None:
         self._collect()
-        self._take_from_members()
-        self._take_from_places()
-        for place in self._places:
-            self._members.setdefault(place, {})
-        self._give()
+        self._unassign_from_members()
+        self._unassign_from_partitions()
+        for partition in self._partitions:
+            self._members.setdefault(partition, {})
+        self._assign_rest()
 
     def _collect(self) -> None:
         for member, mine in enumerate(self._owned):
@@ -111,67 +113,71 @@ class _Sharing:
             for topic_id in found:
                 for partition in partitions_in_hash_order(mine[topic_id]):
                     self._members.setdefault((topic_id, partition), {})[member] = None
-                    self._given.setdefault(member, {})[topic_id, partition] = None
+                    self._assigned_partitions.setdefault(member, {})[topic_id, partition] = None
 
-    def _take_from_members(self) -> None:
-        """Those who have too many give some up."""
-        for member, given in sorted(self._given.items()):
-            too_many = len(given) - self._wanted[member]
-            for place in in_hash_order(given, self._hash_of)[: max(too_many, 0)]:
-                self._take(member, place)
+    def _unassign_from_members(self) -> None:
+        """Take partitions from members that have too many."""
+        for member, assigned in sorted(self._assigned_partitions.items()):
+            excess = len(assigned) - self._wanted[member]
+            for partition in in_hash_order(assigned, self._hash_of)[: max(excess, 0)]:
+                self._unassign(member, partition)
 
-    def _take_from_places(self) -> None:
-        """What too many share is left by some of them."""
-        for place, members in self._members.items():
-            too_many = len(members) - self._sharing
-            for member in in_hash_order(list(members), lambda each: each)[: max(too_many, 0)]:
-                self._take(member, place)
+    def _unassign_from_partitions(self) -> None:
+        """Take partitions that too many members share from some of them."""
+        for partition, members in self._members.items():
+            excess = len(members) - self._sharing
+            for member in in_hash_order(list(members), lambda each: each)[: max(excess, 0)]:
+                self._unassign(member, partition)
 
-    def _take(self, member: int, place: _Place) -> None:
-        del self._members[place][member]
-        del self._given[member][place]
-        del self._owned[member][place[0]][place[1]]
+    def _unassign(self, member: int, partition: _TopicPartition) -> None:
+        del self._members[partition][member]
+        del self._assigned_partitions[member][partition]
+        del self._owned[member][partition[0]][partition[1]]
 
-    def _give(self) -> None:
-        unfilled = [each for each in self._who if len(self._given.get(each, ())) < self._wanted[each]]
-        turn = _Turn(unfilled)
-        # Java's table has been filled by a method that puts what is new at the front of its bucket.
+    def _assign_rest(self) -> None:
+        unfilled = [
+            each
+            for each in self._subscribers
+            if len(self._assigned_partitions.get(each, ())) < self._wanted[each]
+        ]
+        round_robin = _RoundRobin(unfilled)
+        # Java's table was filled by a method that inserts at the front of a bucket.
         filled = list(reversed(self._members))
-        for place in presized_in_hash_order(filled, self._hash_of, len(self._places)):
-            members = self._members[place]
+        for partition in presized_in_hash_order(filled, self._hash_of, len(self._partitions)):
+            members = self._members[partition]
             missing = self._sharing - len(members)
             while missing > 0:
-                member = turn.next()
+                member = round_robin.next()
                 if member is None:
                     break
                 if member not in members:
-                    self._owned[member].setdefault(place[0], {})[place[1]] = None
-                    given = self._given.setdefault(member, {})
-                    given[place] = None
+                    self._owned[member].setdefault(partition[0], {})[partition[1]] = None
+                    assigned = self._assigned_partitions.setdefault(member, {})
+                    assigned[partition] = None
                     missing -= 1
-                    turn.served(filled=len(given) >= self._wanted[member])
+                    round_robin.assigned(filled=len(assigned) >= self._wanted[member])
             if not unfilled:
                 return
 
 
-class _Turn:
-    """Whose turn it is among those who still get something; it ends when a whole round served nobody."""
+class _RoundRobin:
+    """Iterates over the members below their number until a whole round assigns nothing."""
 
     def __init__(self, unfilled: list[int]) -> None:
         self._unfilled = unfilled
         self._position = 0
-        self._served = False
+        self._assigned = False
 
     def next(self) -> int | None:
         if self._position >= len(self._unfilled):
-            if not self._served or not self._unfilled:
+            if not self._assigned or not self._unfilled:
                 return None
-            self._position, self._served = 0, False
+            self._position, self._assigned = 0, False
         self._position += 1
         return self._unfilled[self._position - 1]
 
-    def served(self, *, filled: bool) -> None:
-        self._served = True
+    def assigned(self, *, filled: bool) -> None:
+        self._assigned = True
         if filled:
             self._position -= 1
             del self._unfilled[self._position]

@@ -1,4 +1,4 @@
-"""What an assignor is told about a group, and what it gives back."""
+"""The input and output of assignors."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import NamedTuple
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId, format_uuid
 
-#: Which partitions of which topics; partitions in ascending order, no topic without any.
+#: Partitions by topic, in ascending order; topics without partitions are left out.
 Assignment = Mapping[TopicId, tuple[int, ...]]
 NOTHING: Assignment = {}
 
 
 class MemberSpec(NamedTuple):
-    #: Topics that exist, each once.
+    #: Existing topics, without duplicates.
     subscribed_topic_ids: Sequence[TopicId]
-    #: What the member has in the target assignment before this one.
+    #: The member's previous target assignment.
     assignment: Assignment = NOTHING
     instance_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    #: In the order in which they are considered.
+    #: In the order of iteration.
     members: Mapping[str, MemberSpec]
     #: Whether all members subscribe to the same topics.
     homogeneous: bool
     partition_counts: Mapping[TopicId, int]
-    #: The partitions that some member has in the target assignment before this one.
+    #: The partitions of the previous target assignment.
     assigned: Mapping[TopicId, Collection[int]]
 
 

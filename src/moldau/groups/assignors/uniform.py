@@ -1,4 +1,4 @@
-"""`uniform`: everybody gets equally many partitions, and as many as possible stay where they are."""
+"""The `uniform` assignor: equal numbers of partitions, and as few moves as possible."""
 
 from __future__ import annotations
 

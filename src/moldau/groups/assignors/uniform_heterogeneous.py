@@ -1,10 +1,10 @@
-"""`uniform` for members that subscribe to different topics.
+"""The `uniform` assignor for members with different subscriptions.
 
-1. Members keep what they still subscribe to.
-2. What nobody has is given to the least loaded subscribers, topic by topic: those with the most partitions
-   per subscriber first.
-3. Topic by topic, partitions move from the most to the least loaded subscribers until their loads differ by
-   one at most; this is repeated until nothing moves any more, or often enough.
+1. Members keep the partitions that they still subscribe to. 2. Unassigned partitions go to the least loaded
+subscribers, topic by topic, beginning with the topics that have
+   most partitions per subscriber.
+3. Topic by topic, partitions move from the most to the least loaded subscribers until loads differ by at most
+   one. This repeats until nothing moves, at most 16 times.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from moldau.groups.assignors.java_order import topic_id_order
 from moldau.groups.assignors.loads import Loads
 from moldau.groups.assignors.spec import Assignment, GroupSpec, as_assignment, partition_count
 
-#: Overlapping subscriptions may take long to settle; each round about halves the imbalance.
+#: Overlapping subscriptions may need many rounds; each one about halves the imbalance.
 _MAX_ROUNDS = 16
-_NOBODY = -1
+_NO_OWNER = -1
 
 
 class HeterogeneousAssignment:
     def __init__(self, spec: GroupSpec) -> None:
         self._spec = spec
         self._member_ids = list(spec.members)
-        #: The subscribers of each topic as positions in `_member_ids`, ascending.
+        #: The subscribers of each topic as ascending indexes of `_member_ids`.
         self._subscribers: dict[TopicId, list[int]] = {}
         for index, member in enumerate(spec.members.values()):
             for topic_id in member.subscribed_topic_ids:
                 self._subscribers.setdefault(topic_id, []).append(index)
-        #: Who has each partition of a topic.
+        #: The owner of each partition of a topic.
         self._owners: dict[TopicId, list[int]] = {
-            topic_id: [_NOBODY] * partition_count(spec, topic_id) for topic_id in self._subscribers
+            topic_id: [_NO_OWNER] * partition_count(spec, topic_id) for topic_id in self._subscribers
         }
-        #: How many partitions each member has.
+        #: The number of partitions of each member.
         self._sizes = [0] * len(self._member_ids)
 
     def build(self) -> dict[str, Assignment]:
@@ -57,7 +57,7 @@ class HeterogeneousAssignment:
 
     def _assign_rest(self) -> None:
         rest = {
-            topic_id: [partition for partition, owner in enumerate(owners) if owner == _NOBODY]
+            topic_id: [partition for partition, owner in enumerate(owners) if owner == _NO_OWNER]
             for topic_id, owners in self._owners.items()
         }
         for topic_id in self._sorted(topic_id for topic_id, partitions in rest.items() if partitions):
@@ -74,7 +74,7 @@ class HeterogeneousAssignment:
 
     def _assign(self, topic_id: TopicId, partition: int, index: int) -> None:
         owners = self._owners[topic_id]
-        if owners[partition] != _NOBODY:
+        if owners[partition] != _NO_OWNER:
             self._sizes[owners[partition]] -= 1
         owners[partition] = index
         self._sizes[index] += 1
@@ -90,7 +90,7 @@ class HeterogeneousAssignment:
                     last_moved = topic_id
 
     def _balance_topic(self, topic_id: TopicId) -> bool:
-        """Whether anything moved."""
+        """Return whether a partition moved."""
         loads = Loads(self._sizes, self._subscribers[topic_id])
         if loads.imbalance <= 1:
             return False

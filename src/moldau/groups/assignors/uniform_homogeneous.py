@@ -1,8 +1,8 @@
-"""`uniform` for members that all subscribe to the same topics.
+"""The `uniform` assignor for members with the same subscription.
 
-Every member has a quota: the partitions divided by the members, and one more for as many members as it
-takes to use up the rest. Members keep what they have up to their quota; what is above it, and what nobody
-had, is given to the members below theirs, in the order of members and topics.
+Every member has a quota: the number of partitions divided by the number of members, plus one for as many
+members as the remainder requires. Members keep partitions up to their quota; the others, and unassigned
+partitions, go to members below theirs, in the order of members and topics.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def assign_homogeneous(spec: GroupSpec) -> dict[str, Assignment]:
         missing = quotas.settle(sum(map(len, kept.values())))
         if missing:
             below[member_id] = missing
-    _give(assignments, below, unassigned)
+    _assign_rest(assignments, below, unassigned)
     return assignments
 
 
@@ -46,21 +46,21 @@ def _unassigned(spec: GroupSpec, topic_id: TopicId) -> Iterator[_TopicPartition]
 
 
 class _Quotas:
-    """How many partitions each member may have; some may have one more, as long as there are any left."""
+    """The quotas of the members; some members get an extra partition while there are any."""
 
     def __init__(self, partitions: int, members: int) -> None:
         self._minimum, self._extra = divmod(partitions, members)
         self._members_left = members
 
     def open(self) -> int:
-        """What the next member may keep."""
+        """Return the number of partitions that the next member may keep."""
         return self._minimum + (self._extra > 0)
 
     def settle(self, kept: int) -> int:
-        """How many the member still gets, having kept so many.
+        """Return how many partitions a member gets in addition to the `kept` ones.
 
-        It leaves the extra partition to those who have more already, unless as few members are left as there
-        are extra partitions.
+        It leaves the extra partition to members that already have more, unless only as many members remain
+        as there are extra partitions.
         """
         missing = self.open() - kept
         takes_extra = self._extra > 0
@@ -75,7 +75,7 @@ class _Quotas:
 def _keep(
     assignment: Assignment, subscribed: frozenset[TopicId], quota: int
 ) -> tuple[Assignment, list[_TopicPartition]]:
-    """What stays with a member and what it gives up; topics nobody subscribes to just go."""
+    """Return the partitions that a member keeps and gives up; unsubscribed topics are dropped."""
     topic_ids = topics_in_hash_order(assignment) if len(assignment) > 1 else list(assignment)
     kept: dict[TopicId, Sequence[int]] = {}
     given_up: list[_TopicPartition] = []
@@ -92,7 +92,7 @@ def _keep(
     return as_assignment(kept), given_up
 
 
-def _give(
+def _assign_rest(
     assignments: dict[str, Assignment], below: dict[str, int], unassigned: Sequence[_TopicPartition]
 ) -> None:
     position = 0
@@ -105,4 +105,4 @@ def _give(
         position += missing
         assignments[member_id] = as_assignment(grown)
     if position < len(unassigned):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Partitions were left unassigned")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Partitions were left unassigned.")

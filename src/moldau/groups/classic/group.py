@@ -1,25 +1,21 @@
-"""A classic group: its members, its generation and where it stands between two rebalances.
+"""A classic group: its members, its generation and its state.
 
-What is stored of a group is one record with everything, written whenever the group comes to rest: with
-members once their leader has assigned, or without. `adopt` makes the group what such a record says. Between
-two records the group moves through a rebalance in memory only, so a coordinator that takes over begins with
-the last generation that came to rest, as in Kafka.
-
-The fields marked soft are never stored: who waits for which answer, who was told to come back with a member
-id, and who has yet to ask for its assignment.
+A group is stored as one GroupMetadata record, written when the leader has assigned and when the last member
+has left; `replay` restores the group from such a record. The fields marked soft are not stored: pending
+requests, members that must join with a member id, and members that have yet to send SyncGroup.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from enum import Enum
 from typing import ClassVar
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.groups.classic.member import ClassicMember, select_protocol
-from moldau.groups.classic.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
-from moldau.groups.classic.timers import heartbeat_key, join_key, sync_key
+from moldau.groups.classic.member import ClassicMember, select_protocol, subscribed_topics
+from moldau.groups.classic.states import CLASSIC_TRANSITIONS, ClassicEvent, ClassicState
+from moldau.groups.embedded_protocol import CONSUMER_PROTOCOL_TYPE
 from moldau.groups.group import CLASSIC, BaseTimestamp, CheckPartition
+from moldau.groups.timer_keys import heartbeat_key, join_key, sync_key
 from moldau.protocol.messages.join_group import JoinGroupResponse
 from moldau.protocol.messages.list_groups import ListedGroup
 from moldau.protocol.messages.sync_group import SyncGroupResponse
@@ -29,18 +25,6 @@ from moldau.statemachine.decision import Promise
 from moldau.statemachine.timers import Timers
 
 
-class ClassicState(Enum):
-    EMPTY = "Empty"
-    PREPARING_REBALANCE = "PreparingRebalance"
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
-
-#: Where a rebalance may begin.
-CAN_REBALANCE = frozenset({ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE, ClassicState.EMPTY})
-
-
 class ClassicGroup:
     type: ClassVar[str] = CLASSIC
 
@@ -48,7 +32,7 @@ class ClassicGroup:
         self.group_id = group_id
         self.state = ClassicState.EMPTY
         self.previous_state = ClassicState.DEAD
-        #: When it came to the state it is in; -1 when an old release did not store it.
+        #: The time of the last transition; -1 if an old release did not store it.
         self.state_timestamp_ms = now_ms
         self.generation = 0
         self.protocol_type: str | None = None
@@ -58,17 +42,17 @@ class ClassicGroup:
         self.members: dict[str, ClassicMember] = {}
         #: Member ids of static members, by instance id.
         self.static_members: dict[str, str] = {}
-        #: None when it cannot be told.
+        #: None if unknown.
         self.subscribed_topics: frozenset[str] | None = None
         self._supporters: Counter[str] = Counter()
         # Soft.
-        self.joining: dict[str, Promise[JoinGroupResponse]] = {}
-        self.syncing: dict[str, Promise[SyncGroupResponse]] = {}
+        self.awaiting_join: dict[str, Promise[JoinGroupResponse]] = {}
+        self.awaiting_sync: dict[str, Promise[SyncGroupResponse]] = {}
         self.pending_join: set[str] = set()
         self.pending_sync: set[str] = set()
         self.new_member_added = False
 
-    # What others ask.
+    # Queries.
 
     @property
     def state_name(self) -> str:
@@ -80,7 +64,7 @@ class ClassicGroup:
 
     @property
     def has_all_joined(self) -> bool:
-        return len(self.members) == len(self.joining) and not self.pending_join
+        return len(self.members) == len(self.awaiting_join) and not self.pending_join
 
     @property
     def rebalance_timeout_ms(self) -> int:
@@ -103,13 +87,21 @@ class ClassicGroup:
             group_type=self.type,
         )
 
+    def has_room_for(self, member_id: str, max_size: int) -> bool:
+        """Return whether `group.max.size` allows a member to join; current members always may."""
+        if self.state in (ClassicState.EMPTY, ClassicState.DEAD):
+            return True
+        if self.state is ClassicState.PREPARING_REBALANCE:
+            return member_id in self.awaiting_join or len(self.awaiting_join) < max_size
+        return member_id in self.members or len(self.members) < max_size
+
     def supports(self, protocol_type: str, names: set[str]) -> bool:
-        """Whether a member with these protocols fits in."""
+        """Return whether all members support one of the protocols `names`."""
         if self.is_empty:
             return bool(protocol_type and names)
-        everybody = len(self.members)
+        members = len(self.members)
         return self.protocol_type == protocol_type and any(
-            self._supporters[name] == everybody for name in names
+            self._supporters[name] == members for name in names
         )
 
     # Checks with Kafka's errors, in Kafka's order.
@@ -146,7 +138,7 @@ class ClassicGroup:
         return None
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anybody may."""
+        """Allow every client."""
 
     def check_offset_delete(self) -> None:
         if not self.is_empty and not self.uses_consumer_protocol:
@@ -168,8 +160,8 @@ class ClassicGroup:
 
     # Changes.
 
-    def adopt(self, value: GroupMetadataValue) -> None:
-        """Become what a stored record says; members that are here already keep what is not stored."""
+    def replay(self, value: GroupMetadataValue) -> None:
+        """Restore the group from its record; known members keep the protocols that are not stored."""
         protocol_type = value.protocol_type or None
         members: dict[str, ClassicMember] = {}
         for each in value.members:
@@ -178,9 +170,8 @@ class ClassicGroup:
             if known is not None and member.protocols[0] in known.protocols:
                 member.protocols = known.protocols
             members[each.member_id] = member
-        self.previous_state = self.state
-        self.state = ClassicState.STABLE if members else ClassicState.EMPTY
-        self.state_timestamp_ms = value.current_state_timestamp
+        event = ClassicEvent.MEMBERS_STORED if members else ClassicEvent.EMPTY_STORED
+        self.transition(event, value.current_state_timestamp)
         self.generation = value.generation
         self.protocol_type, self.protocol = protocol_type, value.protocol
         self.leader = value.leader
@@ -190,7 +181,7 @@ class ClassicGroup:
         }
         self._supporters = Counter(name for each in members.values() for name in each.protocol_names)
         self.pending_sync.intersection_update(members)
-        self._learn_subscriptions()
+        self._update_subscribed_topics()
 
     def add(self, member: ClassicMember) -> None:
         if not self.members:
@@ -215,36 +206,37 @@ class ClassicGroup:
         self.pending_sync.discard(member_id)
 
     def update(self, member: ClassicMember, changed: ClassicMember) -> None:
-        """Put `changed` in the place of `member`, which may have had another member id."""
+        """Replace `member`, which may have had another member id, and keep its position."""
         self._supporters.subtract(member.protocol_names)
         self._supporters.update(changed.protocol_names)
         if changed.member_id == member.member_id:
             self.members[member.member_id] = changed
         else:
-            staying = (changed if known is member else known for known in self.members.values())
-            self.members = {each.member_id: each for each in staying}
+            members = (changed if known is member else known for known in self.members.values())
+            self.members = {each.member_id: each for each in members}
         if changed.instance_id is not None:
             self.static_members[changed.instance_id] = changed.member_id
         if self.leader == member.member_id:
             self.leader = changed.member_id
 
-    def transition(self, state: ClassicState, now_ms: int) -> None:
+    def transition(self, event: ClassicEvent, now_ms: int) -> None:
+        state = CLASSIC_TRANSITIONS.after(self.state, event)
         self.previous_state, self.state, self.state_timestamp_ms = self.state, state, now_ms
 
     def next_generation(self, now_ms: int) -> None:
-        """All members that stay have joined: choose how they assign, and wait for their leader."""
+        """Complete the join phase: select the protocol and wait for the leader's assignment."""
         self.generation += 1
         self.protocol = select_protocol(self.members.values())
-        self._learn_subscriptions()
-        self.transition(ClassicState.COMPLETING_REBALANCE, now_ms)
+        self._update_subscribed_topics()
+        self.transition(ClassicEvent.COMPLETE_JOIN, now_ms)
         self.pending_sync = set(self.members)
 
-    def _learn_subscriptions(self) -> None:
+    def _update_subscribed_topics(self) -> None:
         self.subscribed_topics = subscribed_topics(
             self.group_id, self.protocol_type, self.protocol, self.members.values()
         )
 
-    # Records.
+    # Removal.
 
     def tombstones(self) -> list[CoordinatorRecord]:
         return [CoordinatorRecord(GroupMetadataKey(group=self.group_id), None)]

@@ -1,4 +1,4 @@
-"""LeaveGroup for classic groups: several members at once, by member id or by instance id."""
+"""LeaveGroup for classic groups: several members in one request, by member id or by instance id (KIP-345)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moldau.protocol.messages.leave_group import (
 from moldau.statemachine.coordinator_records import Entry
 from moldau.statemachine.decision import Decision
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ClassicLeaves:
@@ -26,37 +26,39 @@ class ClassicLeaves:
 
     def leave(self, request: LeaveGroupRequest, group: ClassicGroup) -> Decision[Entry, LeaveGroupResponse]:
         leaving: dict[str, None] = {}
-        answers: list[MemberResponse] = []
+        results: list[MemberResponse] = []
         for identity in request.members:
             code = ErrorCode.NONE
             try:
-                member_id = self._find(group, identity, leaving)
+                member_id = _leaving_member(group, identity, leaving)
                 leaving[member_id] = None
-                log.info("%s leaves group %s: %s", member_id, group.group_id, identity.reason or "no reason")
+                reason = identity.reason or "no reason given"
+                logger.info("%s leaves group %s: %s", member_id, group.group_id, reason)
             except KafkaError as error:
                 code = error.code
-            answers.append(
+            results.append(
                 MemberResponse(
                     member_id=identity.member_id,
                     group_instance_id=identity.group_instance_id,
                     error_code=code,
                 )
             )
-        response = LeaveGroupResponse(members=answers)
+        response = LeaveGroupResponse(members=results)
         if not leaving:
             return Decision([], response)
-        return self._rebalances.depart(group, leaving, f"{', '.join(leaving)} left", response, [])
+        return self._rebalances.remove_members(group, leaving, f"{', '.join(leaving)} left", response)
 
-    def _find(self, group: ClassicGroup, identity: MemberIdentity, leaving: Container[str]) -> str:
-        """The member id of who is to leave, and is not `leaving` already."""
-        instance_id = identity.group_instance_id
-        known = None if instance_id is None else group.static_members.get(instance_id)
-        if identity.member_id in leaving or known in leaving:
+
+def _leaving_member(group: ClassicGroup, identity: MemberIdentity, leaving: Container[str]) -> str:
+    """Return the id of a member that may leave and is not `leaving` already."""
+    instance_id = identity.group_instance_id
+    known = None if instance_id is None else group.static_members.get(instance_id)
+    if identity.member_id in leaving or known in leaving:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    if not identity.member_id:
+        if known is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-        if not identity.member_id:
-            if known is None:
-                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-            return known
-        if identity.member_id not in group.pending_join:
-            group.check_member(identity.member_id, instance_id)
-        return identity.member_id
+        return known
+    if identity.member_id not in group.pending_join:
+        group.check_member(identity.member_id, instance_id)
+    return identity.member_id

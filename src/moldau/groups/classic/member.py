@@ -1,21 +1,26 @@
-"""A member of a classic group: what it told when it joined, and the assignment the leader gave it."""
+"""A member of a classic group: what it sent with JoinGroup, and the assignment of the leader."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.java_hash import string_hash
+from moldau.groups.embedded_protocol import CONSUMER_PROTOCOL_TYPE, subscription_topics
+from moldau.protocol.errors import DecodeError
 from moldau.protocol.messages.describe_groups import DescribedGroupMember
 from moldau.protocol.messages.join_group import JoinGroupRequest
 from moldau.protocol.stored.classic_groups import MemberMetadata
 
+logger = logging.getLogger(__name__)
+
 
 class ClassicProtocol(NamedTuple):
-    """A way of assigning that a member can do, with what it tells the leader for it."""
+    """A protocol (assignor) that a member supports, with its metadata for the leader."""
 
     name: str
     metadata: bytes
@@ -35,10 +40,10 @@ class ClassicMember:
     rebalance_timeout_ms: int
     session_timeout_ms: int
     protocol_type: str
-    #: In the order the member prefers them. Of a loaded member only the chosen one is known.
+    #: In the member's order of preference. For a loaded member only the selected one is known.
     protocols: tuple[ClassicProtocol, ...]
     assignment: bytes = b""
-    #: Not stored: whether it has never been through a rebalance.
+    #: Soft: whether the member has not completed a rebalance yet.
     is_new: bool = False
 
     @classmethod
@@ -65,11 +70,12 @@ class ClassicMember:
             if each.name == protocol:
                 return each.metadata
         raise KafkaError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.member_id} does not support the protocol {protocol}"
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"Member {self.member_id} does not support the protocol {protocol}.",
         )
 
     def vote(self, candidates: Collection[str]) -> str:
-        """The candidate this member likes best; it supports at least one of them."""
+        """Return the candidate that this member prefers; it supports at least one."""
         return next(each.name for each in self.protocols if each.name in candidates)
 
     def stored(self, protocol: str | None, assignment: bytes) -> MemberMetadata:
@@ -85,7 +91,7 @@ class ClassicMember:
         )
 
     def described(self, protocol: str | None = None) -> DescribedGroupMember:
-        """With what it told for the chosen protocol, if one is chosen."""
+        """The member in DescribeGroups, with its metadata for the selected protocol, if any."""
         return DescribedGroupMember(
             member_id=self.member_id,
             group_instance_id=self.instance_id,
@@ -97,7 +103,7 @@ class ClassicMember:
 
 
 def select_protocol(members: Collection[ClassicMember]) -> str:
-    """The protocol that all support and most prefer; equal votes fall as they do in Kafka's hash map."""
+    """Return the protocol that all members support and most prefer; ties are broken as by Java's HashMap."""
     supporters = Counter(name for member in members for name in member.protocol_names)
     candidates = {name for name, count in supporters.items() if count == len(members)}
     votes = Counter(member.vote(candidates) for member in members)
@@ -106,6 +112,26 @@ def select_protocol(members: Collection[ClassicMember]) -> str:
 
 
 def _bucket(name: str) -> int:
-    """Where Java's hash map keeps a name as long as it is small."""
+    """Return the bucket of a name in a Java HashMap with 16 buckets."""
     value = string_hash(name) & 0xFFFF_FFFF
     return (value ^ value >> 16) & 15
+
+
+def subscribed_topics(
+    group_id: str, protocol_type: str | None, protocol: str | None, members: Iterable[ClassicMember]
+) -> frozenset[str] | None:
+    """Return the topics that members subscribe to; None if they do not use the embedded consumer protocol."""
+    if protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return None
+    topics: set[str] = set()
+    for member in members:
+        if protocol is None:
+            return None
+        try:
+            topics.update(subscription_topics(member.metadata(protocol)))
+        except DecodeError as error:
+            logger.warning(
+                "the subscription of %s in group %s cannot be decoded: %s", member.member_id, group_id, error
+            )
+            return None
+    return frozenset(topics)

@@ -1,12 +1,13 @@
-"""The rebalance of a classic group, from the first reason for one to the next generation.
+"""The rebalance of a classic group, from its cause to the next generation.
 
-Preparing: members are asked to join again; the join phase is over when all have, or when the longest
-rebalance timeout has passed. A group that was empty waits `group.initial.rebalance.delay.ms` instead, and
-again as long as members keep coming. Completing: every member has the new generation, the leader assigns, the
-others wait; who has not asked for its assignment after the rebalance timeout is removed.
+PreparingRebalance: members must rejoin. The phase ends when all have, or after the longest rebalance timeout.
+A group that was empty waits `group.initial.rebalance.delay.ms` instead, again and again while members keep
+joining. CompletingRebalance: every member has the new generation, the leader assigns, the others wait.
+Members that do not send SyncGroup within the rebalance timeout are removed.
 
-Nothing of this is stored. The one thing that is: a group whose last member is gone. Then the decision has a
-record, and what is to be forgotten is forgotten only once the record is taken.
+A rebalance itself is not stored; only the group that has lost its last member is. As everywhere, soft state
+changes once the decision is appended. The methods that change it receive `replies`, the list in which they
+collect the responses to pending requests.
 """
 
 from __future__ import annotations
@@ -16,22 +17,23 @@ from collections.abc import Collection
 from typing import Any, TypeVar
 
 from moldau.base.errors import ErrorCode
-from moldau.groups.classic.answers import Replies, dismiss, joined, refused_sync
-from moldau.groups.classic.group import CAN_REBALANCE, ClassicGroup, ClassicState
+from moldau.groups.classic.group import ClassicGroup
 from moldau.groups.classic.member import ClassicMember
-from moldau.groups.classic.records import emptied_group_record
-from moldau.groups.classic.timers import heartbeat_key, join_key, sync_key
+from moldau.groups.classic.records import empty_group_record
+from moldau.groups.classic.responses import fail_pending, joined, sync_error
+from moldau.groups.classic.states import CLASSIC_TRANSITIONS, ClassicEvent, ClassicState
 from moldau.groups.context import GroupContext
 from moldau.groups.registry import GroupRegistry
+from moldau.groups.timer_keys import heartbeat_key, join_key, sync_key
 from moldau.statemachine.coordinator_records import Entry
-from moldau.statemachine.decision import Decision
+from moldau.statemachine.decision import Decision, Replies
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-#: Members may ask for rebalances that take no time; a group that cannot go on still waits this long.
-_AGAIN_MS = 100
+#: The shortest delay before another attempt to complete a join phase without a possible leader.
+_MIN_RETRY_MS = 100
 
 
 class ClassicRebalances:
@@ -39,203 +41,226 @@ class ClassicRebalances:
         self._context = context
         self._registry = registry
 
-    # Beginning.
+    # The join phase.
 
-    def begin_or_complete(self, group: ClassicGroup, reason: str, replies: Replies) -> None:
-        """Something about the members has changed: begin a rebalance, or go on with the one under way."""
-        if group.state in CAN_REBALANCE:
-            self.begin(group, reason, replies)
+    def prepare_or_complete_join(self, group: ClassicGroup, reason: str, replies: Replies) -> None:
+        """Start a rebalance, or complete the join phase of the current one if possible."""
+        if CLASSIC_TRANSITIONS.allows(group.state, ClassicEvent.PREPARE_REBALANCE):
+            self.prepare(group, reason, replies)
         else:
-            self.complete_if_all_joined(group, replies)
+            self.maybe_complete_join(group, replies)
 
-    def begin(self, group: ClassicGroup, reason: str, replies: Replies) -> None:
+    def prepare(self, group: ClassicGroup, reason: str, replies: Replies) -> None:
         if group.state is ClassicState.COMPLETING_REBALANCE:
-            self._withhold_assignments(group, replies)
-        self._forget_sync(group)
+            self._reset_assignments(group, replies)
+        self._cancel_pending_sync(group)
         initial = group.is_empty
-        group.transition(ClassicState.PREPARING_REBALANCE, self._context.clock.time_ms())
-        log.info("group %s rebalances after generation %d: %s", group.group_id, group.generation, reason)
+        group.transition(ClassicEvent.PREPARE_REBALANCE, self._context.clock.time_ms())
+        logger.info("group %s rebalances after generation %d: %s", group.group_id, group.generation, reason)
         if initial:
             delay_ms = self._context.settings().initial_rebalance_delay_ms
-            self._wait_for_more(group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
+            self._schedule_initial_delay(group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
         elif group.members and group.has_all_joined:
-            self._complete(group, replies)
+            self._complete_join(group, replies)
         else:
-            self._wait_for_joins(group)
+            self._schedule_join_timeout(group)
 
-    def _withhold_assignments(self, group: ClassicGroup, replies: Replies) -> None:
+    def _reset_assignments(self, group: ClassicGroup, replies: Replies) -> None:
         for member in group.members.values():
             member.assignment = b""
-        for member_id, promise in group.syncing.items():
-            replies.append((promise, refused_sync(ErrorCode.REBALANCE_IN_PROGRESS)))
-            self.heard_from(group, group.members[member_id])
-        group.syncing.clear()
+        for member_id, promise in group.awaiting_sync.items():
+            replies.append((promise, sync_error(ErrorCode.REBALANCE_IN_PROGRESS)))
+            self.restart_session(group, group.members[member_id])
+        group.awaiting_sync.clear()
 
-    def _forget_sync(self, group: ClassicGroup) -> None:
+    def _cancel_pending_sync(self, group: ClassicGroup) -> None:
         group.pending_sync.clear()
         self._context.timers.cancel(sync_key(group.group_id))
 
-    def _wait_for_joins(self, group: ClassicGroup, at_least_ms: int = 0) -> None:
+    def _schedule_join_timeout(self, group: ClassicGroup, min_delay_ms: int = 0) -> None:
         group_id = group.group_id
-        delay_ms = max(group.rebalance_timeout_ms, at_least_ms)
-        self._context.timers.schedule(join_key(group_id), delay_ms, lambda: self._joins_due(group_id))
+        delay_ms = max(group.rebalance_timeout_ms, min_delay_ms)
+        self._context.timers.schedule(join_key(group_id), delay_ms, lambda: self._join_expired(group_id))
 
-    def _wait_for_more(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
+    def _schedule_initial_delay(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
         group_id = group.group_id
         self._context.timers.schedule(
-            join_key(group_id), delay_ms, lambda: self._initial_delay_over(group_id, delay_ms, remaining_ms)
+            join_key(group_id),
+            delay_ms,
+            lambda: self._initial_delay_expired(group_id, delay_ms, remaining_ms),
         )
 
-    def _initial_delay_over(self, group_id: str, delay_ms: int, remaining_ms: int) -> Decision[Entry, None]:
+    def _initial_delay_expired(
+        self, group_id: str, delay_ms: int, remaining_ms: int
+    ) -> Decision[Entry, None]:
         group = self._registry.find_as(ClassicGroup, group_id)
-        if group is not None and group.new_member_added and remaining_ms != 0:
-            group.new_member_added = False
+        if group is None or not group.new_member_added or remaining_ms == 0:
+            return self._join_expired(group_id)
+        waiting = group
+
+        def wait_again() -> None:
+            waiting.new_member_added = False
             next_ms = min(self._context.settings().initial_rebalance_delay_ms, remaining_ms)
-            self._wait_for_more(group, next_ms, max(remaining_ms - delay_ms, 0))
-            return Decision([], None)
-        return self._joins_due(group_id)
+            self._schedule_initial_delay(waiting, next_ms, max(remaining_ms - delay_ms, 0))
 
-    # Completing.
+        return Decision([], None, wait_again)
 
-    def complete_if_all_joined(self, group: ClassicGroup, replies: Replies) -> None:
-        """Unless the group waits for more members before its first generation."""
+    def maybe_complete_join(self, group: ClassicGroup, replies: Replies) -> None:
+        """Complete the join phase if all members have joined, except during the initial delay."""
         if group.state is not ClassicState.PREPARING_REBALANCE or group.previous_state is ClassicState.EMPTY:
             return
         if group.members and group.has_all_joined:
-            self._complete(group, replies)
+            self._complete_join(group, replies)
 
-    def _joins_due(self, group_id: str) -> Decision[Entry, None]:
-        """Go on with those who have joined; static members are given until their session ends."""
+    def _join_expired(self, group_id: str) -> Decision[Entry, None]:
+        """Complete with the members that have joined; static members stay until their session expires."""
         group = self._registry.find_as(ClassicGroup, group_id)
         if group is None or group.state is not ClassicState.PREPARING_REBALANCE:
             return Decision([], None)
+        rebalancing = group
         late = [
             each.member_id
             for each in group.members.values()
-            if each.instance_id is None and each.member_id not in group.joining
+            if each.instance_id is None and each.member_id not in group.awaiting_join
         ]
-        replies: Replies = []
         if len(late) == len(group.members):
-            return self._empty(group, late, None, replies)
+            return self._empty(group, late, None)
         if late:
-            log.info("members of group %s have not joined in time: %s", group_id, ", ".join(late))
-        self._forget(group, late, replies)
-        self._complete(group, replies)
-        return Decision([], None, replies=replies)
+            logger.info("members of group %s did not rejoin in time: %s", group_id, ", ".join(late))
+        replies: Replies = []
 
-    def _complete(self, group: ClassicGroup, replies: Replies) -> None:
-        """Begin the next generation with the members there are; at least one is left."""
-        if not self._elect(group):
-            log.error("group %s cannot rebalance because no member has joined", group.group_id)
-            self._wait_for_joins(group, _AGAIN_MS)
+        def complete() -> None:
+            self._remove(rebalancing, late, replies)
+            self._complete_join(rebalancing, replies)
+
+        return Decision([], None, complete, replies)
+
+    def _complete_join(self, group: ClassicGroup, replies: Replies) -> None:
+        """Start the next generation with the current members; there is at least one."""
+        if not self._elect_leader(group):
+            logger.error("group %s cannot complete its rebalance: no member has joined", group.group_id)
+            self._schedule_join_timeout(group, _MIN_RETRY_MS)
             return
         self._context.timers.cancel(join_key(group.group_id))
         group.next_generation(self._context.clock.time_ms())
-        joining, group.joining = group.joining, {}
+        awaiting, group.awaiting_join = group.awaiting_join, {}
         for member in group.members.values():
-            promise = joining.get(member.member_id)
+            promise = awaiting.get(member.member_id)
             if promise is not None:
                 replies.append((promise, joined(group, member.member_id)))
             member.is_new = False
-            self.heard_from(group, member)
-        log.info(
-            "group %s has generation %d with %d members", group.group_id, group.generation, len(group.members)
-        )
+            self.restart_session(group, member)
         group_id, generation = group.group_id, group.generation
+        logger.info("group %s has generation %d with %d members", group_id, generation, len(group.members))
         self._context.timers.schedule(
-            sync_key(group_id), group.rebalance_timeout_ms, lambda: self._syncs_due(group_id, generation)
+            sync_key(group_id), group.rebalance_timeout_ms, lambda: self._sync_expired(group_id, generation)
         )
 
-    def _elect(self, group: ClassicGroup) -> bool:
-        """A leader that has joined; the one there was, if it has."""
-        if group.leader not in group.joining:
-            group.leader = next((each for each in group.members if each in group.joining), group.leader)
-        return group.leader in group.joining
+    def _elect_leader(self, group: ClassicGroup) -> bool:
+        """Keep the leader if it has joined, else elect a member that has; return whether there is one."""
+        if group.leader not in group.awaiting_join:
+            group.leader = next((each for each in group.members if each in group.awaiting_join), group.leader)
+        return group.leader in group.awaiting_join
 
-    def _syncs_due(self, group_id: str, generation: int) -> Decision[Entry, None]:
+    # The sync phase.
+
+    def _sync_expired(self, group_id: str, generation: int) -> Decision[Entry, None]:
         group = self._registry.find_as(ClassicGroup, group_id)
-        waits = (ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE)
-        if group is None or group.generation != generation or group.state not in waits:
+        in_sync_phase = (ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE)
+        if group is None or group.generation != generation or group.state not in in_sync_phase:
             return Decision([], None)
         if not group.pending_sync:
             return Decision([], None)
         late = sorted(group.pending_sync)
-        return self.depart(group, late, f"{', '.join(late)} did not ask for an assignment", None, [])
+        return self.remove_members(group, late, f"{', '.join(late)} did not send SyncGroup in time", None)
 
-    # Members that go.
+    # Removing members.
 
-    def depart(
-        self, group: ClassicGroup, leaving: Collection[str], reason: str, response: R, replies: Replies
+    def remove_members(
+        self, group: ClassicGroup, leaving: Collection[str], reason: str, response: R
     ) -> Decision[Entry, R]:
-        """Remove members, and those who were expected; who stays is told by a rebalance."""
-        waits_for_more = group.previous_state is ClassicState.EMPTY and _is_preparing(group)
-        if not group.is_empty and not waits_for_more and _nobody_is_left(group, leaving):
-            return self._empty(group, leaving, response, replies)
-        self._forget(group, leaving, replies)
-        if group.state in (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE):
-            self.begin(group, reason, replies)
-        else:
-            self.complete_if_all_joined(group, replies)
-        return Decision([], response, replies=replies)
+        """Remove members, pending ones included, and rebalance the others."""
+        in_initial_delay = group.previous_state is ClassicState.EMPTY and _is_preparing(group)
+        if not group.is_empty and not in_initial_delay and _is_empty_without(group, leaving):
+            return self._empty(group, leaving, response)
+        replies: Replies = []
 
-    def _empty(
-        self, group: ClassicGroup, leaving: Collection[str], response: R, replies: Replies
-    ) -> Decision[Entry, R]:
-        record = emptied_group_record(group, self._context.clock.time_ms())
+        def remove() -> None:
+            self._remove(group, leaving, replies)
+            if group.state in (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE):
+                self.prepare(group, reason, replies)
+            else:
+                self.maybe_complete_join(group, replies)
 
-        def then() -> None:
-            log.info("group %s is empty with generation %d", group.group_id, group.generation)
-            self._forget(group, leaving, replies)
-            self._forget_sync(group)
+        return Decision([], response, remove, replies)
+
+    def _empty(self, group: ClassicGroup, leaving: Collection[str], response: R) -> Decision[Entry, R]:
+        record = empty_group_record(group, self._context.clock.time_ms())
+        replies: Replies = []
+
+        def remove() -> None:
+            logger.info("group %s is empty with generation %d", group.group_id, group.generation)
+            self._remove(group, leaving, replies)
+            self._cancel_pending_sync(group)
             self._context.timers.cancel(join_key(group.group_id))
 
-        return Decision([record], response, on_appended=then, replies=replies)
+        return Decision([record], response, remove, replies)
 
-    def _forget(self, group: ClassicGroup, leaving: Collection[str], replies: Replies) -> None:
+    def _remove(self, group: ClassicGroup, leaving: Collection[str], replies: Replies) -> None:
         for member_id in leaving:
-            dismiss(group, member_id, ErrorCode.UNKNOWN_MEMBER_ID, replies)
+            fail_pending(group, member_id, ErrorCode.UNKNOWN_MEMBER_ID, replies)
             group.remove(member_id)
             self._context.timers.cancel(heartbeat_key(group.group_id, member_id))
 
     # Sessions.
 
-    def heard_from(self, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None) -> None:
-        """The member lives: its session begins anew."""
-        self.expect(group.group_id, member.member_id, timeout_ms or member.session_timeout_ms)
+    def restart_session(
+        self, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None
+    ) -> None:
+        """Restart the session timeout of a member that has sent a request."""
+        self.schedule_session(group.group_id, member.member_id, timeout_ms or member.session_timeout_ms)
 
-    def expect(self, group_id: str, member_id: str, timeout_ms: int) -> None:
+    def schedule_session(self, group_id: str, member_id: str, timeout_ms: int) -> None:
         self._context.timers.schedule(
-            heartbeat_key(group_id, member_id), timeout_ms, lambda: self._session_over(group_id, member_id)
+            heartbeat_key(group_id, member_id), timeout_ms, lambda: self._session_expired(group_id, member_id)
         )
 
-    def _session_over(self, group_id: str, member_id: str) -> Decision[Entry, Any]:
+    def _session_expired(self, group_id: str, member_id: str) -> Decision[Entry, Any]:
         group = self._registry.find_as(ClassicGroup, group_id)
-        if group is None or not self._counts_as_dead(group, member_id):
+        if group is None or not _has_expired(group, member_id):
             return Decision([], None)
-        log.info("%s of group %s has not been heard from and is removed", member_id, group_id)
-        replies: Replies = []
+        logger.info("the session of %s in group %s has expired", member_id, group_id)
+        expired = group
         if member_id in group.members and not _is_preparing(group):
-            return self.depart(group, [member_id], f"{member_id} has not been heard from", None, replies)
-        if _is_preparing(group) and _nobody_is_left(group, [member_id]):
-            return self._empty(group, [member_id], None, replies)
-        self._forget(group, [member_id], replies)
-        if _is_preparing(group) and group.has_all_joined:
-            self._complete(group, replies)
-        return Decision([], None, replies=replies)
+            return self.remove_members(group, [member_id], f"the session of {member_id} has expired", None)
+        if _is_preparing(group) and _is_empty_without(group, [member_id]):
+            return self._empty(group, [member_id], None)
+        replies: Replies = []
 
-    def _counts_as_dead(self, group: ClassicGroup, member_id: str) -> bool:
-        """Who waits for an answer cannot send heartbeats; who has just come gets no such credit."""
-        member = group.members.get(member_id)
-        if member is None:
-            return member_id in group.pending_join
-        waits = member_id in group.joining or member_id in group.syncing
-        return member.is_new or not waits
+        def remove() -> None:
+            self._remove(expired, [member_id], replies)
+            if _is_preparing(expired) and expired.has_all_joined:
+                self._complete_join(expired, replies)
+
+        return Decision([], None, remove, replies)
 
 
 def _is_preparing(group: ClassicGroup) -> bool:
     return group.state is ClassicState.PREPARING_REBALANCE
 
 
-def _nobody_is_left(group: ClassicGroup, leaving: Collection[str]) -> bool:
-    """Whether the group comes to rest without these: nobody stays, and nobody is about to join."""
+def _is_empty_without(group: ClassicGroup, leaving: Collection[str]) -> bool:
+    """Return whether no member and no pending member remains."""
     return group.pending_join.issubset(leaving) and group.members.keys() <= set(leaving)
+
+
+def _has_expired(group: ClassicGroup, member_id: str) -> bool:
+    """Return whether a member without heartbeats is dead.
+
+    Members that wait for a response cannot send heartbeats; new members do not get that credit.
+    """
+    member = group.members.get(member_id)
+    if member is None:
+        return member_id in group.pending_join
+    waits = member_id in group.awaiting_join or member_id in group.awaiting_sync
+    return member.is_new or not waits

@@ -1,4 +1,4 @@
-"""The record that a classic group is stored as, in the version Kafka 4.3 writes."""
+"""The GroupMetadata record of a classic group, in the version that Kafka 4.3 writes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ VALUE_VERSION = 3
 
 
 def new_group_record(group_id: str, now_ms: int) -> CoordinatorRecord:
-    """A group that nobody has been a member of."""
+    """A new group without members."""
     return _record(group_id, GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=now_ms))
 
 
-def emptied_group_record(group: ClassicGroup, now_ms: int) -> CoordinatorRecord:
-    """The generation that begins when the last member is gone."""
+def empty_group_record(group: ClassicGroup, now_ms: int) -> CoordinatorRecord:
+    """The generation after the last member has left."""
     value = GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation + 1,
@@ -35,7 +35,7 @@ def group_record(
     assignments: Mapping[str, bytes],
     leader: str | None,
 ) -> CoordinatorRecord:
-    """The group with these members and what each is to work on."""
+    """The group with these members and their assignments."""
     value = GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation,

@@ -1,4 +1,4 @@
-"""Whether a request of a consumer group's member is valid, with Kafka's errors in Kafka's order."""
+"""The validation of ConsumerGroupHeartbeat requests, with Kafka's errors in Kafka's order."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from moldau.groups.consumer.member import (
     LEAVE_GROUP_STATIC_EPOCH,
     ConsumerMember,
 )
-from moldau.groups.consumer.reconciliation import Reported
+from moldau.groups.consumer.reconciliation import OwnedByClient
 from moldau.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
-#: Since this version clients choose their member id themselves.
+#: The version from which clients generate their member id (KIP-1082).
 _MEMBER_ID_REQUIRED_SINCE = 1
 
 
 def check_request(
     request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Collection[str]
 ) -> None:
-    """What can be told without knowing the group."""
+    """Validate a request without looking at the group."""
     epoch = request.member_epoch
     if api_version >= _MEMBER_ID_REQUIRED_SINCE or epoch > 0 or epoch == LEAVE_GROUP_EPOCH:
         _refuse_empty(request.member_id, "MemberId")
@@ -30,7 +30,7 @@ def check_request(
     _refuse_empty(request.instance_id, "InstanceId")
     _refuse_empty(request.rack_id, "RackId")
     if epoch == 0:
-        _check_first(request)
+        _check_join(request)
     elif epoch == LEAVE_GROUP_STATIC_EPOCH:
         _refuse(request.instance_id is None, "InstanceId can't be null.")
     else:
@@ -43,7 +43,7 @@ def check_request(
         )
 
 
-def _check_first(request: ConsumerGroupHeartbeatRequest) -> None:
+def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
     _refuse(request.rebalance_timeout_ms == -1, "RebalanceTimeoutMs must be provided in first request.")
     _refuse(
         request.topic_partitions is None or bool(request.topic_partitions),
@@ -72,13 +72,13 @@ def check_size(group: ConsumerGroup, member_id: str, max_size: int) -> None:
         )
 
 
-def check_epoch(member: ConsumerMember, epoch: int, reported: Reported) -> None:
-    """A member that has not heard its newest epoch may go on from the one before, if it owns nothing else."""
+def check_epoch(member: ConsumerMember, epoch: int, owned: OwnedByClient) -> None:
+    """Accept the current epoch, or the previous one if the member owns only assigned partitions."""
     if epoch in (0, member.member_epoch):
         return
     if epoch < member.member_epoch:
-        knows_previous = epoch == member.previous_member_epoch
-        if knows_previous and _is_assigned(reported, member):
+        is_previous = epoch == member.previous_member_epoch
+        if is_previous and _is_assigned(owned, member):
             return
     relation = "greater" if epoch > member.member_epoch else "smaller"
     raise KafkaError(
@@ -88,14 +88,14 @@ def check_epoch(member: ConsumerMember, epoch: int, reported: Reported) -> None:
     )
 
 
-def _is_assigned(reported: Reported, member: ConsumerMember) -> bool:
-    if reported is None:
+def _is_assigned(owned: OwnedByClient, member: ConsumerMember) -> bool:
+    if owned is None:
         return False
-    return all(member.assigned.get(topic_id, {}).keys() >= set(owned) for topic_id, owned in reported)
+    return all(member.assigned.get(topic_id, {}).keys() >= set(partitions) for topic_id, partitions in owned)
 
 
 def check_released(known: ConsumerMember, member_id: str, instance_id: str) -> None:
-    """A static member's place may be taken only after it has left for a while."""
+    """Check that a static member has left temporarily before another one replaces it."""
     if known.member_epoch != LEAVE_GROUP_STATIC_EPOCH:
         raise KafkaError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
@@ -104,8 +104,8 @@ def check_released(known: ConsumerMember, member_id: str, instance_id: str) -> N
         )
 
 
-def known_static(group: ConsumerGroup, instance_id: str, member_id: str | None) -> ConsumerMember:
-    """The static member, which has to have this member id unless that is None."""
+def get_static_member(group: ConsumerGroup, instance_id: str, member_id: str | None) -> ConsumerMember:
+    """Return the static member; FENCED_INSTANCE_ID if it has another member id, unless that is None."""
     known = group.static_member(instance_id)
     if known is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")

@@ -1,9 +1,8 @@
-"""A consumer group: its members, their target assignment, and how far the members have come with it.
+"""A consumer group: its members, their target assignment and the state of reconciliation.
 
-The group is stable when its three epochs (see `modern_group`) agree.
-
-Everything here comes from stored records, through `consumer_replay`; counts and indexes are kept beside the
-members so that no decision has to look at all of them. The fields marked soft are never stored.
+The group is stable when its three epochs (see `modern/group.py`) agree. All state comes from replayed
+records; counts and indexes avoid iterating over all members in each decision. The fields marked soft are not
+stored.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from typing import ClassVar
 from moldau.base.ids import TopicId
 from moldau.groups.assignors.java_order import strings_in_hash_order
 from moldau.groups.assignors.spec import NOTHING, Assignment
-from moldau.groups.classic.subscriptions import CONSUMER_PROTOCOL_TYPE
-from moldau.groups.consumer.commits import check_commit, check_fetch
 from moldau.groups.consumer.member import ConsumerMember
+from moldau.groups.consumer.offset_checks import check_commit, check_fetch
 from moldau.groups.consumer.partition_epochs import PartitionEpochs
 from moldau.groups.consumer.records import group_tombstones
-from moldau.groups.consumer.timer_keys import member_timer_keys
+from moldau.groups.embedded_protocol import CONSUMER_PROTOCOL_TYPE
 from moldau.groups.group import CONSUMER, BaseTimestamp, CheckPartition
 from moldau.groups.modern.group import ModernGroup
 from moldau.groups.modern.regex import ResolvedRegex
 from moldau.groups.modern.subscription import count, count_names, count_regex, is_homogeneous
+from moldau.groups.timer_keys import consumer_member_keys
 from moldau.statemachine.coordinator_records import CoordinatorRecord
 from moldau.statemachine.timers import Timers
 
@@ -43,22 +42,22 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         super().__init__(group_id)
         #: Member ids by instance id.
         self.static_members: dict[str, str] = {}
-        #: The targets by partition.
+        #: Member ids by partition of the target assignment.
         self.target_owners: dict[TopicId, dict[int, str]] = {}
         self.partition_epochs = PartitionEpochs()
-        #: Members by the regular expression they subscribe with.
+        #: The number of members by subscribed regular expression.
         self.regexes: dict[str, int] = {}
         self.resolved_regexes: dict[str, ResolvedRegex] = {}
         self.server_assignors: dict[str, int] = {}
         self.classic_members = 0
-        #: Members that speak the classic protocol, by each way of assigning that they support.
+        #: The number of members that use the classic protocol, by supported protocol name.
         self.classic_protocols: dict[str, int] = {}
-        #: Whether a release before 4.1 has left a record that is no longer used.
+        #: Whether a release before 4.1 has left an obsolete record.
         self.has_subscription_metadata_record = False
         # Soft.
         self.resolving_regexes = False
 
-    # What others ask.
+    # Queries.
 
     @property
     def state(self) -> ConsumerState:
@@ -82,18 +81,18 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         return None if member_id is None else self.member(member_id)
 
     def target_of(self, member: ConsumerMember) -> Assignment:
-        """What a member is to have; a static member that is back has what its former self was to have."""
+        """Return the target of a member; a rejoining static member inherits the target of its instance id."""
         if member.instance_id is None:
             return self.targets.get(member.member_id, NOTHING)
         return self.targets.get(self.static_members.get(member.instance_id, ""), NOTHING)
 
     def preferred_assignor(self, old: ConsumerMember | None, new: ConsumerMember | None) -> str | None:
-        """What most members ask for, once `old` has become `new`; None when nobody asks for any."""
+        """Return the assignor with most votes after replacing `old` by `new`; None without any vote."""
         votes = dict(self.server_assignors)
         count(votes, None if old is None else old.server_assignor, -1)
         count(votes, None if new is None else new.server_assignor, 1)
         most = max(votes.values(), default=0)
-        # Of equals the last in the order of Java's hash table wins.
+        # Ties are broken as in Kafka: the last one in the order of Java's HashMap wins.
         return next((name for name in reversed(strings_in_hash_order(votes)) if votes[name] == most), None)
 
     # Checks with Kafka's errors, in Kafka's order.
@@ -119,7 +118,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         check_fetch(self.member(member_id or ""), member_epoch)
 
     def check_offset_delete(self) -> None:
-        """Offsets of topics that nobody subscribes to may go at any time."""
+        """Allow it; subscribed topics are refused one by one."""
 
     def offset_expiration(self) -> BaseTimestamp | None:
         return lambda committed: committed.commit_timestamp_ms
@@ -159,7 +158,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         for topic_id, partitions in old.items():
             owners = self.target_owners.get(topic_id, {})
             for partition in partitions:
-                # A static member that came back under another name may have taken it over by now.
+                # A rejoined static member may own it under its new member id.
                 if owners.get(partition) == member_id:
                     del owners[partition]
             if not owners:
@@ -177,12 +176,12 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
             self.resolved_regexes[regex] = resolved
             count_regex(self.subscriptions, resolved.topics, 1)
 
-    # Records.
+    # Removal.
 
     def tombstones(self) -> list[CoordinatorRecord]:
         return group_tombstones(self.group_id, self.members, self.resolved_regexes)
 
     def cancel_timers(self, timers: Timers) -> None:
         for member_id in self.members:
-            for key in member_timer_keys(self.group_id, member_id):
+            for key in consumer_member_keys(self.group_id, member_id):
                 timers.cancel(key)

@@ -1,7 +1,7 @@
-"""A member of a consumer group: what it said of itself, its epoch, and the partitions it has.
+"""A member of a consumer group: its subscription, its epoch and its partitions.
 
-Members are immutable; a request makes a new one, which takes the old one's place when its records are
-replayed. Every partition a member has carries the epoch in which it was given to the member.
+Members are immutable; a request makes a new one, which replaces the old one when its records are replayed.
+Every partition of a member has the epoch in which it was assigned.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from moldau.protocol.stored.consumer_groups import (
 )
 
 LEAVE_GROUP_EPOCH = -1
-#: A static member that goes only for a while.
+#: A static member leaves temporarily.
 LEAVE_GROUP_STATIC_EPOCH = -2
 
-#: By topic: partitions and the epoch in which the member was given each.
+#: By topic: partitions and the epoch in which each was assigned.
 OwnedPartitions = Mapping[TopicId, Mapping[int, int]]
 NO_PARTITIONS: OwnedPartitions = {}
 
 
 class MemberState(IntEnum):
-    """Where a member stands on the way to its target assignment, with the numbers Kafka stores."""
+    """The state of reconciliation, with the numbers that Kafka stores."""
 
-    #: It has all it is to have, as far as it was told.
+    #: The member has its target assignment.
     STABLE = 1
-    #: It has yet to give partitions up.
+    #: It must revoke partitions.
     UNREVOKED_PARTITIONS = 2
-    #: It waits for partitions that others have not given up yet.
+    #: It waits for partitions that other members have not revoked yet.
     UNRELEASED_PARTITIONS = 3
-    #: A newer release wrote a state we do not know.
+    #: A newer release stored a state that this one does not know.
     UNKNOWN = 127
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicSide:
-    """What is known of a member that still speaks the classic protocol."""
+class ClassicMetadata:
+    """The JoinGroup metadata of a member that uses the classic protocol."""
 
     session_timeout_ms: int
     protocols: tuple[ClassicProtocol, ...]
@@ -64,7 +64,7 @@ class ConsumerMember:
     server_assignor: str | None = None
     assigned: OwnedPartitions = field(default_factory=dict)
     pending_revocation: OwnedPartitions = field(default_factory=dict)
-    classic: ClassicSide | None = None
+    classic: ClassicMetadata | None = None
 
     @property
     def uses_classic_protocol(self) -> bool:
@@ -72,7 +72,7 @@ class ConsumerMember:
 
     @property
     def regex(self) -> str | None:
-        """None when it does not subscribe by a regular expression."""
+        """The subscribed regular expression, or None."""
         return self.subscribed_topic_regex or None
 
     def is_reconciled_to(self, epoch: int) -> bool:
@@ -91,14 +91,14 @@ class ConsumerMember:
         )
 
     def with_subscription(self, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
-        """As a stored record describes it."""
+        """Apply a ConsumerGroupMemberMetadata record."""
         stored = value.classic_member_metadata
         classic = None
         if stored is not None:
             protocols = (
                 ClassicProtocol(each.name, bytes(each.metadata)) for each in stored.supported_protocols
             )
-            classic = ClassicSide(stored.session_timeout_ms, tuple(protocols))
+            classic = ClassicMetadata(stored.session_timeout_ms, tuple(protocols))
         return replace(
             self,
             instance_id=value.instance_id,
@@ -113,7 +113,7 @@ class ConsumerMember:
         )
 
     def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
-        """As a stored record describes what it has."""
+        """Apply a ConsumerGroupCurrentMemberAssignment record."""
         known = value.state in MemberState.__members__.values()
         return replace(
             self,
@@ -124,8 +124,8 @@ class ConsumerMember:
             pending_revocation=_partitions(value.partitions_pending_revocation, value.member_epoch),
         )
 
-    def gone(self) -> ConsumerMember:
-        """What is left of it when what it has is no longer stored."""
+    def without_assignment(self) -> ConsumerMember:
+        """Apply the tombstone of the current assignment."""
         return replace(
             self,
             member_epoch=LEAVE_GROUP_EPOCH,
@@ -136,7 +136,7 @@ class ConsumerMember:
 
 
 def _partitions(stored: Iterable[TopicPartitions], member_epoch: int) -> OwnedPartitions:
-    """Releases before 4.2 stored no epochs of partitions: then the member's own counts."""
+    """Decode partitions; releases before 4.2 stored no assignment epochs, so the member epoch counts."""
     default = max(member_epoch, 0)
     found: dict[TopicId, Mapping[int, int]] = {}
     for each in stored:

@@ -1,7 +1,6 @@
-"""Which partitions of a consumer group somebody has, and the epoch of the member that has each.
+"""The partitions of a consumer group that have an owner, with the member epoch of that owner.
 
-A partition is nobody's before its former owner has given it up: that is what keeps two members from reading
-it at the same time.
+A partition stays owned until its former owner has revoked it, so that no two members read it at once.
 """
 
 from __future__ import annotations
@@ -11,9 +10,9 @@ import logging
 from moldau.base.ids import TopicId, format_uuid
 from moldau.groups.consumer.member import ConsumerMember, OwnedPartitions
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-NOBODY = -1
+NO_OWNER = -1
 
 
 class PartitionEpochs:
@@ -21,12 +20,12 @@ class PartitionEpochs:
         self._epochs: dict[TopicId, dict[int, int]] = {}
 
     def of(self, topic_id: TopicId, partition: int) -> int:
-        """The epoch of the member that has the partition; -1 when nobody has it."""
+        """Return the epoch of the owner, or NO_OWNER."""
         topic = self._epochs.get(topic_id)
-        return NOBODY if topic is None else topic.get(partition, NOBODY)
+        return NO_OWNER if topic is None else topic.get(partition, NO_OWNER)
 
     def update(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
-        """A member has become another, has come, or has gone."""
+        """Replace the partitions of `old` by those of `new`; either may be None."""
         if old is not None:
             self._remove(old.assigned, old.member_epoch)
             self._remove(old.pending_revocation, old.member_epoch)
@@ -49,9 +48,9 @@ class PartitionEpochs:
         for topic_id, partitions in owned.items():
             known = self._epochs.setdefault(topic_id, {})
             for partition in partitions:
-                if known.get(partition, NOBODY) >= max(epoch, 0):
-                    log.error(
-                        "partition %s-%d is given to a member of epoch %d while one of epoch %d has it",
+                if known.get(partition, NO_OWNER) >= max(epoch, 0):
+                    logger.error(
+                        "partition %s-%d is assigned with epoch %d while a member with epoch %d owns it",
                         *(format_uuid(topic_id), partition, epoch, known[partition]),
                     )
                 known[partition] = epoch

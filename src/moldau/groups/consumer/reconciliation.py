@@ -1,9 +1,8 @@
-"""The next step of a member from what it has to what it is to have.
+"""The next step of a member towards its target assignment (KIP-848).
 
-A member gives up first and takes then. While it still has partitions that are not in its target it stays in
-its epoch and is asked to revoke them; once it no longer reports any of them as owned, it moves to the
-target's epoch and gets what is free. Partitions that others have not given up yet are waited for in that
-epoch.
+A member revokes first. While it owns partitions that are not in its target, it stays in its epoch and must
+revoke them. Once it no longer reports them as owned, it advances to the target epoch and is assigned the
+partitions that have no owner. It waits in that epoch for partitions that others have not revoked yet.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId
 from moldau.groups.assignors.spec import Assignment
 from moldau.groups.consumer.member import NO_PARTITIONS, ConsumerMember, MemberState, OwnedPartitions
-from moldau.groups.consumer.partition_epochs import NOBODY, PartitionEpochs
+from moldau.groups.consumer.partition_epochs import NO_OWNER, PartitionEpochs
 
-#: The partitions a member says it owns; None when it does not say.
-Reported = Iterable[tuple[TopicId, Collection[int]]] | None
+#: The partitions that a request reports as owned; None if it does not report any.
+OwnedByClient = Iterable[tuple[TopicId, Collection[int]]] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +25,14 @@ class Reconciliation:
     member: ConsumerMember
     target_epoch: int
     target: Assignment
-    #: Topics that exist and that the member subscribes to.
+    #: The existing topics that the member subscribes to.
     subscribed: Collection[TopicId]
     partition_epochs: PartitionEpochs
     subscription_changed: bool
-    reported: Reported
+    owned: OwnedByClient
 
     def next(self) -> ConsumerMember:
-        """The member after the next step; the same one if there is none to take."""
+        """Return the member after the next step; the same member if there is none."""
         member = self.member
         if member.state is MemberState.STABLE:
             if member.member_epoch != self.target_epoch:
@@ -47,7 +46,7 @@ class Reconciliation:
         return self._towards_target(member.member_epoch)
 
     def _check_nothing_owned(self) -> None:
-        if self.reported is None or any(partitions for _, partitions in self.reported):
+        if self.owned is None or any(partitions for _, partitions in self.owned):
             raise KafkaError(
                 ErrorCode.FENCED_MEMBER_EPOCH,
                 "The consumer group member is in a unknown state. "
@@ -55,14 +54,14 @@ class Reconciliation:
             )
 
     def _still_owns(self, partitions: OwnedPartitions) -> bool:
-        if self.reported is None:
+        if self.owned is None:
             return True
         return any(
-            not partitions.get(topic_id, {}).keys().isdisjoint(owned) for topic_id, owned in self.reported
+            not partitions.get(topic_id, {}).keys().isdisjoint(owned) for topic_id, owned in self.owned
         )
 
     def _without_unsubscribed(self) -> ConsumerMember:
-        """Topics it no longer subscribes to are revoked at once, before there is a new target."""
+        """Revoke topics that the member no longer subscribes to, before a new target is computed."""
         member = self.member
         dropped = [topic_id for topic_id in member.assigned if topic_id not in self.subscribed]
         if not dropped:
@@ -82,41 +81,41 @@ class Reconciliation:
             wanted = set(self._wanted(topic_id))
             kept[topic_id] = {each: epoch for each, epoch in epochs.items() if each in wanted}
             revoked[topic_id] = {each: epoch for each, epoch in epochs.items() if each not in wanted}
-        kept, revoked = _filled(kept), _filled(revoked)
+        kept, revoked = _without_empty(kept), _without_empty(revoked)
         if revoked and self._still_owns(revoked):
             return self.member.moved_to(member_epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoked)
-        waits, assigned = self._with_free_ones(kept)
+        waits, assigned = self._with_unowned(kept)
         state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
         return self.member.moved_to(self.target_epoch, state, assigned, NO_PARTITIONS)
 
     def _wanted(self, topic_id: TopicId) -> Collection[int]:
         return self.target.get(topic_id, ()) if topic_id in self.subscribed else ()
 
-    def _with_free_ones(self, kept: OwnedPartitions) -> tuple[bool, OwnedPartitions]:
-        """What it has with everything it may take, and whether there is more that it has to wait for."""
+    def _with_unowned(self, kept: OwnedPartitions) -> tuple[bool, OwnedPartitions]:
+        """Add the target partitions without owner; return whether others remain, and the assignment."""
         waits = False
         assigned: dict[TopicId, Mapping[int, int]] = dict(kept)
         for topic_id in self.target:
-            had = kept.get(topic_id, {})
-            free = dict.fromkeys(
+            kept_here = kept.get(topic_id, {})
+            added = dict.fromkeys(
                 (
                     each
                     for each in self._wanted(topic_id)
-                    if each not in had and self._is_free(topic_id, each)
+                    if each not in kept_here and self._is_unowned(topic_id, each)
                 ),
                 self.target_epoch,
             )
-            waits = waits or len(had) + len(free) < len(self._wanted(topic_id))
-            if free:
-                assigned[topic_id] = {**had, **free}
+            waits = waits or len(kept_here) + len(added) < len(self._wanted(topic_id))
+            if added:
+                assigned[topic_id] = {**kept_here, **added}
         return waits, assigned
 
-    def _is_free(self, topic_id: TopicId, partition: int) -> bool:
-        """Nobody has it, or only this member, which was about to give it up."""
-        if self.partition_epochs.of(topic_id, partition) == NOBODY:
+    def _is_unowned(self, topic_id: TopicId, partition: int) -> bool:
+        """Return whether a partition has no owner, or only this member, which was to revoke it."""
+        if self.partition_epochs.of(topic_id, partition) == NO_OWNER:
             return True
         return partition in self.member.pending_revocation.get(topic_id, {})
 
 
-def _filled(partitions: Mapping[TopicId, Mapping[int, int]]) -> dict[TopicId, Mapping[int, int]]:
+def _without_empty(partitions: Mapping[TopicId, Mapping[int, int]]) -> dict[TopicId, Mapping[int, int]]:
     return {topic_id: found for topic_id, found in partitions.items() if found}

@@ -1,4 +1,4 @@
-"""The records that a consumer group is stored as. Each key with no value removes what it stands for."""
+"""The records of a consumer group. A key without value (a tombstone) removes what the key identifies."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
 
 
 def subscription_metadata_tombstone(group_id: str) -> CoordinatorRecord:
-    """Releases before 4.1 stored what is now the hash beside the epoch."""
+    """Remove the record in which releases before 4.1 stored the topic metadata; now the epoch has a hash."""
     return _tombstone(ConsumerGroupPartitionMetadataKey(group_id=group_id))
 
 
@@ -131,7 +131,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
 def group_tombstones(
     group_id: str, member_ids: Collection[str], regexes: Mapping[str, object]
 ) -> list[CoordinatorRecord]:
-    """Everything that is stored of a group, in an order that can be replayed."""
+    """Remove all records of a group, in an order that can be replayed."""
     names = [{"group_id": group_id, "member_id": member_id} for member_id in member_ids]
     return [
         *(_tombstone(ConsumerGroupCurrentMemberAssignmentKey(**each)) for each in names),

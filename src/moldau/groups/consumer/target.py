@@ -1,4 +1,4 @@
-"""The target assignment of a consumer group: what each member is to have once all have reconciled."""
+"""The target assignment of a consumer group: the partitions of each member once all have reconciled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from moldau.statemachine.coordinator_records import CoordinatorRecord
 
 
 def subscribed_topics(member: ConsumerMember, resolved: Mapping[str, ResolvedRegex]) -> list[str]:
-    """All topics a member subscribes to, by name or by expression, in the order Kafka walks over them."""
+    """Return all topics a member subscribes to, by name or expression, in the order of Kafka's sets."""
     by_name = strings_in_hash_order(sorted(member.subscribed_topic_names))
     found = resolved.get(member.regex) if member.regex is not None else None
     if found is None:
@@ -29,15 +29,13 @@ def subscribed_topics(member: ConsumerMember, resolved: Mapping[str, ResolvedReg
 
 
 class TargetAssignment:
-    """Computes the target for a group in which one member has changed, has come, or has taken another's
-    place.
-    """
+    """Computes the target of a group in which one member has joined, changed or replaced a static one."""
 
     def __init__(self, group: ConsumerGroup, image: MetadataImage, updated: ConsumerMember) -> None:
         self._group = group
         self._image = image
         self._updated = updated
-        #: Many members subscribe alike, so what a subscription means is looked up once.
+        #: Topic ids by subscription: many members have the same one.
         self._topic_ids: dict[tuple[frozenset[str], str | None], Sequence[TopicId]] = {}
 
     def compute(
@@ -63,22 +61,22 @@ class TargetAssignment:
     def _spec(self, homogeneous: bool) -> GroupSpec:
         members = dict(self._group.members)
         members[self._updated.member_id] = self._updated
-        former = self._former_self()
-        if former is not None:
-            members.pop(former, None)
-        specs = {each: self._member_spec(members[each], former) for each in strings_in_hash_order(members)}
+        replaced = self._replaced_member()
+        if replaced is not None:
+            members.pop(replaced, None)
+        specs = {each: self._member_spec(members[each], replaced) for each in strings_in_hash_order(members)}
         topics = self._image.topics.by_id
         subscribed = {topic_id for topic_ids in self._topic_ids.values() for topic_id in topic_ids}
         counts = {topic_id: len(topics[topic_id].partitions) for topic_id in subscribed}
         return GroupSpec(specs, homogeneous, counts, self._group.target_owners)
 
-    def _former_self(self) -> str | None:
-        """The id under which the updated member was in the group before, if it is static and had another."""
+    def _replaced_member(self) -> str | None:
+        """Return the former member id of an updated static member, if it differs."""
         former = self._group.static_members.get(self._updated.instance_id or "")
         return None if former == self._updated.member_id else former
 
-    def _member_spec(self, member: ConsumerMember, former: str | None) -> MemberSpec:
-        holder = former if former is not None and member is self._updated else member.member_id
+    def _member_spec(self, member: ConsumerMember, replaced: str | None) -> MemberSpec:
+        holder = replaced if replaced is not None and member is self._updated else member.member_id
         return MemberSpec(
             self._subscribed(member), self._group.targets.get(holder, NOTHING), member.instance_id
         )

@@ -1,9 +1,8 @@
-"""Members of a consumer group that still speak the classic protocol: JoinGroup, SyncGroup, Heartbeat,
-LeaveGroup.
+"""Members of a consumer group that use the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-Such a member joins whenever it is told to, and hears its epoch as the generation. There is no leader: its
-assignment is what the group's target gives it, one step at a time, and SyncGroup only fetches it. A heartbeat
-tells it to join again when there is a step to take.
+Such a member rejoins whenever a heartbeat response requires it, and gets its member epoch as the generation.
+No member is the leader: the assignment follows from the group's target, one reconciliation step at a time,
+and SyncGroup only fetches it.
 """
 
 from __future__ import annotations
@@ -13,20 +12,23 @@ from dataclasses import replace
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import format_uuid, random_uuid
 from moldau.groups.classic.member import requested_protocols
-from moldau.groups.classic.subscriptions import CONSUMER_PROTOCOL_TYPE
-from moldau.groups.consumer.change import GroupChange, RegexStatus
-from moldau.groups.consumer.checks import check_size, known_static
+from moldau.groups.classic.responses import sync_error
+from moldau.groups.consumer.checks import check_instance, check_size, get_static_member
+from moldau.groups.consumer.context import ConsumerContext
 from moldau.groups.consumer.fencing import ConsumerFencing
 from moldau.groups.consumer.group import ConsumerGroup
-from moldau.groups.consumer.member import ClassicSide, ConsumerMember, MemberState
-from moldau.groups.consumer.partition_epochs import NOBODY
-from moldau.groups.consumer.parts import ConsumerParts
-from moldau.groups.consumer.reconciliation import Reported
-from moldau.groups.consumer.static import take_place
+from moldau.groups.consumer.group_update import GroupUpdate, RegexUpdate
+from moldau.groups.consumer.member import ClassicMetadata, ConsumerMember, MemberState
+from moldau.groups.consumer.partition_epochs import NO_OWNER
+from moldau.groups.consumer.reconciliation import OwnedByClient
 from moldau.groups.context import Requester
-from moldau.groups.migration.classic_checks import check_protocols, check_sync, known_classic
-from moldau.groups.migration.migration import Migration
-from moldau.groups.migration.protocol import decode_subscription, encode_assignment, topic_ids
+from moldau.groups.embedded_protocol import (
+    CONSUMER_PROTOCOL_TYPE,
+    decode_subscription,
+    encode_assignment,
+    topic_ids,
+)
+from moldau.groups.migration.conversion import GroupConversion
 from moldau.protocol.errors import DecodeError
 from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -41,15 +43,17 @@ from moldau.protocol.stored.consumer_protocol import ConsumerProtocolSubscriptio
 from moldau.statemachine.coordinator_records import Entry
 from moldau.statemachine.decision import Decision
 
-#: Since this version a new dynamic member has to come back with the id it is given.
+#: The version from which a new dynamic member must join again with the id it is given (KIP-394).
 _MEMBER_ID_REQUIRED_SINCE = 4
 
 
 class ClassicMembers:
-    def __init__(self, parts: ConsumerParts, fencing: ConsumerFencing, migration: Migration) -> None:
-        self._parts = parts
+    def __init__(
+        self, context: ConsumerContext, fencing: ConsumerFencing, conversion: GroupConversion
+    ) -> None:
+        self._context = context
         self._fencing = fencing
-        self._migration = migration
+        self._conversion = conversion
 
     # JoinGroup.
 
@@ -57,129 +61,137 @@ class ClassicMembers:
         self, requester: Requester, request: JoinGroupRequest, group: ConsumerGroup
     ) -> Decision[Entry, JoinGroupResponse]:
         is_unknown = not request.member_id
-        member_id = request.member_id or format_uuid(random_uuid(self._parts.context.randomness))
-        check_size(group, member_id, self._parts.context.settings().consumer_max_size)
-        check_protocols(group, member_id, request)
+        member_id = request.member_id or format_uuid(random_uuid(self._context.group_context.randomness))
+        check_size(group, member_id, self._context.group_context.settings().consumer_max_size)
+        _check_protocols(group, member_id, request)
         is_dynamic = request.group_instance_id is None
         if requester.api_version >= _MEMBER_ID_REQUIRED_SINCE and is_unknown and is_dynamic:
             required = JoinGroupResponse(
                 error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=""
             )
             return Decision([], required)
-        change = GroupChange(self._parts, group)
-        member = _joining(change, request, member_id, is_unknown)
+        update = GroupUpdate(self._context, group)
+        member = _joining_member(update, request, member_id, is_unknown)
         replaced = group.static_member(request.group_instance_id)
-        downgrades = replaced is not None and self._migration.may_downgrade_replacing(group, replaced)
+        downgrades = replaced is not None and self._conversion.may_downgrade_replacing(group, replaced)
         subscription = _subscription(request)
         updated = _updated(member, requester, request, subscription)
-        changed = change.subscribe(member, updated)
-        changed = change.resolve_regexes(member, updated) is not RegexStatus.UNCHANGED or changed
-        change.update_metadata(member, updated, changed)
+        changed = update.update_subscription(member, updated)
+        changed = update.update_regex(member, updated) is not RegexUpdate.UNCHANGED or changed
+        update.update_metadata(member, updated, changed)
         if downgrades:
-            updated = self._downgrade(change, updated, changed, subscription)
+            updated = self._downgrade(update, updated, changed, subscription)
         else:
-            target = change.update_target(member, updated)
-            updated = change.reconcile(updated, target, changed, self._owned(subscription))
-            change.afterwards(lambda: self._joined(request, member_id))
-        return Decision(
-            change.records, _joined_response(updated), change.then, change.replies, change.effects
-        )
+            target = update.update_target(member, updated)
+            updated = update.reconcile(updated, target, changed, self._owned(subscription))
+            update.once_appended(lambda: self._joined(request, member_id))
+        return update.build(_joined_response(updated))
 
-    def _owned(self, subscription: ConsumerProtocolSubscription) -> Reported:
-        return topic_ids(subscription.owned_partitions, self._parts.context.image)
+    def _owned(self, subscription: ConsumerProtocolSubscription) -> OwnedByClient:
+        return topic_ids(subscription.owned_partitions, self._context.group_context.image)
 
     def _downgrade(
         self,
-        change: GroupChange,
+        update: GroupUpdate,
         updated: ConsumerMember,
         changed: bool,
         subscription: ConsumerProtocolSubscription,
     ) -> ConsumerMember:
-        """It was the last that spoke the consumer protocol: the group is a classic one from now on."""
-        group = change.group
+        """Convert the group to classic: the last member of the consumer protocol was replaced."""
+        group = update.group
         reason = None
-        if group.assignment_epoch < change.epoch:
+        if group.assignment_epoch < update.epoch:
             reason = f"Downgrade group {group.group_id} from consumer to classic with stale assignment."
         else:
             target = (group.assignment_epoch, group.target_of(updated))
-            updated = change.reconcile(updated, target, changed, self._owned(subscription))
-        self._migration.downgrade(change, joining=updated, rebalance_reason=reason)
+            updated = update.reconcile(updated, target, changed, self._owned(subscription))
+        self._conversion.downgrade(update, joining=updated, rebalance_reason=reason)
         return updated
 
     def _joined(self, request: JoinGroupRequest, member_id: str) -> None:
-        timers, group_id = self._parts.timers, request.group_id
-        timers.joined(group_id, member_id)
-        timers.heard_from(group_id, member_id, request.session_timeout_ms)
-        timers.expect_sync(group_id, member_id, request.rebalance_timeout_ms)
+        timers, group_id = self._context.timers, request.group_id
+        timers.cancel_join_timeout(group_id, member_id)
+        timers.restart_session(group_id, member_id, request.session_timeout_ms)
+        timers.schedule_sync_timeout(group_id, member_id, request.rebalance_timeout_ms)
 
     # SyncGroup.
 
     def sync(self, request: SyncGroupRequest, group: ConsumerGroup) -> Decision[Entry, SyncGroupResponse]:
-        member, classic = known_classic(group, request)
-        check_sync(request, member, classic)
+        member, classic = _classic_member(group, request)
+        _check_sync(request, member, classic)
         if (
             group.assignment_epoch > member.member_epoch
             and member.state is not MemberState.UNREVOKED_PARTITIONS
         ):
-            self._parts.timers.expect_join(group.group_id, member)
-            raise KafkaError(
-                ErrorCode.REBALANCE_IN_PROGRESS,
-                f"A new rebalance is triggered in group {group.group_id} and member {member.member_id} "
-                "should rejoin to catch up.",
+            return Decision(
+                [],
+                sync_error(ErrorCode.REBALANCE_IN_PROGRESS),
+                lambda: self._context.timers.schedule_join_timeout(group.group_id, member),
             )
         assigned = {topic_id: tuple(owned) for topic_id, owned in member.assigned.items()}
         metadata = classic.protocols[0].metadata
         response = SyncGroupResponse(
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
-            assignment=encode_assignment(assigned, self._parts.context.image, metadata),
+            assignment=encode_assignment(assigned, self._context.group_context.image, metadata),
         )
-        self._parts.timers.synced(group.group_id, member.member_id)
-        self._parts.timers.heard_from(group.group_id, member.member_id, classic.session_timeout_ms)
-        return Decision([], response)
+
+        def synced() -> None:
+            self._context.timers.cancel_sync_timeout(group.group_id, member.member_id)
+            self._restart_session(group, member, classic)
+
+        return Decision([], response, synced)
 
     # Heartbeat.
 
     def heartbeat(
         self, request: HeartbeatRequest, group: ConsumerGroup
     ) -> Decision[Entry, HeartbeatResponse]:
-        member, classic = known_classic(group, request)
-        self._parts.timers.heard_from(group.group_id, member.member_id, classic.session_timeout_ms)
-        if not _has_a_step_to_take(group, member):
-            return Decision([], HeartbeatResponse())
-        self._parts.timers.expect_join(group.group_id, member)
-        return Decision([], HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        member, classic = _classic_member(group, request)
+        if not _must_rejoin(group, member):
+            return Decision([], HeartbeatResponse(), lambda: self._restart_session(group, member, classic))
+
+        def expect_rejoin() -> None:
+            self._restart_session(group, member, classic)
+            self._context.timers.schedule_join_timeout(group.group_id, member)
+
+        return Decision([], HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), expect_rejoin)
+
+    def _restart_session(
+        self, group: ConsumerGroup, member: ConsumerMember, classic: ClassicMetadata
+    ) -> None:
+        self._context.timers.restart_session(group.group_id, member.member_id, classic.session_timeout_ms)
 
     # LeaveGroup.
 
     def leave(self, request: LeaveGroupRequest, group: ConsumerGroup) -> Decision[Entry, LeaveGroupResponse]:
         leaving: dict[str, ConsumerMember] = {}
-        answers = []
+        results = []
         for each in request.members:
             code = ErrorCode.NONE
             try:
-                member = _leaving(group, each)
+                member = _leaving_member(group, each)
                 leaving[member.member_id] = member
             except KafkaError as error:
                 code = error.code
-            answers.append(
+            results.append(
                 MemberResponse(
                     member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=code
                 )
             )
-        return self._fencing.remove(group, list(leaving.values()), LeaveGroupResponse(members=answers))
+        return self._fencing.remove(group, list(leaving.values()), LeaveGroupResponse(members=results))
 
 
-def _joining(
-    change: GroupChange, request: JoinGroupRequest, member_id: str, is_unknown: bool
+def _joining_member(
+    update: GroupUpdate, request: JoinGroupRequest, member_id: str, is_unknown: bool
 ) -> ConsumerMember:
-    group, instance_id = change.group, request.group_instance_id
+    group, instance_id = update.group, request.group_instance_id
     if instance_id is None:
         return group.members.get(member_id) or ConsumerMember(member_id)
     if not is_unknown:
-        return known_static(group, instance_id, member_id)
+        return get_static_member(group, instance_id, member_id)
     former = group.static_member(instance_id)
-    return ConsumerMember(member_id) if former is None else take_place(change, former, member_id)
+    return ConsumerMember(member_id) if former is None else update.replace_static_member(former, member_id)
 
 
 def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
@@ -208,7 +220,7 @@ def _updated(
         subscribed_topic_regex="",
         client_id=requester.client_id,
         client_host=requester.client_host,
-        classic=ClassicSide(request.session_timeout_ms, requested_protocols(request)),
+        classic=ClassicMetadata(request.session_timeout_ms, requested_protocols(request)),
     )
 
 
@@ -222,21 +234,76 @@ def _joined_response(member: ConsumerMember) -> JoinGroupResponse:
     )
 
 
-def _has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
+def _must_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
     if member.member_epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True
     if member.state is not MemberState.UNRELEASED_PARTITIONS:
         return False
     still_owned = (
         partition not in member.assigned.get(topic_id, {})
-        and group.partition_epochs.of(topic_id, partition) != NOBODY
+        and group.partition_epochs.of(topic_id, partition) != NO_OWNER
         for topic_id, partitions in group.targets.get(member.member_id, {}).items()
         for partition in partitions
     )
     return not any(still_owned)
 
 
-def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
+def _leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
     if identity.group_instance_id is None:
         return group.member(identity.member_id)
-    return known_static(group, identity.group_instance_id, identity.member_id or None)
+    return get_static_member(group, identity.group_instance_id, identity.member_id or None)
+
+
+def _check_protocols(group: ConsumerGroup, member_id: str, request: JoinGroupRequest) -> None:
+    supported = any(
+        group.classic_protocols.get(each.name, 0) == group.classic_members for each in request.protocols
+    )
+    if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not supported:
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported."
+        )
+
+
+def _classic_member(
+    group: ConsumerGroup, request: SyncGroupRequest | HeartbeatRequest
+) -> tuple[ConsumerMember, ClassicMetadata]:
+    """Return the requesting member, which must use the classic protocol and send its current epoch."""
+    instance_id, generation = request.group_instance_id, request.generation_id
+    if instance_id is None:
+        member = group.member(request.member_id)
+    else:
+        known = group.static_member(instance_id)
+        if known is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"Member with instance id {instance_id} is not a member of group {group.group_id}.",
+            )
+        check_instance(known, request.member_id, instance_id)
+        member = known
+    if member.classic is None:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member.member_id} does not use the classic protocol."
+        )
+    if generation != member.member_epoch:
+        raise KafkaError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"The request generation id {generation} is not equal to the member epoch {member.member_epoch} "
+            f"of member {member.member_id}.",
+        )
+    return member, member.classic
+
+
+def _check_sync(request: SyncGroupRequest, member: ConsumerMember, classic: ClassicMetadata) -> None:
+    name = classic.protocols[0].name
+    if request.protocol_type not in (None, CONSUMER_PROTOCOL_TYPE):
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"The protocol type {request.protocol_type} from member {member.member_id} request is not equal "
+            f"to the group protocol type {CONSUMER_PROTOCOL_TYPE}.",
+        )
+    if request.protocol_name not in (None, name):
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"The protocol name {request.protocol_name} from member {member.member_id} request is not equal "
+            f"to the protocol name {name} returned in the join response.",
+        )

@@ -1,8 +1,8 @@
-"""What consumer and share groups have in common: the coordinator itself computes what each member is to have.
+"""What consumer and share groups have in common: the coordinator computes the assignment of each member.
 
-Three epochs tell where such a group stands. The group's own rises with every change of members, subscriptions
-or topics; the target assignment carries the group's epoch it was computed for; and each member has the epoch
-of the target it has come to. All of it comes from stored records, but for the fields marked soft.
+Three epochs describe such a group. The group epoch is bumped with every change of members, subscriptions or
+topics; the target assignment has the group epoch it was computed for; each member has the epoch of the target
+it has reconciled to. All state comes from replayed records, except the fields marked soft.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from moldau.protocol.messages.list_groups import ListedGroup
 
 
 class RefreshDeadline(NamedTuple):
-    """When the subscribed topics have to be looked at again, unless the group has lost that epoch."""
+    """When the subscribed topics must be checked again, for a group of at least this epoch."""
 
     time_ms: int = 0
     epoch: int = 0
 
 
 class ModernMember(Protocol):
-    """Immutable; what is stored of a member makes a new one of the old."""
+    """An immutable member; stored records make a new one."""
 
     @property
     def member_id(self) -> str: ...
@@ -34,7 +34,7 @@ class ModernMember(Protocol):
 
     def with_assignment(self, value: Any) -> Self: ...
 
-    def gone(self) -> Self: ...
+    def without_assignment(self) -> Self: ...
 
 
 M = TypeVar("M", bound=ModernMember)
@@ -42,14 +42,14 @@ M = TypeVar("M", bound=ModernMember)
 
 class ModernGroup(Group, Generic[M]):
     type: ClassVar[str]
-    #: What lists of groups say.
+    #: The protocol type in ListGroups.
     protocol_type: ClassVar[str]
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.epoch = 1
         self.metadata_hash = 0
-        #: A group that is new has nothing to assign yet.
+        #: A new group has nothing to assign.
         self.assignment_epoch = 1
         self.assignment_timestamp_ms = 0
         self.members: dict[str, M] = {}
@@ -98,4 +98,4 @@ class ModernGroup(Group, Generic[M]):
 
     @abstractmethod
     def set_target(self, member_id: str, target: Assignment | None) -> None:
-        """What the member is to have; None when it is no longer to have anything."""
+        """Set the target of a member; None removes it."""

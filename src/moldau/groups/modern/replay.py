@@ -1,4 +1,4 @@
-"""Makes stored records of consumer and share groups part of the state: what both kinds store alike."""
+"""The replay of records that consumer and share groups have in common."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.statemachine.coordinator_records import CoordinatorRecord
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 G = TypeVar("G", bound=ModernGroup[Any])
-#: Gets the group, the key and the value.
+#: Arguments: group, key and value.
 Apply = Callable[[G, Any, Any], None]
 
 
 class ModernReplay(Generic[G]):
-    def __init__(self, registry: GroupRegistry, kind: type[G]) -> None:
+    def __init__(self, registry: GroupRegistry, group_type: type[G]) -> None:
         self._registry = registry
-        self._kind = kind
-        #: Which groups to look at when a topic changes.
+        self._group_type = group_type
+        #: Group ids by subscribed topic.
         self._groups_by_topic: dict[str, set[str]] = {}
 
     def topics_changed(self, topics: Iterable[str]) -> None:
-        """Groups that subscribe to them look at their topics again with the next heartbeat."""
+        """Make the groups that subscribe to these topics check them with the next heartbeat."""
         for topic in topics:
             for group_id in self._groups_by_topic.get(topic, ()):
-                group = self._registry.find_as(self._kind, group_id)
+                group = self._registry.find_as(self._group_type, group_id)
                 if group is not None:
                     group.refresh_deadline = RefreshDeadline()
 
@@ -44,13 +44,13 @@ class ModernReplay(Generic[G]):
             group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
             return
         if group.members:
-            log.error("group %s is removed although it has %d members", key.group_id, len(group.members))
+            logger.error("group %s was removed while it had %d members", key.group_id, len(group.members))
         self._registry.remove(key.group_id)
 
     def with_group(
         self, apply: Apply[G], subscribes: bool = False
     ) -> Callable[[CoordinatorRecord, int], None]:
-        """`subscribes`: the record may change what topics the group subscribes to."""
+        """Make a replay function; `subscribes` if the record may change the subscribed topics."""
 
         def replay(record: CoordinatorRecord, offset: int) -> None:
             key: Any = record.key
@@ -65,10 +65,10 @@ class ModernReplay(Generic[G]):
         return replay
 
     def _group(self, group_id: str, create: bool) -> G | None:
-        """The group; one that was of another kind has been removed by a record before."""
-        group = self._registry.find_as(self._kind, group_id)
+        """Return the group; an earlier record has removed one of another type."""
+        group = self._registry.find_as(self._group_type, group_id)
         if group is None and create:
-            group = self._kind(group_id)
+            group = self._group_type(group_id)
             self._registry.put(group)
         return group
 
@@ -108,11 +108,11 @@ def replay_current(group: ModernGroup[Any], key: Any, value: Any) -> None:
     if value is not None:
         group.update_member((member or group.new_member(key.member_id)).with_assignment(value))
     elif member is not None:
-        group.update_member(member.gone())
+        group.update_member(member.without_assignment())
 
 
 def changed_topics(delta: MetadataDelta, image: MetadataImage) -> list[str]:
-    """The names of topics that have changed or are gone."""
+    """Return the names of changed and deleted topics."""
     topics = image.topics.by_id
     changed = [topics[topic_id].name for topic_id in delta.topics_changed if topic_id in topics]
     return [*changed, *(topic.name for topic in delta.topics_deleted.values())]

@@ -1,4 +1,4 @@
-"""Who in a group subscribes to what: counts by topic, which tell whether all members subscribe alike."""
+"""Subscription counts by topic; they tell whether all members of a group have the same subscription."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ K = TypeVar("K")
 
 
 class SubscriptionCount(NamedTuple):
-    """How often a topic is subscribed to: by members that name it, and by resolved regular expressions."""
+    """The number of members that name a topic, and of resolved regular expressions that match it."""
 
     by_name: int = 0
     by_regex: int = 0
@@ -19,14 +19,14 @@ Subscriptions = dict[str, SubscriptionCount]
 
 
 def count_names(subscriptions: Subscriptions, topics: Iterable[str], change: int) -> None:
-    """Members that name these topics come (1) or go (-1)."""
+    """Add (1) or remove (-1) a member that names these topics."""
     for topic in topics:
         by_name, by_regex = subscriptions.get(topic, SubscriptionCount())
         _set(subscriptions, topic, SubscriptionCount(by_name + change, by_regex))
 
 
 def count_regex(subscriptions: Subscriptions, topics: Iterable[str], change: int) -> None:
-    """A regular expression that matches these topics is resolved (1) or no longer (-1)."""
+    """Add (1) or remove (-1) a regular expression that matches these topics."""
     for topic in topics:
         by_name, by_regex = subscriptions.get(topic, SubscriptionCount())
         _set(subscriptions, topic, SubscriptionCount(by_name, by_regex + change))
@@ -40,7 +40,7 @@ def _set(subscriptions: Subscriptions, topic: str, count: SubscriptionCount) -> 
 
 
 def count(counts: dict[K, int], key: K | None, change: int) -> None:
-    """A counter that forgets what it counts to nothing; None is not counted."""
+    """Change a count; counts of 0 are removed, and None is not counted."""
     if key is None:
         return
     value = counts.get(key, 0) + change
@@ -51,7 +51,7 @@ def count(counts: dict[K, int], key: K | None, change: int) -> None:
 
 
 def is_homogeneous(regexes: Mapping[str, int], subscriptions: Subscriptions, members: int) -> bool:
-    """Whether all members subscribe to the same topics: all by the same names, or all by one expression."""
+    """Return whether all members subscribe to the same topics: by the same names, or by one expression."""
     if not regexes:
         return all(each.by_name == members for each in subscriptions.values())
     if next(iter(regexes.values())) != members:

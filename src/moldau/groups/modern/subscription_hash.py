@@ -1,8 +1,8 @@
-"""What a group's assignment depends on, as one number: when it changes, the group is assigned anew.
+"""The hash of a group's subscribed topics: if it changes, the group needs a new assignment.
 
-The hash covers every subscribed topic that exists: its id, name, number of partitions and the racks of their
-replicas. It is stored with the group's epoch and is the same number that Kafka stores, so that a folder that
-changes hands does not rebalance every group in it.
+It covers every existing subscribed topic: its id, name, number of partitions and the racks of their replicas.
+It is stored with the group epoch and equals the hash that Kafka stores, so that a log directory moved between
+the two does not rebalance every group.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _INT = struct.Struct("<i")
 
 
 class SubscriptionHashes:
-    """Hashes of topics are remembered as long as the topic does not change."""
+    """Computes hashes and caches them by topic until the topic changes."""
 
     def __init__(self) -> None:
         self._topics: dict[str, tuple[TopicImage, int]] = {}
 
     def of_topics(self, names: Iterable[str], image: MetadataImage) -> int:
-        """The hash of a group that subscribes to these topics; 0 when none of them exists."""
+        """Return the hash of a subscription to these topics; 0 if none of them exists."""
         found = {
             name: self._of_topic(topic, image)
             for name in names
@@ -67,7 +67,7 @@ def topic_hash(topic: TopicImage, image: MetadataImage) -> int:
 
 
 def _string(text: str) -> bytes:
-    """As hash4j takes it in: UTF-16 units and how many there are."""
+    """Encode a string as hash4j does: UTF-16 units, then their number."""
     units = text.encode("utf-16-le", "surrogatepass")
     return units + _INT.pack(len(units) // 2)
 

@@ -1,0 +1,1 @@
+"""Committed offsets: commit, fetch, expiration and deletion."""

@@ -1,17 +1,19 @@
-"""OffsetCommit and TxnOffsetCommit: who may commit what, and the records that keep it.
+"""OffsetCommit and TxnOffsetCommit: validation of the member, and the records of committed offsets.
 
-Whoever gives no generation commits for a group without members, such as one that assigns partitions by hand;
-the first such commit makes the group. Members are checked by the rules of their group's protocol.
+A commit without generation is for a group without members, such as a consumer that assigns partitions itself;
+the first such commit creates the group. Members are checked by the rules of their group's protocol.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import ZERO_UUID, TopicPartition
-from moldau.groups.classic.group import ClassicGroup, ClassicState
+from moldau.groups.classic.group import ClassicGroup
 from moldau.groups.classic.rebalance import ClassicRebalances
+from moldau.groups.classic.states import ClassicState
 from moldau.groups.context import GroupContext, Replays, Requester
 from moldau.groups.group import CheckPartition, CommitTarget
 from moldau.groups.offsets.store import OffsetStore, stored_offset
@@ -41,14 +43,16 @@ from moldau.protocol.stored.classic_groups import (
 from moldau.statemachine.coordinator_records import CoordinatorRecord, Entry, Producer
 from moldau.statemachine.decision import Decision
 
-#: The version since which an unknown group is called so; before, its generation is called illegal.
+#: The version from which an unknown group is GROUP_ID_NOT_FOUND; earlier ones get ILLEGAL_GENERATION.
 _GROUP_NOT_FOUND_SINCE = 9
 _VALUE_VERSION = 4
-#: The only version that can hold a time of expiry.
+#: The only version with an expire timestamp.
 _EXPIRING_VALUE_VERSION = 1
 _NO_RETENTION = -1
-#: The latest time that can be stored.
-_END_OF_TIME_MS = 2**63 - 1
+#: The largest timestamp.
+_MAX_TIMESTAMP_MS = 2**63 - 1
+
+_STATES_WITH_SESSIONS = (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE)
 
 _Partition = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 
@@ -76,11 +80,11 @@ class OffsetCommits:
         check = self._check(requester, request)
         now_ms = self._context.clock.time_ms()
         retention_ms = request.retention_time_ms
-        expires_ms = -1 if retention_ms == _NO_RETENTION else min(now_ms + retention_ms, _END_OF_TIME_MS)
+        expires_ms = -1 if retention_ms == _NO_RETENTION else min(now_ms + retention_ms, _MAX_TIMESTAMP_MS)
         records: list[Entry] = []
         topics = []
         for topic in request.topics:
-            answers = []
+            results = []
             for partition in topic.partitions:
                 code = self._too_large(partition.committed_metadata)
                 if code is ErrorCode.NONE:
@@ -88,16 +92,19 @@ class OffsetCommits:
                     if check is not None:
                         check(target)
                     records.append(_record(request.group_id, target, partition, now_ms, expires_ms))
-                answers.append(
+                results.append(
                     OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
                 )
-            topics.append(_answered(topic, answers))
-        return Decision(records, OffsetCommitResponse(topics=topics))
+            topics.append(_topic_response(topic, results))
+        response = OffsetCommitResponse(topics=topics)
+        restart = self._session_restart(request)
+        # A commit keeps the session of a classic member alive even if the log refuses it.
+        return Decision(records, response, restart, on_refused=restart and (lambda error: restart()))
 
     def commit_in_transaction(
         self, requester: Requester, request: TxnOffsetCommitRequest
     ) -> Decision[Entry, TxnOffsetCommitResponse]:
-        """Visible once the transaction is committed."""
+        """Store offsets as pending until the transaction ends (KIP-98)."""
         check = self._check_transactional(requester, request)
         producer = Producer(request.producer_id, request.producer_epoch)
         records: list[Entry] = []
@@ -118,21 +125,21 @@ class OffsetCommits:
         known = self._context.image.topics.by_name.get(topic.name)
         if known is None and check is not None:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-        answers = []
+        results = []
         for partition in topic.partitions:
             code = self._too_large(partition.committed_metadata)
             if code is ErrorCode.NONE:
                 index = partition.partition_index
                 if check is not None and known is not None:
-                    _check_as_generation(check, CommitTarget(topic.name, known.id, index))
+                    _check_generation(check, CommitTarget(topic.name, known.id, index))
                 target = CommitTarget(topic.name, ZERO_UUID, index)
                 records.append(_record(group_id, target, partition, now_ms, -1)._replace(producer=producer))
-            answers.append(
+            results.append(
                 TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
             )
-        return TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers)
+        return TxnOffsetCommitResponseTopic(name=topic.name, partitions=results)
 
-    # Who may.
+    # Validation.
 
     def _check(self, requester: Requester, request: OffsetCommitRequest) -> CheckPartition | None:
         generation = request.generation_id_or_member_epoch
@@ -143,17 +150,21 @@ class OffsetCommits:
             if requester.api_version >= _GROUP_NOT_FOUND_SINCE:
                 self._registry.get(request.group_id)
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-        check = group.check_offset_commit(
+        return group.check_offset_commit(
             request.member_id,
             request.group_instance_id,
             generation,
             requester.api_version,
             transactional=False,
         )
-        lives = (ClassicState.STABLE, ClassicState.PREPARING_REBALANCE)
-        if isinstance(group, ClassicGroup) and group.state in lives:
-            self._rebalances.heard_from(group, group.members[request.member_id])
-        return check
+
+    def _session_restart(self, request: OffsetCommitRequest) -> Callable[[], None] | None:
+        """Return what restarts the session of a classic member; None for other groups."""
+        group = self._registry.find_as(ClassicGroup, request.group_id)
+        if group is None or group.state not in _STATES_WITH_SESSIONS:
+            return None
+        classic, member = group, group.members[request.member_id]
+        return lambda: self._rebalances.restart_session(classic, member)
 
     def _check_transactional(
         self, requester: Requester, request: TxnOffsetCommitRequest
@@ -172,14 +183,14 @@ class OffsetCommits:
                 transactional=True,
             )
         except KafkaError as error:
-            raise _as_generation(error) from error
+            raise _as_illegal_generation(error) from error
 
     def _too_large(self, metadata: str | None) -> ErrorCode:
         if metadata is not None and len(metadata) > self._context.settings().offset_metadata_max_bytes:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
         return ErrorCode.NONE
 
-    # Replaying.
+    # Replay.
 
     def _replay(self, record: CoordinatorRecord, offset: int) -> None:
         key: Any = record.key
@@ -217,21 +228,21 @@ def _record(
     return CoordinatorRecord(key, value, version)
 
 
-def _answered(
+def _topic_response(
     topic: OffsetCommitRequestTopic, partitions: list[OffsetCommitResponsePartition]
 ) -> OffsetCommitResponseTopic:
     return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
-def _check_as_generation(check: CheckPartition, target: CommitTarget) -> None:
+def _check_generation(check: CheckPartition, target: CommitTarget) -> None:
     try:
         check(target)
     except KafkaError as error:
-        raise _as_generation(error) from error
+        raise _as_illegal_generation(error) from error
 
 
-def _as_generation(error: KafkaError) -> KafkaError:
-    """Transactional producers know generations only."""
+def _as_illegal_generation(error: KafkaError) -> KafkaError:
+    """Translate STALE_MEMBER_EPOCH: TxnOffsetCommit knows generations only."""
     if error.code is ErrorCode.STALE_MEMBER_EPOCH:
         return KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message)
     return error

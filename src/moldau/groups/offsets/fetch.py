@@ -1,4 +1,4 @@
-"""OffsetFetch of one group: some partitions, or all it has."""
+"""OffsetFetch for one group: the offsets of some partitions, or of all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OffsetFetches:
         self._store = store
 
     def fetch(self, request: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
-        """What a group that does not exist has committed is nothing, and no error."""
+        """Return the committed offsets; an unknown group has none, which is not an error."""
         known = self._may_read(request)
         if request.topics is None:
             topics = self._all_of(request.group_id) if known else []
@@ -66,12 +66,14 @@ class OffsetFetches:
             if require_stable and self._store.is_unstable(group_id, partition):
                 partitions.append(_none(index, ErrorCode.UNSTABLE_OFFSET_COMMIT))
             else:
-                partitions.append(_answered(index, offsets.get(partition), topic.topic_id))
+                partitions.append(_partition_response(index, offsets.get(partition), topic.topic_id))
         return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
-def _answered(index: int, offset: CommittedOffset | None, topic_id: Uuid) -> OffsetFetchResponsePartitions:
-    """Nothing, when the offset was committed for an earlier topic of the same name."""
+def _partition_response(
+    index: int, offset: CommittedOffset | None, topic_id: Uuid
+) -> OffsetFetchResponsePartitions:
+    """Omit an offset that was committed for an earlier topic with the same name."""
     if offset is None or (ZERO_UUID not in (offset.topic_id, topic_id) and offset.topic_id != topic_id):
         return _none(index)
     return OffsetFetchResponsePartitions(

@@ -1,9 +1,9 @@
-"""How committed offsets go: on request, with their topic, or when they are old.
+"""The removal of committed offsets: on request, with their topic, or by expiration.
 
-An offset is old when `offsets.retention.minutes` have passed: since its group lost its last member, or since
-the commit for a group that never had members or whose members no longer subscribe to the topic. A group that
-has lost its last member and its last offset goes as well. What would be too much for one batch is done in
-several, and so is looking at very many groups.
+An offset expires after `offsets.retention.minutes`, counted from the time its group became empty, or from the
+commit if the group never had members or its members no longer subscribe to the topic (KIP-211). An empty
+group is removed with its last offset. Large removals, and the inspection of many groups, take several
+batches.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from moldau.protocol.messages.offset_delete import (
 from moldau.statemachine.coordinator_records import CoordinatorRecord, Entry
 from moldau.statemachine.decision import Decision
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _EXPIRATION_KEY = "expire-offsets"
-_RECORDS_AT_ONCE = 1000
-#: Of names in one batch, which has to be smaller than `max.message.bytes`. A character may take four bytes.
-_CHARACTERS_AT_ONCE = 200_000
-_OFFSETS_LOOKED_AT = 20_000
+_MAX_BATCH_RECORDS = 1000
+#: Limits the names in a batch, which must be smaller than `max.message.bytes`; a character has up to 4 bytes.
+_MAX_BATCH_CHARACTERS = 200_000
+_MAX_OFFSETS_CHECKED = 20_000
 
 
 class _Batch:
-    """Tombstones that may still be written together."""
+    """Tombstones to be written together."""
 
     def __init__(self) -> None:
         self.records: list[CoordinatorRecord] = []
@@ -46,10 +46,10 @@ class _Batch:
 
     @property
     def is_full(self) -> bool:
-        return len(self.records) >= _RECORDS_AT_ONCE or self._characters >= _CHARACTERS_AT_ONCE
+        return len(self.records) >= _MAX_BATCH_RECORDS or self._characters >= _MAX_BATCH_CHARACTERS
 
     def remove_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> bool:
-        """Whether there was room for all."""
+        """Return whether all of them fit into the batch."""
         for partition in partitions:
             if self.is_full:
                 return False
@@ -69,10 +69,10 @@ class OffsetRemoval:
         self._registry = registry
         self._store = store
         self._topics_deleted = 0
-        #: Ids of groups that are still to be looked at, the last first.
+        #: The ids of groups still to be checked, last first.
         self._unchecked: list[str] = []
 
-    # On request.
+    # OffsetDelete and DeleteGroups.
 
     def delete(self, request: OffsetDeleteRequest) -> Decision[Entry, OffsetDeleteResponse]:
         group = self._registry.get(request.group_id)
@@ -90,19 +90,19 @@ class OffsetRemoval:
             partition = TopicPartition(topic.name, each.partition_index)
             if code is ErrorCode.NONE and partition in stored:
                 records.append(offset_tombstone(group.group_id, partition))
-        answers = [
+        results = [
             OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=code)
             for each in topic.partitions
         ]
-        return OffsetDeleteResponseTopic(name=topic.name, partitions=answers)
+        return OffsetDeleteResponseTopic(name=topic.name, partitions=results)
 
     def tombstones_of(self, group_id: str) -> list[CoordinatorRecord]:
         return [offset_tombstone(group_id, each) for each in self._store.partitions_of(group_id)]
 
-    # With their topic.
+    # Deleted topics.
 
     def topics_deleted(self, topics: Mapping[TopicId, TopicImage]) -> None:
-        """The offsets of these topics are to go, soon."""
+        """Schedule the removal of the offsets of deleted topics."""
         ids = {topic.name: topic_id for topic_id, topic in topics.items()}
         self._topics_deleted += 1
         self._schedule_removal(f"topics-deleted-{self._topics_deleted}", ids)
@@ -121,46 +121,46 @@ class OffsetRemoval:
             return Decision(batch.records, None)
         return Decision(batch.records, None, on_appended=lambda: self._schedule_removal(key, ids))
 
-    # When they are old.
+    # Expiration.
 
     def schedule_expiration(self, delay_ms: int | None = None) -> None:
-        """By default after the interval in force."""
+        """Schedule a check, by default after `offsets.retention.check.interval.ms`."""
         if delay_ms is None:
             delay_ms = self._context.settings().offsets_retention_check_interval_ms
         self._context.timers.schedule(_EXPIRATION_KEY, delay_ms, self.expire)
 
     def expire(self) -> Decision[Entry, None]:
-        """Look at the next groups; when all have been looked at, all are again after the interval."""
+        """Check the next groups; after the last one, all are checked again after the interval."""
         if not self._unchecked:
             self._unchecked = [group.group_id for group in self._registry]
         batch, emptied, checked = _Batch(), [], 0
-        looked_at = 0
+        checked_offsets = 0
         for group_id in reversed(self._unchecked):
-            if batch.is_full or looked_at >= _OFFSETS_LOOKED_AT:
+            if batch.is_full or checked_offsets >= _MAX_OFFSETS_CHECKED:
                 break
             group = self._registry.find(group_id)
-            looked_at += 1 + len(self._store.of_group(group_id))
+            checked_offsets += 1 + len(self._store.of_group(group_id))
             if group is not None:
-                expired, all_gone = self._expired(group)
+                expired, none_left = self._expired(group)
                 if not batch.remove_offsets(group_id, expired):
                     break
-                if all_gone and group.is_empty:
+                if none_left and group.is_empty:
                     batch.remove_group(group)
                     emptied.append(group)
             checked += 1
 
-        def then() -> None:
+        def schedule_next() -> None:
             if batch.records:
-                log.info("%d records of old offsets and empty groups are removed", len(batch.records))
+                logger.info("removed expired offsets and empty groups with %d records", len(batch.records))
             for group in emptied:
                 group.cancel_timers(self._context.timers)
             del self._unchecked[len(self._unchecked) - checked :]
             self.schedule_expiration(0 if self._unchecked else None)
 
-        return Decision(batch.records, None, on_appended=then)
+        return Decision(batch.records, None, on_appended=schedule_next)
 
     def _expired(self, group: Group) -> tuple[list[TopicPartition], bool]:
-        """The offsets that are old, and whether that leaves the group without any."""
+        """Return the expired offsets, and whether the group has no others."""
         if group.type == SHARE:
             return [], False
         offsets = self._store.of_group(group.group_id)
@@ -175,13 +175,13 @@ class OffsetRemoval:
             partition
             for partition, offset in offsets.items()
             if not group.is_subscribed_to(partition.topic)
-            and _is_old(offset, base, now_ms, retention_ms)
+            and _is_expired(offset, base, now_ms, retention_ms)
             and not self._store.is_unstable(group.group_id, partition)
         ]
         return expired, len(expired) == len(offsets) and not has_pending
 
 
-def _is_old(offset: CommittedOffset, base: BaseTimestamp, now_ms: int, retention_ms: int) -> bool:
+def _is_expired(offset: CommittedOffset, base: BaseTimestamp, now_ms: int, retention_ms: int) -> bool:
     if offset.expire_timestamp_ms is not None:
         return now_ms >= offset.expire_timestamp_ms
     return now_ms - base(offset) >= retention_ms

@@ -1,8 +1,8 @@
-"""Committed offsets by group, topic and partition, and those of transactions that are still open.
+"""Committed offsets by group, topic and partition, and the pending offsets of open transactions.
 
-Offsets committed inside a transaction lie aside, by producer, until the transaction ends: then they become
-visible or are dropped. An offset that was stored later wins over an older one, so a transaction that ends
-late does not undo a newer commit. Everything here changes only by replaying records.
+Offsets committed in a transaction are pending, by producer, until it ends; then they are committed or
+dropped. The offset stored later wins, so a transaction that ends late does not undo a newer commit. All state
+comes from replayed records.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ class OffsetStore:
         self._committed: dict[str, Offsets] = {}
         #: By producer id, by group.
         self._pending: dict[int, dict[str, Offsets]] = {}
-        #: By group and partition, the ids of producers with a pending offset there.
+        #: By group and partition: the producer ids of pending offsets.
         self._open: dict[str, dict[TopicPartition, set[int]]] = {}
 
-    # Looking.
+    # Queries.
 
     def of_group(self, group_id: str) -> Offsets:
-        """Nobody changes what is given out."""
+        """Return the committed offsets of a group; callers must not change them."""
         return self._committed.get(group_id, {})
 
     def is_unstable(self, group_id: str, partition: TopicPartition) -> bool:
-        """Whether a transaction that is still open may change this offset."""
+        """Return whether an open transaction may change this offset."""
         return partition in self._open.get(group_id, {})
 
     def has_open_transactions(self, group_id: str) -> bool:
         return group_id in self._open
 
     def partitions_of(self, group_id: str) -> list[TopicPartition]:
-        """Where the group has an offset, committed or pending."""
+        """Return the partitions with a committed or pending offset."""
         return list(dict.fromkeys((*self.of_group(group_id), *self._open.get(group_id, {}))))
 
     def all_offsets(self) -> Iterator[tuple[str, TopicPartition, CommittedOffset]]:
-        """Committed and pending ones."""
+        """Iterate over all committed and pending offsets."""
         for by_group in (self._committed, *self._pending.values()):
             for group_id, offsets in by_group.items():
                 for partition, committed in offsets.items():
                     yield group_id, partition, committed
 
-    # Replaying.
+    # Replay.
 
     def put(self, group_id: str, partition: TopicPartition, offset: CommittedOffset) -> None:
         self._committed.setdefault(group_id, {})[partition] = offset
@@ -84,7 +84,7 @@ class OffsetStore:
 
 
 def _drop(by_group: dict[str, dict[TopicPartition, Any]], group_id: str, partition: TopicPartition) -> None:
-    """Remove one entry, and the group's when nothing is left."""
+    """Remove one entry, and the group's if it has no others."""
     entries = by_group.get(group_id)
     if entries is not None:
         entries.pop(partition, None)

@@ -1,0 +1,1 @@
+"""Share groups (KIP-932) at the group coordinator: membership, assignment and initialized partitions."""

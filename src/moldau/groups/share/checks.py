@@ -1,4 +1,4 @@
-"""Whether a request of a share group's member is valid, with Kafka's errors in Kafka's order."""
+"""The validation of ShareGroupHeartbeat requests, with Kafka's errors in Kafka's order."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from moldau.groups.share.group import ShareGroup
 from moldau.groups.share.member import LEAVE_GROUP_EPOCH, ShareMember
 from moldau.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
-_MAX_MEMBER_ID = 36
+_MAX_MEMBER_ID_LENGTH = 36
 
 
 def is_member_id(member_id: str | None) -> bool:
-    return member_id is not None and 0 < len(member_id) <= _MAX_MEMBER_ID
+    return member_id is not None and 0 < len(member_id) <= _MAX_MEMBER_ID_LENGTH
 
 
 def check_request(request: ShareGroupHeartbeatRequest) -> None:
-    """What can be told without knowing the group."""
+    """Validate a request without looking at the group."""
     if not is_member_id(request.member_id):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
     for name, value in (
@@ -40,7 +40,7 @@ def check_size(group: ShareGroup, member_id: str, max_size: int) -> None:
 
 
 def check_epoch(member: ShareMember, epoch: int) -> None:
-    """A member that has not heard its newest epoch may go on from the one before."""
+    """Accept the current epoch, and the previous one in case a response was lost."""
     if epoch in (0, member.member_epoch):
         return
     if epoch < member.member_epoch and epoch == member.previous_member_epoch:

@@ -1,7 +1,4 @@
-"""A share group: its members, their target assignment, and the partitions it has state for.
-
-Everything here comes from stored records, through `share_replay`.
-"""
+"""A share group: its members, their target assignment and its initialized partitions."""
 
 from __future__ import annotations
 
@@ -9,13 +6,13 @@ from typing import ClassVar
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.assignors.spec import Assignment
-from moldau.groups.consumer.timer_keys import session_key
 from moldau.groups.group import SHARE, BaseTimestamp, CheckPartition
 from moldau.groups.modern.group import ModernGroup
 from moldau.groups.modern.subscription import count_names, is_homogeneous
 from moldau.groups.share.member import ShareMember
 from moldau.groups.share.records import group_tombstones
-from moldau.groups.share.topics import ShareTopics
+from moldau.groups.share.topics import ShareStateTopics
+from moldau.groups.timer_keys import session_timeout_key
 from moldau.statemachine.coordinator_records import CoordinatorRecord
 from moldau.statemachine.timers import Timers
 
@@ -29,10 +26,10 @@ class ShareGroup(ModernGroup[ShareMember]):
 
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
-        #: None until the first partition is to have state.
-        self.topics: ShareTopics | None = None
+        #: None before the first partition is initialized.
+        self.topics: ShareStateTopics | None = None
 
-    # What others ask.
+    # Queries.
 
     @property
     def state_name(self) -> str:
@@ -89,11 +86,11 @@ class ShareGroup(ModernGroup[ShareMember]):
         if target is not None:
             self.targets[member_id] = target
 
-    # Records.
+    # Removal.
 
     def tombstones(self) -> list[CoordinatorRecord]:
         return group_tombstones(self.group_id, self.members)
 
     def cancel_timers(self, timers: Timers) -> None:
         for member_id in self.members:
-            timers.cancel(session_key(self.group_id, member_id))
+            timers.cancel(session_timeout_key(self.group_id, member_id))

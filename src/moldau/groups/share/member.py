@@ -1,7 +1,7 @@
-"""A member of a share group: what it said of itself, its epoch, and the partitions it reads from.
+"""A member of a share group: its subscription, its epoch and its partitions.
 
-Members are immutable; a request makes a new one, which takes the old one's place when its records are
-replayed. Several members may have the same partition, so nothing has to be given up before another gets it.
+Members are immutable; a request makes a new one, which replaces the old one when its records are replayed.
+Several members may share a partition, so no member has to revoke partitions before others get them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ShareMember:
         )
 
     def with_subscription(self, value: ShareGroupMemberMetadataValue) -> ShareMember:
-        """As a stored record describes it."""
+        """Apply a ShareGroupMemberMetadata record."""
         return replace(
             self,
             rack_id=value.rack_id,
@@ -57,7 +57,7 @@ class ShareMember:
         )
 
     def with_assignment(self, value: ShareGroupCurrentMemberAssignmentValue) -> ShareMember:
-        """As a stored record describes what it has."""
+        """Apply a ShareGroupCurrentMemberAssignment record."""
         return replace(
             self,
             member_epoch=value.member_epoch,
@@ -66,8 +66,8 @@ class ShareMember:
             assigned=_partitions(value.assigned_partitions),
         )
 
-    def gone(self) -> ShareMember:
-        """What is left of it when what it has is no longer stored."""
+    def without_assignment(self) -> ShareMember:
+        """Apply the tombstone of the current assignment."""
         return replace(
             self,
             member_epoch=LEAVE_GROUP_EPOCH,

@@ -1,7 +1,7 @@
-"""The offsets of share groups as an administrator changes them: where a group begins anew, and forgetting it.
+"""The offsets of share groups: altering, deleting and the outcome of initializations.
 
-The share coordinator keeps the offsets. What is decided here is which partitions are concerned; whoever asks
-then has to ask the share coordinator, and to say here what came of it.
+The share coordinator stores the offsets. Decisions here return the partitions that a request concerns; the
+caller then asks the share coordinator and reports the outcome as another decision.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode
 from moldau.base.ids import TopicId
+from moldau.groups.share.context import ShareContext
 from moldau.groups.share.group import ShareGroup
-from moldau.groups.share.parts import ShareParts
 from moldau.groups.share.topics import (
     DeleteShareGroupState,
-    ShareTopics,
+    ShareStateTopics,
     StateTopic,
-    named,
-    together,
+    combine,
+    state_topics,
     topics_record,
 )
 from moldau.metadata.image import TopicImage
@@ -38,116 +38,123 @@ from moldau.statemachine.coordinator_records import CoordinatorRecord, Entry
 from moldau.statemachine.decision import Decision
 from moldau.statemachine.effects import InitializeShareGroupState
 
-_NO_PARTITION = "There is no such topic or partition."
+_NO_PARTITION = "The topic or partition does not exist."
 
 
-class Altered(NamedTuple):
+class AlterResult(NamedTuple):
     response: AlterShareGroupOffsetsResponse
     state: InitializeShareGroupState
 
 
-class Deleting(NamedTuple):
-    """Topics that cannot be, and what is to be asked for to delete the others; None if nothing is."""
+class DeleteResult(NamedTuple):
+    """The topics that are refused, and the state to delete for the others; None if there is none."""
 
     refused: list[DeleteShareGroupOffsetsResponseTopic]
     state: DeleteShareGroupState | None
 
 
 class ShareOffsets:
-    def __init__(self, parts: ShareParts) -> None:
-        self._parts = parts
-        self._context = parts.context
+    def __init__(self, context: ShareContext) -> None:
+        self._share_context = context
+        self._context = context.group_context
 
-    # What came of asking the share coordinator.
+    # Outcomes of initializations.
 
     def initialized(self, group_id: str, topics: Mapping[TopicId, Collection[int]]) -> Decision[Entry, None]:
-        group = self._parts.registry.find_as(ShareGroup, group_id)
+        group = self._share_context.registry.find_as(ShareGroup, group_id)
         if group is None or not topics:
             return Decision([], None)
-        made = named(topics, self._context.image, self._context.clock.time_ms())
-        return Decision([self._record(group, (group.topics or ShareTopics()).made(made))], None)
+        initialized = state_topics(topics, self._context.image, self._context.clock.time_ms())
+        return Decision(
+            [self._record(group, (group.topics or ShareStateTopics()).complete_initialization(initialized))],
+            None,
+        )
 
     def not_initialized(
         self, group_id: str, topics: Mapping[TopicId, Collection[int]]
     ) -> Decision[Entry, None]:
-        """So that it is tried again."""
-        group = self._parts.registry.find_as(ShareGroup, group_id)
+        """Cancel a failed initialization, so that a heartbeat requests it again."""
+        group = self._share_context.registry.find_as(ShareGroup, group_id)
         if group is None or group.topics is None or not group.topics.initializing or not topics:
             return Decision([], None)
-        return Decision([self._record(group, group.topics.not_made(topics))], None)
+        return Decision([self._record(group, group.topics.cancel_initialization(topics))], None)
 
-    def _record(self, group: ShareGroup, topics: ShareTopics) -> CoordinatorRecord:
+    def _record(self, group: ShareGroup, topics: ShareStateTopics) -> CoordinatorRecord:
         return topics_record(group.group_id, topics, self._context.image)
 
-    # Altering.
+    # AlterShareGroupOffsets.
 
-    def alter(self, request: AlterShareGroupOffsetsRequest) -> Decision[Entry, Altered]:
+    def alter(self, request: AlterShareGroupOffsetsRequest) -> Decision[Entry, AlterResult]:
         group_id = request.group_id
         group = (
-            self._parts.registry.get_as(ShareGroup, group_id, "share")
-            if group_id in self._parts.registry
+            self._share_context.registry.get_as(ShareGroup, group_id, "share")
+            if group_id in self._share_context.registry
             else ShareGroup(group_id)
         )
         group.check_delete()
         by_name, now_ms = self._context.image.topics.by_name, self._context.clock.time_ms()
-        answers, offsets, making = [], {}, {}
-        for asked in request.topics:
-            topic = by_name.get(asked.topic_name)
-            answers.append(_altered(asked, topic))
+        results, offsets, initializing = [], {}, {}
+        for requested in request.topics:
+            topic = by_name.get(requested.topic_name)
+            results.append(_altered(requested, topic))
             if topic is not None:
-                known = {p.partition_index: p.start_offset for p in asked.partitions if _has(topic, p)}
-                making[topic.id] = StateTopic(topic.name, frozenset(known), now_ms)
+                known = {p.partition_index: p.start_offset for p in requested.partitions if _has(topic, p)}
+                initializing[topic.id] = StateTopic(topic.name, frozenset(known), now_ms)
                 if known:
                     offsets[topic.id] = known
         records = []
-        if making:
-            records.append(self._record(group, (group.topics or ShareTopics()).making(making)))
-        response = AlterShareGroupOffsetsResponse(responses=answers)
-        return Decision(records, Altered(response, InitializeShareGroupState(group_id, group.epoch, offsets)))
+        if initializing:
+            records.append(
+                self._record(group, (group.topics or ShareStateTopics()).start_initialization(initializing))
+            )
+        response = AlterShareGroupOffsetsResponse(responses=results)
+        return Decision(
+            records, AlterResult(response, InitializeShareGroupState(group_id, group.epoch, offsets))
+        )
 
-    # Deleting.
+    # DeleteShareGroupOffsets and DeleteGroups.
 
-    def delete(self, request: DeleteShareGroupOffsetsRequest) -> Decision[Entry, Deleting]:
-        group = self._parts.registry.get_as(ShareGroup, request.group_id, "share")
+    def delete(self, request: DeleteShareGroupOffsetsRequest) -> Decision[Entry, DeleteResult]:
+        group = self._share_context.registry.get_as(ShareGroup, request.group_id, "share")
         group.check_delete()
         topics = group.topics
         if topics is None:
-            return Decision([], Deleting([], None))
+            return Decision([], DeleteResult([], None))
         refused: list[DeleteShareGroupOffsetsResponseTopic] = []
-        concerned: dict[TopicId, Collection[int]] = {}
+        deleted: dict[TopicId, Collection[int]] = {}
         initialized, deleting = dict(topics.initialized), set(topics.deleting)
-        for asked in request.topics:
-            topic = self._context.image.topics.by_name.get(asked.topic_name)
+        for requested in request.topics:
+            topic = self._context.image.topics.by_name.get(requested.topic_name)
             if topic is not None and topic.id in initialized:
-                concerned[topic.id] = initialized.pop(topic.id).partitions
+                deleted[topic.id] = initialized.pop(topic.id).partitions
                 deleting.add(topic.id)
             elif topic is not None and topic.id in deleting:
-                concerned[topic.id] = tuple(topic.partitions)
+                deleted[topic.id] = tuple(topic.partitions)
             else:
-                refused.append(_refused(asked.topic_name, topic is not None))
-        left = topics._replace(initialized=initialized, deleting=frozenset(deleting))
-        state = DeleteShareGroupState(request.group_id, concerned) if concerned else None
-        return Decision([self._record(group, left)], Deleting(refused, state))
+                refused.append(_refused(requested.topic_name, topic is not None))
+        remaining = topics._replace(initialized=initialized, deleting=frozenset(deleting))
+        state = DeleteShareGroupState(request.group_id, deleted) if deleted else None
+        return Decision([self._record(group, remaining)], DeleteResult(refused, state))
 
     def deleted(
         self, group_id: str, topic_ids: Collection[TopicId]
     ) -> Decision[Entry, list[DeleteShareGroupOffsetsResponseTopic]]:
-        group = self._parts.registry.find_as(ShareGroup, group_id)
+        group = self._share_context.registry.find_as(ShareGroup, group_id)
         if group is None or group.topics is None:
             return Decision([], [])
-        left = group.topics._replace(deleting=group.topics.deleting - set(topic_ids))
+        remaining = group.topics._replace(deleting=group.topics.deleting - set(topic_ids))
         by_id = self._context.image.topics.by_id
-        answers = [
+        results = [
             DeleteShareGroupOffsetsResponseTopic(
                 topic_id=topic_id, topic_name=by_id[topic_id].name if topic_id in by_id else ""
             )
             for topic_id in topic_ids
         ]
-        return Decision([self._record(group, left)], answers)
+        return Decision([self._record(group, remaining)], results)
 
     def delete_group(self, group_id: str) -> Decision[Entry, DeleteShareGroupState | None]:
-        """All state of a group that is about to be deleted; None when there is none."""
-        group = self._parts.registry.find_as(ShareGroup, group_id)
+        """Mark all state of a group as deleting and return it; None if there is none."""
+        group = self._share_context.registry.find_as(ShareGroup, group_id)
         if group is None:
             return Decision([], None)
         group.check_delete()
@@ -155,52 +162,55 @@ class ShareOffsets:
         if topics is None:
             return Decision([], None)
         by_id = self._context.image.topics.by_id
-        again = {
+        still_deleting = {
             topic_id: StateTopic(by_id[topic_id].name, frozenset(by_id[topic_id].partitions), -1)
             for topic_id in topics.deleting
             if topic_id in by_id
         }
-        going = together(together(topics.initialized, topics.initializing), again)
-        record = self._record(group, ShareTopics(deleting=frozenset(going)))
-        partitions = {topic_id: topic.partitions for topic_id, topic in going.items()}
-        return Decision([record], DeleteShareGroupState(group_id, partitions) if going else None)
+        deleting = combine(combine(topics.initialized, topics.initializing), still_deleting)
+        record = self._record(group, ShareStateTopics(deleting=frozenset(deleting)))
+        partitions = {topic_id: topic.partitions for topic_id, topic in deleting.items()}
+        return Decision([record], DeleteShareGroupState(group_id, partitions) if deleting else None)
 
     def topics_deleted(self, topic_ids: Collection[TopicId]) -> Decision[Entry, None]:
         records = [
-            self._record(group, group.topics.forgetting(topic_ids))
-            for group in self._parts.registry
-            if isinstance(group, ShareGroup) and group.topics is not None and group.topics.mentions(topic_ids)
+            self._record(group, group.topics.without_topics(topic_ids))
+            for group in self._share_context.registry
+            if isinstance(group, ShareGroup)
+            and group.topics is not None
+            and group.topics.contains_any(topic_ids)
         ]
         return Decision(records, None)
 
     def partitions_of(self, group_id: str) -> dict[TopicId, frozenset[int]]:
-        """The partitions a group has state for."""
-        group = self._parts.registry.find_as(ShareGroup, group_id)
+        """Return the initialized partitions of a group."""
+        group = self._share_context.registry.find_as(ShareGroup, group_id)
         known = {} if group is None or group.topics is None else group.topics.initialized
         return {topic_id: topic.partitions for topic_id, topic in known.items()}
 
 
-def _has(topic: TopicImage, asked: AlterShareGroupOffsetsRequestPartition) -> bool:
-    return asked.partition_index < len(topic.partitions)
+def _has(topic: TopicImage, requested: AlterShareGroupOffsetsRequestPartition) -> bool:
+    return requested.partition_index < len(topic.partitions)
 
 
 def _altered(
-    asked: AlterShareGroupOffsetsRequestTopic, topic: TopicImage | None
+    requested: AlterShareGroupOffsetsRequestTopic, topic: TopicImage | None
 ) -> AlterShareGroupOffsetsResponseTopic:
-    answer = AlterShareGroupOffsetsResponseTopic(topic_name=asked.topic_name)
+    result = AlterShareGroupOffsetsResponseTopic(topic_name=requested.topic_name)
     if topic is not None:
-        answer.topic_id = topic.id
-    for partition in asked.partitions:
-        told = AlterShareGroupOffsetsResponsePartition(partition_index=partition.partition_index)
+        result.topic_id = topic.id
+    for partition in requested.partitions:
+        partition_result = AlterShareGroupOffsetsResponsePartition(partition_index=partition.partition_index)
         if topic is None or not _has(topic, partition):
-            told.error_code, told.error_message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_PARTITION
-        answer.partitions.append(told)
-    return answer
+            partition_result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            partition_result.error_message = _NO_PARTITION
+        result.partitions.append(partition_result)
+    return result
 
 
 def _refused(name: str, exists: bool) -> DeleteShareGroupOffsetsResponseTopic:
     return DeleteShareGroupOffsetsResponseTopic(
         topic_name=name,
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        error_message="The group has no offsets there." if exists else _NO_PARTITION,
+        error_message="The group has no offsets of this topic." if exists else _NO_PARTITION,
     )

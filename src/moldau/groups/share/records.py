@@ -1,4 +1,4 @@
-"""The records that a share group is stored as. Each key with no value removes what it stands for."""
+"""The records of a share group. A key without value (a tombstone) removes what the key identifies."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
 
 
 def group_tombstones(group_id: str, member_ids: Collection[str]) -> list[CoordinatorRecord]:
-    """Everything that is stored of a group, in an order that can be replayed."""
+    """Remove all records of a group, in an order that can be replayed."""
     names = [{"group_id": group_id, "member_id": member_id} for member_id in member_ids]
     return [
         *(_tombstone(ShareGroupCurrentMemberAssignmentKey(**each)) for each in names),

@@ -1,4 +1,4 @@
-"""The target assignment of a share group: which partitions each member is to read from."""
+"""The target assignment of a share group: the partitions that each member reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def target_assignment(
     homogeneous: bool,
     now_ms: int,
 ) -> tuple[list[CoordinatorRecord], dict[str, Assignment]]:
-    """For the group in which one member has changed or has come; only partitions with state are given."""
+    """Assign the initialized partitions of a group in which one member has joined or changed."""
     members = {**group.members, updated.member_id: updated}
     spec = _spec(group, image, members, homogeneous)
     state = {} if group.topics is None else group.topics.initialized

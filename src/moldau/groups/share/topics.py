@@ -1,7 +1,7 @@
-"""Which partitions a share group has state for: made before a member may read, removed with the group.
+"""The partitions of a share group at the share coordinator: initializing, initialized and deleting (KIP-932).
 
-The state itself is kept by the share coordinator. What is being made, what is there and what is being removed
-is stored with the group, so that whatever was interrupted is done again.
+A partition is initialized before a member may read it, and deleted with the group. The status is stored with
+the group, so that an interrupted initialization or deletion is repeated.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from moldau.protocol.stored.share_groups import (
 )
 from moldau.statemachine.coordinator_records import CoordinatorRecord
 
-#: Kafka's word for the name of a topic that is gone.
+#: Kafka's placeholder for the name of a deleted topic.
 _UNKNOWN = "<UNKNOWN>"
 
 
 class StateTopic(NamedTuple):
     name: str
     partitions: frozenset[int]
-    #: When this was noted; not stored.
+    #: When the status was set; not stored.
     since_ms: int
 
 
@@ -41,68 +41,68 @@ class DeleteShareGroupState(NamedTuple):
 _NONE: StateTopics = {}
 
 
-class ShareTopics(NamedTuple):
+class ShareStateTopics(NamedTuple):
     initializing: StateTopics = _NONE
     initialized: StateTopics = _NONE
     deleting: frozenset[TopicId] = frozenset()
 
     @classmethod
-    def from_record(cls, value: ShareGroupStatePartitionMetadataValue, now_ms: int) -> ShareTopics:
+    def from_record(cls, value: ShareGroupStatePartitionMetadataValue, now_ms: int) -> ShareStateTopics:
         return cls(
-            _read(value.initializing_topics, now_ms),
-            _read(value.initialized_topics, now_ms),
+            _from_stored(value.initializing_topics, now_ms),
+            _from_stored(value.initialized_topics, now_ms),
             frozenset(each.topic_id for each in value.deleting_topics),
         )
 
     def missing(
         self, names: Iterable[str], image: MetadataImage, now_ms: int, retry_ms: int
     ) -> dict[TopicId, StateTopic]:
-        """The partitions of these topics that have no state, and for which none is being made either."""
+        """Return the partitions of these topics that are neither initialized nor being initialized."""
         recent = {
             key: topic for key, topic in self.initializing.items() if now_ms - topic.since_ms < retry_ms
         }
-        known = together(self.initialized, recent)
+        known = combine(self.initialized, recent)
         found = {}
         for name in names:
             topic = image.topics.by_name.get(name)
             if topic is None:
                 continue
-            there = known[topic.id].partitions if topic.id in known else frozenset()
-            if len(there) < len(topic.partitions):
-                partitions = frozenset(topic.partitions) - there
+            present = known[topic.id].partitions if topic.id in known else frozenset()
+            if len(present) < len(topic.partitions):
+                partitions = frozenset(topic.partitions) - present
                 found[topic.id] = StateTopic(name, partitions, now_ms)
         return found
 
-    def making(self, more: StateTopics) -> ShareTopics:
-        """What was being removed and is made again is no longer being removed."""
-        initializing = together(self.initializing, more)
+    def start_initialization(self, added: StateTopics) -> ShareStateTopics:
+        """Add initializing partitions; their topics are no longer being deleted."""
+        initializing = combine(self.initializing, added)
         return self._replace(initializing=initializing, deleting=self.deleting - initializing.keys())
 
-    def made(self, more: StateTopics) -> ShareTopics:
+    def complete_initialization(self, added: StateTopics) -> ShareStateTopics:
         return self._replace(
-            initializing=_less(self.initializing, more), initialized=together(self.initialized, more)
+            initializing=_without(self.initializing, added), initialized=combine(self.initialized, added)
         )
 
-    def not_made(self, topics: Mapping[TopicId, Collection[int]]) -> ShareTopics:
-        gone = {key: StateTopic("", frozenset(found), 0) for key, found in topics.items()}
-        return self._replace(initializing=_less(self.initializing, gone))
+    def cancel_initialization(self, topics: Mapping[TopicId, Collection[int]]) -> ShareStateTopics:
+        cancelled = {key: StateTopic("", frozenset(found), 0) for key, found in topics.items()}
+        return self._replace(initializing=_without(self.initializing, cancelled))
 
-    def forgetting(self, deleted: Collection[TopicId]) -> ShareTopics:
-        """Without topics that no longer exist."""
-        return ShareTopics(
+    def without_topics(self, deleted: Collection[TopicId]) -> ShareStateTopics:
+        """Remove topics that were deleted."""
+        return ShareStateTopics(
             {key: each for key, each in self.initializing.items() if key not in deleted},
             {key: each for key, each in self.initialized.items() if key not in deleted},
             self.deleting - set(deleted),
         )
 
-    def mentions(self, topic_ids: Collection[TopicId]) -> bool:
+    def contains_any(self, topic_ids: Collection[TopicId]) -> bool:
         return any(each in self.initializing or each in self.initialized for each in topic_ids) or bool(
             self.deleting.intersection(topic_ids)
         )
 
 
-def together(one: StateTopics, other: StateTopics) -> dict[TopicId, StateTopic]:
-    """Both; what the second says of a topic counts, its partitions are added."""
+def combine(one: StateTopics, other: StateTopics) -> dict[TopicId, StateTopic]:
+    """Return the union of both; names and times come from the second."""
     result = dict(one)
     for key, topic in other.items():
         known = one[key].partitions if key in one else frozenset()
@@ -110,23 +110,23 @@ def together(one: StateTopics, other: StateTopics) -> dict[TopicId, StateTopic]:
     return result
 
 
-def _less(topics: StateTopics, gone: StateTopics) -> dict[TopicId, StateTopic]:
+def _without(topics: StateTopics, removed: StateTopics) -> dict[TopicId, StateTopic]:
     result = {}
     for key, topic in topics.items():
-        left = topic.partitions - gone[key].partitions if key in gone else topic.partitions
-        if left:
-            result[key] = topic._replace(partitions=left)
+        remaining = topic.partitions - removed[key].partitions if key in removed else topic.partitions
+        if remaining:
+            result[key] = topic._replace(partitions=remaining)
     return result
 
 
-def named(topics: Mapping[TopicId, Collection[int]], image: MetadataImage, now_ms: int) -> StateTopics:
+def state_topics(topics: Mapping[TopicId, Collection[int]], image: MetadataImage, now_ms: int) -> StateTopics:
     return {key: StateTopic(_name(image, key), frozenset(found), now_ms) for key, found in topics.items()}
 
 
-def topics_record(group_id: str, topics: ShareTopics, image: MetadataImage) -> CoordinatorRecord:
+def topics_record(group_id: str, topics: ShareStateTopics, image: MetadataImage) -> CoordinatorRecord:
     value = ShareGroupStatePartitionMetadataValue(
-        initializing_topics=_written(topics.initializing),
-        initialized_topics=_written(topics.initialized),
+        initializing_topics=_to_stored(topics.initializing),
+        initialized_topics=_to_stored(topics.initialized),
         deleting_topics=[
             TopicInfo(topic_id=each, topic_name=_name(image, each)) for each in sorted(topics.deleting)
         ],
@@ -139,12 +139,12 @@ def _name(image: MetadataImage, topic_id: TopicId) -> str:
     return _UNKNOWN if topic is None else topic.name
 
 
-def _written(topics: StateTopics) -> list[TopicPartitionsInfo]:
+def _to_stored(topics: StateTopics) -> list[TopicPartitionsInfo]:
     return [
         TopicPartitionsInfo(topic_id=key, topic_name=topic.name, partitions=sorted(topic.partitions))
         for key, topic in topics.items()
     ]
 
 
-def _read(stored: Iterable[TopicPartitionsInfo], now_ms: int) -> StateTopics:
+def _from_stored(stored: Iterable[TopicPartitionsInfo], now_ms: int) -> StateTopics:
     return {each.topic_id: StateTopic(each.topic_name, frozenset(each.partitions), now_ms) for each in stored}

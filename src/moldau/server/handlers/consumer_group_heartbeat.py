@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import KafkaError
 from moldau.groups.consumer.checks import check_request
-from moldau.groups.consumer.parts import offered_assignors
+from moldau.groups.consumer.context import enabled_assignors
 from moldau.groups.settings import GroupSettings
 from moldau.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -25,7 +25,7 @@ async def handle(
 ) -> ConsumerGroupHeartbeatResponse:
     try:
         check_offered(node)
-        assignors = offered_assignors(GroupSettings.from_config(node.config))
+        assignors = enabled_assignors(GroupSettings.from_config(node.config))
         check_request(request, context.api_version, assignors)
         return await node.coordinators.groups.write(
             request.group_id, lambda shard: shard.consumer_group_heartbeat(requester(context), request)

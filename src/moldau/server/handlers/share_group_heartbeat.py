@@ -27,7 +27,7 @@ async def handle(
             return ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST)
         check_request(request)
         return await node.coordinators.groups.write(
-            request.group_id, lambda shard: shard.share.heartbeat(requester(context), request)
+            request.group_id, lambda shard: shard.share.heartbeats.heartbeat(requester(context), request)
         )
     except KafkaError as error:
         return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.groups.classic.group import ClassicGroup, ClassicState
+from moldau.groups.classic.group import ClassicGroup
+from moldau.groups.classic.states import ClassicState
 from moldau.groups.context import Requester
 from moldau.protocol.messages.join_group import JoinGroupResponse
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -192,7 +193,7 @@ def test_what_nobody_knows_is_left_out_when_loading(
     )
     coordination.shard.replay((CoordinatorRecord(key, broken, 3),), 0)
     assert group_of(coordination, "bad").subscribed_topics is None
-    assert "cannot be read" in caplog.text
+    assert "cannot be decoded" in caplog.text
     tombstone = CoordinatorRecord(GroupMetadataKey(group="never was"), None)
     coordination.shard.replay((tombstone, CoordinatorRecord(OffsetCommitKey(group="x"), None)), 1)
 

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.groups.classic.group import ClassicGroup, ClassicState
+from moldau.groups.classic.group import ClassicGroup
+from moldau.groups.classic.states import ClassicState
 from moldau.statemachine.decision import Promise
 from tests.harness.clients.classic import SESSION_MS, ClassicClient, fetched
 from tests.harness.worlds.coordination import Coordination
@@ -147,11 +148,11 @@ class Chaos:
         now = self.coordination.clock.time_ms()
         if self.coordination.log.refusal is None:
             for member_id in group.members:
-                if member_id not in group.joining and member_id not in group.syncing:
+                if member_id not in group.awaiting_join and member_id not in group.awaiting_sync:
                     assert now - self.heard_ms.get(member_id, now) <= SESSION_MS + 500
         assert (group.state is ClassicState.EMPTY) <= (not group.members)
-        assert set(group.joining) <= set(group.members)
-        assert set(group.syncing) <= set(group.members)
+        assert set(group.awaiting_join) <= set(group.members)
+        assert set(group.awaiting_sync) <= set(group.members)
         assert group.leader is None or group.leader in group.members
 
 

@@ -1,7 +1,7 @@
-"""What classic consumers tell each other inside JoinGroup and SyncGroup, read and written by the coordinator.
+"""The consumer protocol embedded in JoinGroup and SyncGroup: subscriptions and assignments.
 
-A message begins with its version. A newer one than we know can be read as the newest we know: later versions
-only add fields behind.
+A message starts with its version. A version newer than the newest known one is decoded as that one, because
+later versions only append fields.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from moldau.protocol.stored.consumer_protocol import (
 
 M = TypeVar("M", bound=Message)
 
+CONSUMER_PROTOCOL_TYPE = "consumer"
 _VERSION_BYTES = 2
 
 
@@ -30,8 +31,16 @@ def decode_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
     return _decode(ConsumerProtocolSubscription, metadata)
 
 
+def subscription_topics(metadata: bytes) -> list[str]:
+    """Decode only the topics; they come first in every version, so version 0 is enough."""
+    if len(metadata) < _VERSION_BYTES:
+        raise DecodeError("a subscription starts with its version")
+    subscription, _ = decode_prefix(ConsumerProtocolSubscription, memoryview(metadata), 0, _VERSION_BYTES)
+    return subscription.topics
+
+
 def decode_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
-    """A member that was never assigned anything has no bytes at all."""
+    """Decode an assignment; a member without one has no bytes at all."""
     return _decode(ConsumerProtocolAssignment, assignment) if assignment else ConsumerProtocolAssignment()
 
 
@@ -42,13 +51,13 @@ def has_user_data(assignment: ConsumerProtocolAssignment) -> bool:
 def topic_ids(
     topics: Iterable[AssignmentTopicPartition | SubscriptionTopicPartition], image: MetadataImage
 ) -> list[tuple[TopicId, list[int]]]:
-    """By id instead of name; topics that do not exist are left out."""
+    """Replace topic names by ids; topics that do not exist are left out."""
     by_name = image.topics.by_name
     return [(by_name[each.topic].id, each.partitions) for each in topics if each.topic in by_name]
 
 
 def encode_assignment(assignment: Assignment, image: MetadataImage, metadata: bytes) -> bytes:
-    """In the version of the member's subscription, which is `metadata`."""
+    """Encode an assignment in the version of the member's subscription, `metadata`."""
     version = _version(ConsumerProtocolAssignment, metadata)
     by_id = image.topics.by_id
     message = ConsumerProtocolAssignment(
@@ -68,8 +77,8 @@ def _decode(kind: type[M], data: bytes) -> M:
 
 def _version(kind: type[Message], data: bytes) -> int:
     if len(data) < _VERSION_BYTES:
-        raise DecodeError("a message of the consumer protocol begins with its version")
+        raise DecodeError("a message of the embedded consumer protocol starts with its version")
     version = int.from_bytes(data[:_VERSION_BYTES], "big", signed=True)
     if version < 0:
-        raise DecodeError(f"unsupported version of the consumer protocol: {version}")
+        raise DecodeError(f"unsupported version of the embedded consumer protocol: {version}")
     return min(version, kind.VERSIONS.last)

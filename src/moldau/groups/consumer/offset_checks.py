@@ -1,7 +1,7 @@
-"""Whether a member of a consumer group may commit or read offsets, judged by its epoch.
+"""Checks whether a member of a consumer group may commit or fetch offsets, by its member epoch.
 
-A commit that was sent before the member heard of its newest epoch is still good for partitions that were the
-member's already in the epoch it knew, and are not yet anybody else's.
+A commit with an older epoch is accepted for partitions that were assigned to the member in that epoch or
+before, and are still assigned or pending revocation (KIP-1251).
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.consumer.member import ConsumerMember, OwnedPartitions
 from moldau.groups.group import CheckPartition, CommitTarget
 
-#: OffsetCommit carries a member epoch since this version.
+#: The version from which OffsetCommit carries a member epoch.
 _EPOCHS_SINCE = 9
 
 
 def check_commit(
     member: ConsumerMember, epoch: int, api_version: int, transactional: bool
 ) -> CheckPartition | None:
-    """What to check of each partition; None when all may be committed."""
+    """Return the check of each partition; None if all may be committed."""
     if not transactional and not member.uses_classic_protocol and api_version < _EPOCHS_SINCE:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
@@ -34,16 +34,17 @@ def check_commit(
 
 
 def _check_partition(member: ConsumerMember, epoch: int, target: CommitTarget) -> None:
-    since = _epoch_of(member.assigned, target)
-    if since is None:
-        since = _epoch_of(member.pending_revocation, target)
-    place = f"{target.topic}-{target.partition}"
-    if since is None:
-        raise _stale(member, f"Partition {place} is not assigned or pending revocation for member.")
-    if epoch < since:
+    assignment_epoch = _epoch_of(member.assigned, target)
+    if assignment_epoch is None:
+        assignment_epoch = _epoch_of(member.pending_revocation, target)
+    partition = f"{target.topic}-{target.partition}"
+    if assignment_epoch is None:
+        raise _stale(member, f"Partition {partition} is not assigned or pending revocation for member.")
+    if epoch < assignment_epoch:
         raise _stale(
             member,
-            f"Received {_name(member)} {epoch} is older than assignment epoch {since} for partition {place}.",
+            f"Received {_name(member)} {epoch} is older than assignment epoch {assignment_epoch} for "
+            f"partition {partition}.",
         )
 
 

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.groups.classic.group import ClassicGroup, ClassicState
+from moldau.groups.classic.group import ClassicGroup
+from moldau.groups.classic.states import ClassicState
 from moldau.groups.context import GroupContext, Requester
 from moldau.groups.group import Group
 from moldau.groups.offsets.removal import OffsetRemoval
@@ -17,9 +18,9 @@ from moldau.protocol.messages.list_groups import ListedGroup
 from moldau.statemachine.coordinator_records import CoordinatorRecord, Entry
 from moldau.statemachine.decision import Decision
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-#: The version since which a group that does not exist is an error; before, it is dead.
+#: The version from which an unknown group is GROUP_ID_NOT_FOUND; earlier ones get the state Dead (KIP-1043).
 _GROUP_NOT_FOUND_SINCE = 6
 
 
@@ -30,7 +31,7 @@ class GroupAdmin:
         self._removal = removal
 
     def listed(self, states: Iterable[str], types: Iterable[str]) -> list[ListedGroup]:
-        """Groups in one of these states and of one of these types; no filter lets all pass."""
+        """List the groups with one of these states and types; an empty filter matches all."""
         wanted_states = {each.lower().strip() for each in states}
         wanted_types = {each.lower() for each in types}
         return [
@@ -61,7 +62,7 @@ class GroupAdmin:
         )
 
     def delete(self, group_ids: Sequence[str]) -> Decision[Entry, Sequence[DeletableGroupResult]]:
-        """Each that can be deleted is, with its offsets."""
+        """Delete empty groups with their offsets; others get an error."""
         records: list[CoordinatorRecord] = []
         deleted: list[Group] = []
         results = []
@@ -76,9 +77,9 @@ class GroupAdmin:
                 code = error.code
             results.append(DeletableGroupResult(group_id=group_id, error_code=code))
 
-        def then() -> None:
+        def cancel_timers() -> None:
             for group in deleted:
-                log.info("group %s is deleted", group.group_id)
+                logger.info("deleted group %s", group.group_id)
                 group.cancel_timers(self._context.timers)
 
-        return Decision(records, results, on_appended=then)
+        return Decision(records, results, on_appended=cancel_timers)

@@ -1,12 +1,11 @@
-"""Groups that move between the classic and the consumer protocol while they run.
+"""Online conversion of groups between the classic and the consumer protocol (KIP-848).
 
-Up: the first member that joins a classic group with the consumer protocol makes it a consumer group. The
-others stay as they are, with their partitions, and go on to speak the classic protocol until they are
-restarted. Down: when the last member of the consumer protocol is gone, what is left becomes a classic group
-again.
+Upgrade: the first member that joins a classic group with the consumer protocol makes it a consumer group. The
+other members keep their partitions and the classic protocol until they are restarted. Downgrade: when the
+last member with the consumer protocol leaves, the group becomes a classic group again.
 
-Both ways the records of the old group are removed and those of the new one written in one batch.
-`group.consumer.migration.policy` says which ways are open.
+Both replace the records of the old group by those of the new one in one batch.
+`group.consumer.migration.policy` enables each direction.
 """
 
 from __future__ import annotations
@@ -16,16 +15,15 @@ from collections.abc import Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.assignors.spec import NOTHING
-from moldau.groups.classic.answers import dismiss
 from moldau.groups.classic.group import ClassicGroup
 from moldau.groups.classic.member import ClassicMember, select_protocol
 from moldau.groups.classic.rebalance import ClassicRebalances
 from moldau.groups.classic.records import group_record
-from moldau.groups.classic.subscriptions import CONSUMER_PROTOCOL_TYPE
-from moldau.groups.consumer.change import GroupChange
+from moldau.groups.classic.responses import fail_pending
+from moldau.groups.consumer.context import ConsumerContext
 from moldau.groups.consumer.group import ConsumerGroup
-from moldau.groups.consumer.member import ClassicSide, ConsumerMember
-from moldau.groups.consumer.parts import ConsumerParts
+from moldau.groups.consumer.group_update import GroupUpdate
+from moldau.groups.consumer.member import ClassicMetadata, ConsumerMember
 from moldau.groups.consumer.records import (
     current_record,
     epoch_record,
@@ -34,7 +32,8 @@ from moldau.groups.consumer.records import (
     target_epoch_record,
     target_record,
 )
-from moldau.groups.migration.protocol import (
+from moldau.groups.embedded_protocol import (
+    CONSUMER_PROTOCOL_TYPE,
     decode_assignment,
     decode_subscription,
     encode_assignment,
@@ -44,35 +43,35 @@ from moldau.groups.migration.protocol import (
 from moldau.protocol.errors import DecodeError
 from moldau.statemachine.coordinator_records import CoordinatorRecord
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _UPGRADES = ("bidirectional", "upgrade")
 _DOWNGRADES = ("bidirectional", "downgrade")
 
 
-class Migration:
-    def __init__(self, parts: ConsumerParts, rebalances: ClassicRebalances) -> None:
-        self._parts = parts
+class GroupConversion:
+    def __init__(self, context: ConsumerContext, rebalances: ClassicRebalances) -> None:
+        self._context = context
         self._rebalances = rebalances
 
-    # From classic to consumer.
+    # Upgrade.
 
-    def upgrade(self, classic: ClassicGroup) -> GroupChange:
-        """The change that begins by making a consumer group of a classic one, which may be empty."""
+    def upgrade(self, classic: ClassicGroup) -> GroupUpdate:
+        """Start an update that replaces a classic group, which may be empty, by a consumer group."""
         if classic.is_empty:
-            change = GroupChange(self._parts, ConsumerGroup(classic.group_id))
-            change.records += classic.tombstones()
+            update = GroupUpdate(self._context, ConsumerGroup(classic.group_id))
+            update.records += classic.tombstones()
         else:
             self._check_upgrade(classic)
-            change = GroupChange(self._parts, self._consumer_group(classic))
-            change.records += classic.tombstones()
-            change.records += _records_of(change.group)
-        change.afterwards(lambda: self._dismiss(classic, change))
-        log.info("group %s becomes a consumer group", classic.group_id)
-        return change
+            update = GroupUpdate(self._context, self._consumer_group(classic))
+            update.records += classic.tombstones()
+            update.records += _records_of(update.group)
+        update.once_appended(lambda: self._end_classic_group(classic, update))
+        logger.info("upgrading group %s to a consumer group", classic.group_id)
+        return update
 
     def _check_upgrade(self, classic: ClassicGroup) -> None:
-        settings = self._parts.context.settings()
+        settings = self._context.group_context.settings()
         if settings.consumer_migration_policy.lower() not in _UPGRADES:
             raise _cannot_upgrade(classic, "online upgrade is disabled")
         if not classic.uses_consumer_protocol:
@@ -91,11 +90,13 @@ class Migration:
             group.update_member(upgraded)
             target = {topic_id: tuple(sorted(owned)) for topic_id, owned in upgraded.assigned.items()}
             group.set_target(upgraded.member_id, target)
-        group.metadata_hash = self._parts.hashes.of_topics(group.subscriptions, self._parts.context.image)
+        group.metadata_hash = self._context.hashes.of_topics(
+            group.subscriptions, self._context.group_context.image
+        )
         return group
 
     def _upgraded(self, classic: ClassicGroup, member: ClassicMember) -> ConsumerMember:
-        image, generation = self._parts.context.image, classic.generation
+        image, generation = self._context.group_context.image, classic.generation
         assignment = decode_assignment(member.assignment)
         if has_user_data(assignment):
             raise _cannot_upgrade(
@@ -116,72 +117,60 @@ class Migration:
             client_host=member.client_host,
             subscribed_topic_names=frozenset(subscription.topics),
             assigned={topic_id: dict.fromkeys(found, generation) for topic_id, found in assigned if found},
-            classic=ClassicSide(member.session_timeout_ms, member.protocols),
+            classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
         )
 
-    def _dismiss(self, classic: ClassicGroup, change: GroupChange) -> None:
-        """Who waits in the classic group is sent to join the consumer group."""
+    def _end_classic_group(self, classic: ClassicGroup, update: GroupUpdate) -> None:
+        """Make waiting members rejoin, and replace the timers of the classic group."""
         for member_id in list(classic.members):
-            dismiss(classic, member_id, ErrorCode.REBALANCE_IN_PROGRESS, change.replies, member_id)
-        classic.cancel_timers(self._parts.context.timers)
+            fail_pending(classic, member_id, ErrorCode.REBALANCE_IN_PROGRESS, update.replies, member_id)
+        classic.cancel_timers(self._context.group_context.timers)
         for member in classic.members.values():
-            self._parts.timers.heard_from(classic.group_id, member.member_id, member.session_timeout_ms)
+            self._context.timers.restart_session(
+                classic.group_id, member.member_id, member.session_timeout_ms
+            )
 
-    # From consumer to classic.
+    # Downgrade.
 
     def may_downgrade_without(self, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
-        classic_ones = group.classic_members - sum(each.uses_classic_protocol for each in leaving)
-        return classic_ones == len(group.members) - len(leaving) > 0 and self._may_downgrade(
+        classic_members = group.classic_members - sum(each.uses_classic_protocol for each in leaving)
+        return classic_members == len(group.members) - len(leaving) > 0 and self._may_downgrade(
             group, len(group.members) - len(leaving)
         )
 
     def may_downgrade_replacing(self, group: ConsumerGroup, replaced: ConsumerMember) -> bool:
-        """Whether a static member that comes back with the classic protocol was the last of the other."""
-        only_one = group.classic_members == len(group.members) - 1 and not replaced.uses_classic_protocol
-        return only_one and self._may_downgrade(group, len(group.members))
+        """Return whether a static member that rejoins with the classic protocol permits a downgrade."""
+        is_last = group.classic_members == len(group.members) - 1 and not replaced.uses_classic_protocol
+        return is_last and self._may_downgrade(group, len(group.members))
 
     def _may_downgrade(self, group: ConsumerGroup, members: int) -> bool:
-        settings = self._parts.context.settings()
+        settings = self._context.group_context.settings()
         if settings.consumer_migration_policy.lower() not in _DOWNGRADES:
-            log.info("group %s stays a consumer group: online downgrade is disabled", group.group_id)
+            logger.info("group %s is not downgraded: online downgrade is disabled", group.group_id)
             return False
         if members > settings.max_size:
-            log.info("group %s stays a consumer group: it is too large for a classic one", group.group_id)
+            logger.info("group %s is not downgraded: it exceeds group.max.size", group.group_id)
             return False
         return True
 
     def downgrade(
         self,
-        change: GroupChange,
+        update: GroupUpdate,
         leaving: Sequence[ConsumerMember] = (),
         joining: ConsumerMember | None = None,
         rebalance_reason: str | None = None,
     ) -> None:
-        """Make a classic group of what is left; `joining` takes the place of the static member it was."""
-        group, members = change.group, self._staying(change.group, leaving, joining)
-        classic = ClassicGroup(group.group_id, self._parts.context.clock.time_ms())
+        """Replace the group by a classic one; `joining` replaces the static member with its instance id."""
+        group, members = update.group, _remaining_members(update.group, leaving, joining)
+        classic = ClassicGroup(group.group_id, self._context.group_context.clock.time_ms())
         classic.generation = group.epoch
         for member in members.values():
             classic.add(_downgraded(member))
         classic.protocol = select_protocol(classic.members.values())
-        change.records += _tombstones(group, joining)
-        change.records.append(self._classic_record(group, classic, joining))
-        change.afterwards(lambda: self._start(group, classic, rebalance_reason, change))
-        log.info("group %s becomes a classic group", group.group_id)
-
-    def _staying(
-        self, group: ConsumerGroup, leaving: Sequence[ConsumerMember], joining: ConsumerMember | None
-    ) -> dict[str, ConsumerMember]:
-        gone = {each.member_id for each in leaving}
-        instance_id = None if joining is None else joining.instance_id
-        staying = {
-            each.member_id: each
-            for each in group.members.values()
-            if each.member_id not in gone and (instance_id is None or each.instance_id != instance_id)
-        }
-        if joining is not None:
-            staying[joining.member_id] = joining
-        return staying
+        update.records += _tombstones(group, joining)
+        update.records.append(self._classic_record(group, classic, joining))
+        update.once_appended(lambda: self._start(group, classic, rebalance_reason, update))
+        logger.info("downgrading group %s to a classic group", group.group_id)
 
     def _classic_record(
         self, group: ConsumerGroup, classic: ClassicGroup, joining: ConsumerMember | None
@@ -193,25 +182,42 @@ class Migration:
                 holder = group.static_members.get(joining.instance_id or "", holder)
             target = group.targets.get(holder, NOTHING)
             metadata = member.metadata(classic.protocol)
-            assignments[member.member_id] = encode_assignment(target, self._parts.context.image, metadata)
+            assignments[member.member_id] = encode_assignment(
+                target, self._context.group_context.image, metadata
+            )
         return group_record(classic, classic.members.values(), assignments, classic.leader)
 
     def _start(
-        self, group: ConsumerGroup, prepared: ClassicGroup, reason: str | None, change: GroupChange
+        self, group: ConsumerGroup, prepared: ClassicGroup, reason: str | None, update: GroupUpdate
     ) -> None:
-        """The replay has made the classic group; it does not know all that its members support."""
+        """Complete the replayed classic group: its record lacks the protocols of the members."""
         for member_id in (*group.members, *prepared.members):
-            self._parts.timers.forget(group.group_id, member_id)
-        classic = self._parts.registry.find_as(ClassicGroup, group.group_id)
+            self._context.timers.cancel_all(group.group_id, member_id)
+        classic = self._context.registry.find_as(ClassicGroup, group.group_id)
         if classic is None:
             return
         for member in prepared.members.values():
             stored = classic.members[member.member_id]
             member.assignment = stored.assignment
             classic.update(stored, member)
-            self._rebalances.heard_from(classic, member)
+            self._rebalances.restart_session(classic, member)
         if reason is not None:
-            self._rebalances.begin(classic, reason, change.replies)
+            self._rebalances.prepare(classic, reason, update.replies)
+
+
+def _remaining_members(
+    group: ConsumerGroup, leaving: Sequence[ConsumerMember], joining: ConsumerMember | None
+) -> dict[str, ConsumerMember]:
+    left = {each.member_id for each in leaving}
+    instance_id = None if joining is None else joining.instance_id
+    remaining = {
+        each.member_id: each
+        for each in group.members.values()
+        if each.member_id not in left and (instance_id is None or each.instance_id != instance_id)
+    }
+    if joining is not None:
+        remaining[joining.member_id] = joining
+    return remaining
 
 
 def _cannot_upgrade(classic: ClassicGroup, reason: str) -> KafkaError:
@@ -231,9 +237,7 @@ def _records_of(group: ConsumerGroup) -> list[CoordinatorRecord]:
 
 
 def _tombstones(group: ConsumerGroup, joining: ConsumerMember | None) -> list[CoordinatorRecord]:
-    """For the group as earlier records of the same batch have left it: with the joining member in its
-    place.
-    """
+    """Remove the group as earlier records of the same batch have left it: with the joining member."""
     members = list(group.members)
     if joining is not None:
         replaced = group.static_members.get(joining.instance_id or "")
@@ -244,7 +248,7 @@ def _tombstones(group: ConsumerGroup, joining: ConsumerMember | None) -> list[Co
 def _downgraded(member: ConsumerMember) -> ClassicMember:
     if member.classic is None:
         raise KafkaError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, f"{member.member_id} does not use the classic protocol"
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"Member {member.member_id} does not use the classic protocol."
         )
     return ClassicMember(
         member.member_id,

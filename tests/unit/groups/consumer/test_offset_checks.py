@@ -6,7 +6,7 @@ import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.consumer.group import ConsumerGroup
-from moldau.groups.consumer.member import ClassicSide, ConsumerMember
+from moldau.groups.consumer.member import ClassicMetadata, ConsumerMember
 from moldau.groups.group import CommitTarget
 from tests.harness.worlds.coordination import topic_id_of
 
@@ -23,7 +23,7 @@ def group(classic: bool = False) -> ConsumerGroup:
             member_epoch=7,
             assigned={ORDERS: {0: 5}},
             pending_revocation={ORDERS: {1: 6}},
-            classic=ClassicSide(10_000, ()) if classic else None,
+            classic=ClassicMetadata(10_000, ()) if classic else None,
         )
     )
     return found

@@ -1,4 +1,4 @@
-"""Consumer groups of the classic protocol through the clients people use: sharing, dying, resuming."""
+"""Classic groups with librdkafka, kafka-python and aiokafka: assignment, failures and committed offsets."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fill(bootstrap: str, topic: str, numbers: range, partitions: int = 4) -> Non
 
 
 class Reader:
-    """A consumer that is polled by a thread of its own, so that several can be members at once."""
+    """A consumer polled by its own thread, so that a test can have several members."""
 
     def __init__(self, bootstrap: str, topic: str, group: str, **settings: Any) -> None:
         config = {key.replace("_", "."): value for key, value in settings.items()}
@@ -101,7 +101,7 @@ def readers(bootstrap: str) -> Iterator[Callable[..., Reader]]:
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
-def test_two_share_and_one_takes_over(
+def test_two_members_share_partitions_and_one_takes_over(
     bootstrap: str, topic: str, readers: Callable[..., Reader], strategy: str
 ) -> None:
     create(bootstrap, topic)
@@ -118,11 +118,11 @@ def test_two_share_and_one_takes_over(
     eventually(lambda: second.owned == {0, 1, 2, 3}, what="the second has everything")
     fill(bootstrap, topic, range(80, 100))
     eventually(lambda: set(range(80, 100)) <= set(second.numbers), what="the second reads everything")
-    # What was committed is not read again.
+    # Committed records are not read again.
     assert len(second.numbers) == len(set(second.numbers)) <= 60
 
 
-#: A member in a process of its own, which can be killed.
+#: A member in its own process, which can be killed.
 MEMBER = """
 import sys
 from confluent_kafka import Consumer
@@ -135,7 +135,7 @@ while True:
 """
 
 
-def test_who_dies_is_found_out_by_its_session(
+def test_a_killed_member_is_removed_when_its_session_expires(
     bootstrap: str, topic: str, readers: Callable[..., Reader]
 ) -> None:
     create(bootstrap, topic)
@@ -152,7 +152,9 @@ def test_who_dies_is_found_out_by_its_session(
     assert 3 < time.monotonic() - died < 40, "after its own session, and not after the usual one"
 
 
-def test_more_members_than_partitions(bootstrap: str, topic: str, readers: Callable[..., Reader]) -> None:
+def test_members_beyond_the_number_of_partitions_stay_idle(
+    bootstrap: str, topic: str, readers: Callable[..., Reader]
+) -> None:
     admin = create(bootstrap, topic, 2)
     members = [readers(topic) for _ in range(3)]
     eventually(lambda: sorted(len(each.owned) for each in members) == [0, 1, 1], what="one is idle")
@@ -160,7 +162,7 @@ def test_more_members_than_partitions(bootstrap: str, topic: str, readers: Calla
     eventually(lambda: sorted(len(each.owned) for each in members) == [1, 1, 1], what="none is idle")
 
 
-def test_a_static_member_comes_back_to_what_it_had(bootstrap: str, topic: str) -> None:
+def test_a_static_member_rejoins_with_its_partitions(bootstrap: str, topic: str) -> None:
     create(bootstrap, topic)
     fill(bootstrap, topic, range(8))
     first = Reader(bootstrap, topic, topic, group_instance_id="one")
@@ -199,7 +201,7 @@ def test_committed_offsets_survive_kill_9(
     consumer.close()
 
 
-def test_offsets_and_groups_can_be_looked_at_and_deleted(bootstrap: str, topic: str) -> None:
+def test_groups_and_offsets_are_described_and_deleted(bootstrap: str, topic: str) -> None:
     admin = create(bootstrap, topic)
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic})
     notes = ["note", "", "", ""]
@@ -218,7 +220,9 @@ def test_offsets_and_groups_can_be_looked_at_and_deleted(bootstrap: str, topic: 
     assert refused.value.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
 
 
-def test_more_replicas_than_brokers_means_no_coordinator(start_node: StartNode) -> None:
+def test_too_few_brokers_for_the_offsets_topic_leave_the_coordinator_unavailable(
+    start_node: StartNode,
+) -> None:
     node = start_node(config={"offsets.topic.replication.factor": "3"})
     with Wire(node.bootstrap_servers) as wire:
         answer = wire.call(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)

@@ -1,4 +1,4 @@
-"""Groups of the consumer protocol (`group.protocol=consumer`) through librdkafka: share, match, move over."""
+"""Consumer groups (KIP-848, `group.protocol=consumer`) with librdkafka: assignment, regexes, migration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from tests.harness.waiting import eventually
 from tests.integration.conftest import StartNode, new_node
 
-#: So that a member hears of a rebalance soon.
+#: A short interval, so that members learn of a rebalance soon.
 QUICK = {
     "group.consumer.heartbeat.interval.ms": "300",
     "group.consumer.min.heartbeat.interval.ms": "300",
@@ -33,7 +33,7 @@ def bootstrap() -> Iterator[str]:
 
 @pytest.fixture
 def member(bootstrap: str) -> Iterator[Member]:
-    """Makes members of groups; they are closed afterwards."""
+    """Create members; they are closed afterwards."""
     members: list[Consumer] = []
 
     def make(group: str, subscription: str, protocol: str = "consumer", **settings: Any) -> Consumer:
@@ -108,7 +108,7 @@ def read(member: Consumer, count: int) -> list[int]:
     return sorted(numbers)
 
 
-def test_members_share_and_take_over(bootstrap: str, topic: str, member: Member) -> None:
+def test_members_share_partitions_and_take_over(bootstrap: str, topic: str, member: Member) -> None:
     create(bootstrap, topic, 6)
     first = member(topic, topic)
     assert settle(first, partitions=6) == [[0, 1, 2, 3, 4, 5]]
@@ -120,7 +120,7 @@ def test_members_share_and_take_over(bootstrap: str, topic: str, member: Member)
     settle(first, third, partitions=6)
 
 
-def test_new_partitions_are_shared_too(bootstrap: str, topic: str, member: Member) -> None:
+def test_new_partitions_are_assigned(bootstrap: str, topic: str, member: Member) -> None:
     admin = create(bootstrap, topic, 2)
     first, second = member(topic, topic), member(topic, topic)
     settle(first, second, partitions=2)
@@ -128,18 +128,20 @@ def test_new_partitions_are_shared_too(bootstrap: str, topic: str, member: Membe
     settle(first, second, partitions=6)
 
 
-def test_a_pattern_finds_topics_that_come_later(bootstrap: str, topic: str, member: Member) -> None:
+def test_a_regex_subscription_includes_topics_created_later(
+    bootstrap: str, topic: str, member: Member
+) -> None:
     create(bootstrap, f"{topic}-a", 2)
     consumer = member(topic, f"^{topic}-.*")
     fill(bootstrap, f"{topic}-a", range(4), 2)
     assert read(consumer, 4) == [0, 1, 2, 3]
     create(bootstrap, f"{topic}-b", 1)
     fill(bootstrap, f"{topic}-b", range(10, 12), 1)
-    # Patterns are compared with the topics at most every ten seconds.
+    # Regular expressions are resolved at most every ten seconds.
     assert read(consumer, 2) == [10, 11]
 
 
-def test_a_member_goes_on_where_the_last_one_committed(bootstrap: str, topic: str, member: Member) -> None:
+def test_a_member_resumes_at_the_committed_offset(bootstrap: str, topic: str, member: Member) -> None:
     create(bootstrap, topic, 2)
     fill(bootstrap, topic, range(10), 2)
     first = member(topic, topic)
@@ -150,7 +152,7 @@ def test_a_member_goes_on_where_the_last_one_committed(bootstrap: str, topic: st
     assert read(member(topic, topic), 4) == [10, 11, 12, 13]
 
 
-def test_a_static_member_comes_back_to_its_partitions(bootstrap: str, topic: str, member: Member) -> None:
+def test_a_static_member_rejoins_with_its_partitions(bootstrap: str, topic: str, member: Member) -> None:
     create(bootstrap, topic, 4)
     one, two = (member(topic, topic, group_instance_id=name) for name in ("one", "two"))
     before = settle(one, two, partitions=4)
@@ -167,7 +169,7 @@ def test_assignors(bootstrap: str, topic: str, member: Member, assignor: str) ->
     assert stable(bootstrap, topic).partition_assignor == assignor
 
 
-def test_a_group_moves_over_and_back(bootstrap: str, topic: str, member: Member) -> None:
+def test_a_group_is_upgraded_and_downgraded_online(bootstrap: str, topic: str, member: Member) -> None:
     create(bootstrap, topic, 4)
     fill(bootstrap, topic, range(8), 4)
     old = member(topic, topic, "classic", partition_assignment_strategy="cooperative-sticky")
@@ -188,7 +190,7 @@ def test_a_group_moves_over_and_back(bootstrap: str, topic: str, member: Member)
     assert stable(bootstrap, topic).type == ConsumerGroupType.CLASSIC
 
 
-def test_groups_survive_a_crash_of_the_broker(start_node: StartNode, topic: str, member: Member) -> None:
+def test_groups_survive_kill_9_of_the_broker(start_node: StartNode, topic: str, member: Member) -> None:
     node = start_node(config=QUICK)
     create(node.bootstrap_servers, topic, 4)
     fill(node.bootstrap_servers, topic, range(8), 4)
@@ -198,7 +200,7 @@ def test_groups_survive_a_crash_of_the_broker(start_node: StartNode, topic: str,
     node.kill()
     node.start()
     fill(node.bootstrap_servers, topic, range(8, 12), 4)
-    # Records may come twice around a crash, but none is left out.
+    # Records may be delivered twice around a crash, but none is lost.
     found = set(read(first, 4))
     while found < {8, 9, 10, 11}:
         found.update(read(first, 1))
@@ -206,7 +208,7 @@ def test_groups_survive_a_crash_of_the_broker(start_node: StartNode, topic: str,
     assert stable(node.bootstrap_servers, topic).members[0].member_id == first.memberid()
 
 
-def test_no_consumer_protocol_unless_it_is_offered(start_node: StartNode, topic: str, member: Member) -> None:
+def test_the_consumer_protocol_can_be_disabled(start_node: StartNode, topic: str, member: Member) -> None:
     node = start_node(config={"group.coordinator.rebalance.protocols": "classic"})
     create(node.bootstrap_servers, topic, 1)
     consumer = member(topic, topic, bootstrap=node.bootstrap_servers)

@@ -1,4 +1,4 @@
-"""Two hundred members of one group on raw connections: they settle in seconds, and again when one goes."""
+"""Two hundred members of one group on raw connections become stable in seconds, again after a leave."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupReque
 from tests.harness.clients.classic import subscription
 
 MEMBERS = 200
-#: On a slow machine, too; whoever waited for a session or a rebalance to time out would wait for longer.
+#: Enough for a slow machine, and less than any session or rebalance timeout.
 ALLOWED_SECONDS = 60
 TIMEOUT_MS = 120_000
 MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS = 79, 27
@@ -30,7 +30,7 @@ class Member:
         self.assignment = b""
 
     async def settle(self) -> None:
-        """Join and sync until there is an assignment of the newest generation."""
+        """Join and sync until the member has an assignment of the latest generation."""
         while True:
             answer = await self._join()
             if answer.error_code == MEMBER_ID_REQUIRED:
@@ -45,7 +45,7 @@ class Member:
             assert synced.error_code == REBALANCE_IN_PROGRESS
 
     async def live(self) -> None:
-        """Heartbeats until the group rebalances."""
+        """Send heartbeats until the group rebalances."""
         request = HeartbeatRequest(
             group_id=self._group_id, generation_id=self.generation, member_id=self._member_id
         )
@@ -85,7 +85,7 @@ class Member:
 
 
 async def settle(members: list[Member]) -> float:
-    """Until all have settled in one generation; how long that took."""
+    """Wait until all members have the same generation; return the seconds it took."""
     began = time.monotonic()
     async with asyncio.timeout(ALLOWED_SECONDS):
         await asyncio.gather(*(member.settle() for member in members))
@@ -101,7 +101,7 @@ async def connect(bootstrap: str, count: int) -> list[NodeConnection]:
     return [await NodeConnection.connect(host, int(port)) for _ in range(count)]
 
 
-def test_two_hundred_members_settle_in_seconds(bootstrap: str, topic: str) -> None:
+def test_two_hundred_members_become_stable_in_seconds(bootstrap: str, topic: str) -> None:
     async def work() -> None:
         connections = await connect(bootstrap, MEMBERS)
         try:

@@ -1,4 +1,4 @@
-"""Share groups over the wire: records go to whoever is free, come back, and are given up in the end."""
+"""Share groups (KIP-932) over the wire: delivery, acknowledgement, locks, sessions and administration."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def bootstrap() -> Iterator[str]:
 
 @pytest.fixture
 def member() -> Iterator[Member]:
-    """Makes members of share groups; they are gone afterwards."""
+    """Create members of share groups; they are closed afterwards."""
     members: list[ShareClient] = []
 
     def make(bootstrap: str, group: str, topic: str, *, joins: bool = True) -> ShareClient:
@@ -85,7 +85,7 @@ def member() -> Iterator[Member]:
 
 
 def create(bootstrap: str, topic: str, partitions: int = 1, **group: str) -> str:
-    """A topic, and a group of the same name that begins at the beginning."""
+    """Create a topic, and configure a group of the same name to start at the earliest offset."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
     configure(bootstrap, topic, **{"share.auto.offset.reset": "earliest", **group})
@@ -103,7 +103,7 @@ def configure(bootstrap: str, group: str, **settings: str) -> None:
 
 
 def fill(bootstrap: str, topic: str, numbers: range, **settings: Any) -> None:
-    # One batch, however slowly they come: a flush does not wait for the time to pass.
+    # One batch: the linger time is long, and flush does not wait for it.
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 60_000, **settings})
     for number in numbers:
         producer.produce(topic, str(number), partition=0)
@@ -115,7 +115,7 @@ def numbers(answer: Any) -> list[int]:
 
 
 def some(client: ShareClient, **options: Any) -> Any:
-    """A fetch that brings something."""
+    """Fetch until there are records."""
 
     def found() -> Any:
         answer = client.fetch(**options)
@@ -126,12 +126,12 @@ def some(client: ShareClient, **options: Any) -> Any:
 
 
 def lag(bootstrap: str, group: str) -> int:
-    """Records the group is not done with."""
+    """Return the lag of the group."""
     return start_and_lag(bootstrap, group)[1]
 
 
 def start_and_lag(bootstrap: str, group: str) -> tuple[int, int]:
-    """The stored start may be behind: it is that of before the last acknowledgement."""
+    """Return start offset and lag; the persisted start offset may precede the last acknowledgement."""
     request = DescribeShareGroupOffsetsRequest(
         groups=[DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)]
     )
@@ -155,7 +155,7 @@ def test_two_members_share_one_partition(bootstrap: str, topic: str, member: Mem
     assert lag(bootstrap, group) == 0
 
 
-def test_what_is_released_is_delivered_again_and_what_is_rejected_is_not(
+def test_released_records_are_delivered_again_and_rejected_ones_are_not(
     bootstrap: str, topic: str, member: Member
 ) -> None:
     group = create(bootstrap, topic)
@@ -172,7 +172,7 @@ def test_what_is_released_is_delivered_again_and_what_is_rejected_is_not(
     assert lag(bootstrap, group) == 0
 
 
-def test_a_record_is_given_up_after_enough_deliveries(bootstrap: str, topic: str, member: Member) -> None:
+def test_a_record_is_archived_at_the_delivery_count_limit(bootstrap: str, topic: str, member: Member) -> None:
     group = create(bootstrap, topic, **{"share.delivery.count.limit": "3"})
     client = member(bootstrap, group, topic)
     fill(bootstrap, topic, range(1))
@@ -184,7 +184,7 @@ def test_a_record_is_given_up_after_enough_deliveries(bootstrap: str, topic: str
     assert lag(bootstrap, group) == 0
 
 
-def test_a_lock_runs_out(bootstrap: str, topic: str, member: Member) -> None:
+def test_an_expired_acquisition_lock_releases_records(bootstrap: str, topic: str, member: Member) -> None:
     group = create(bootstrap, topic, **{"share.record.lock.duration.ms": "4000"})
     slow, quick = member(bootstrap, group, topic), member(bootstrap, group, topic)
     fill(bootstrap, topic, range(3))
@@ -197,7 +197,7 @@ def test_a_lock_runs_out(bootstrap: str, topic: str, member: Member) -> None:
     assert quick.acknowledge(accepted(again)).responses[0].partitions[0].error_code == 0
 
 
-def test_a_lock_is_renewed(bootstrap: str, topic: str, member: Member) -> None:
+def test_an_acquisition_lock_is_renewed(bootstrap: str, topic: str, member: Member) -> None:
     group = create(bootstrap, topic, **{"share.record.lock.duration.ms": "5000"})
     slow, quick = member(bootstrap, group, topic), member(bootstrap, group, topic)
     fill(bootstrap, topic, range(3))
@@ -210,19 +210,21 @@ def test_a_lock_is_renewed(bootstrap: str, topic: str, member: Member) -> None:
     assert lag(bootstrap, group) == 0
 
 
-def test_a_broken_connection_frees_what_its_member_held(bootstrap: str, topic: str, member: Member) -> None:
+def test_a_closed_connection_releases_acquired_records(bootstrap: str, topic: str, member: Member) -> None:
     group = create(bootstrap, topic)
     lost, other = member(bootstrap, group, topic), member(bootstrap, group, topic)
     fill(bootstrap, topic, range(5))
     assert offsets(some(lost)) == [0, 1, 2, 3, 4]
     assert acquired(other.fetch(max_wait_ms=10)) == []
     lost.drop()
-    # Locks last for longer than that.
+    # Acquisition locks last longer than this.
     again = other.fetch(max_wait_ms=20_000)
     assert [each[2:] for each in acquired(again)] == [(0, 4, 2)]
 
 
-def test_a_session_that_ends_frees_what_its_member_held(bootstrap: str, topic: str, member: Member) -> None:
+def test_closing_a_share_session_releases_acquired_records(
+    bootstrap: str, topic: str, member: Member
+) -> None:
     group = create(bootstrap, topic)
     leaver, other = member(bootstrap, group, topic), member(bootstrap, group, topic)
     fill(bootstrap, topic, range(5))
@@ -233,7 +235,7 @@ def test_a_session_that_ends_frees_what_its_member_held(bootstrap: str, topic: s
     assert offsets(other.fetch(max_wait_ms=20_000)) == [2, 3, 4]
 
 
-def test_new_members_wait_for_records_that_come_later(bootstrap: str, topic: str, member: Member) -> None:
+def test_a_fetch_waits_for_new_records(bootstrap: str, topic: str, member: Member) -> None:
     group = create(bootstrap, topic)
     client = member(bootstrap, group, topic)
     assert acquired(client.fetch(max_wait_ms=50)) == []
@@ -245,7 +247,7 @@ def test_new_members_wait_for_records_that_come_later(bootstrap: str, topic: str
     assert numbers(wire_answer[0]) == [0, 1]
 
 
-def test_only_committed_records(bootstrap: str, topic: str, member: Member) -> None:
+def test_read_committed_groups_get_only_committed_records(bootstrap: str, topic: str, member: Member) -> None:
     group = create(bootstrap, topic, **{"share.isolation.level": "read_committed"})
     client = member(bootstrap, group, topic)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
@@ -270,7 +272,7 @@ def test_only_committed_records(bootstrap: str, topic: str, member: Member) -> N
     assert got == [1, 1]
 
 
-def test_state_survives_a_crash(start_node: StartNode, topic: str, member: Member) -> None:
+def test_share_state_survives_kill_9(start_node: StartNode, topic: str, member: Member) -> None:
     node = start_node(config=QUICK)
     bootstrap = node.bootstrap_servers
     group = create(bootstrap, topic)
@@ -300,7 +302,7 @@ def test_state_survives_a_crash(start_node: StartNode, topic: str, member: Membe
     assert lag(node.bootstrap_servers, group) == 0
 
 
-def test_groups_are_listed_described_and_deleted(bootstrap: str, topic: str, member: Member) -> None:
+def test_share_groups_are_listed_described_and_deleted(bootstrap: str, topic: str, member: Member) -> None:
     group = create(bootstrap, topic, 2)
     client = member(bootstrap, group, topic)
     with Wire(bootstrap) as wire:
@@ -319,7 +321,7 @@ def test_groups_are_listed_described_and_deleted(bootstrap: str, topic: str, mem
         assert gone.error_code == 69
 
 
-def test_offsets_are_altered_and_deleted(bootstrap: str, topic: str, member: Member) -> None:
+def test_share_group_offsets_are_altered_and_deleted(bootstrap: str, topic: str, member: Member) -> None:
     group = create(bootstrap, topic)
     fill(bootstrap, topic, range(10))
     partition = AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=7)

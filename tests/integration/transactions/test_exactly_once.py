@@ -1,4 +1,4 @@
-"""Exactly once: whoever is killed and whenever, each number comes out squared, once, in order."""
+"""Exactly-once processing under kill -9: each number is squared once, in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NUMBERS = 1500
 KILLS = 8
 
 
-def test_read_process_write_under_kill_9(start_node: StartNode, topic: str) -> None:
+def test_consume_transform_produce_is_exactly_once_under_kill_9(start_node: StartNode, topic: str) -> None:
     node = start_node(
         config={
             "group.initial.rebalance.delay.ms": "0",

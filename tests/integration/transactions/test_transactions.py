@@ -1,4 +1,4 @@
-"""Transactions as librdkafka uses them: what was committed is seen, all of it; nothing else ever is."""
+"""Transactions with librdkafka: read_committed shows all committed records and no others."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def send(source: Producer, topic: str, *values: str, partition: int = 0) -> None
 
 
 def read(bootstrap: str, topic: str, partitions: int = 1, *, committed: bool = True) -> list[str]:
-    """Everything up to the end that this isolation level sees."""
+    """Read everything that this isolation level shows."""
     found = messages(bootstrap, topic, partitions, committed=committed)
     return [message.value().decode() for message in found]
 
@@ -61,7 +61,7 @@ def error_of(work: Any, *arguments: Any) -> str:
     return str(refused.value.args[0].name())
 
 
-def test_commit_and_abort_over_partitions(bootstrap: str, topic: str) -> None:
+def test_transactions_over_several_partitions_commit_and_abort(bootstrap: str, topic: str) -> None:
     create_and_wait(bootstrap, topic, 3)
     source = producer(bootstrap, topic)
     for number in range(4):
@@ -77,7 +77,7 @@ def test_commit_and_abort_over_partitions(bootstrap: str, topic: str) -> None:
     assert len(read(bootstrap, topic, 3, committed=False)) == 12
 
 
-def test_what_is_open_is_not_seen_and_holds_up_what_comes_behind(bootstrap: str, topic: str) -> None:
+def test_an_open_transaction_holds_back_the_last_stable_offset(bootstrap: str, topic: str) -> None:
     create_and_wait(bootstrap, topic)
     first, second = producer(bootstrap, f"{topic}-1"), producer(bootstrap, f"{topic}-2")
     first.begin_transaction()
@@ -100,7 +100,7 @@ def test_what_is_open_is_not_seen_and_holds_up_what_comes_behind(bootstrap: str,
     assert latest(IsolationLevel.READ_COMMITTED) == 4
 
 
-def test_a_zombie_is_fenced(bootstrap: str, topic: str) -> None:
+def test_a_zombie_producer_is_fenced(bootstrap: str, topic: str) -> None:
     create_and_wait(bootstrap, topic)
     zombie = producer(bootstrap, topic)
     zombie.begin_transaction()
@@ -114,7 +114,7 @@ def test_a_zombie_is_fenced(bootstrap: str, topic: str) -> None:
     eventually(lambda: read(bootstrap, topic) == ["alive"], what="only what the successor wrote")
 
 
-def test_a_transaction_that_takes_too_long(start_node: StartNode, topic: str) -> None:
+def test_a_transaction_is_aborted_after_its_timeout(start_node: StartNode, topic: str) -> None:
     node = start_node(config={"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"})
     bootstrap = node.bootstrap_servers
     create_and_wait(bootstrap, topic)
@@ -133,7 +133,7 @@ def test_a_transaction_that_takes_too_long(start_node: StartNode, topic: str) ->
     )
 
 
-def test_offsets_of_a_group_are_part_of_the_transaction(bootstrap: str, topic: str) -> None:
+def test_group_offsets_are_part_of_the_transaction(bootstrap: str, topic: str) -> None:
     create_and_wait(bootstrap, topic)
     group = f"group-{uuid.uuid4().hex[:8]}"
     consumer = Consumer(
@@ -162,8 +162,8 @@ def test_offsets_of_a_group_are_part_of_the_transaction(bootstrap: str, topic: s
     consumer.close()
 
 
-def test_kill_9_in_the_middle(start_node: StartNode, topic: str) -> None:
-    """What was open when the broker died can still be committed, or is aborted as a whole."""
+def test_an_open_transaction_survives_kill_9(start_node: StartNode, topic: str) -> None:
+    """Check that a transaction open at kill -9 can be committed, or is aborted as a whole."""
     node = start_node()
     bootstrap = node.bootstrap_servers
     create_and_wait(bootstrap, topic, 2)
@@ -186,8 +186,10 @@ def test_kill_9_in_the_middle(start_node: StartNode, topic: str) -> None:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_writes_outside_of_a_transaction(start_node: StartNode, topic: str, enabled: bool) -> None:
-    """A partition that nobody added is refused, unless the operator has switched the question off."""
+def test_partitions_not_added_to_the_transaction_are_refused(
+    start_node: StartNode, topic: str, enabled: bool
+) -> None:
+    """Check partition verification, which `transaction.partition.verification.enable` can disable."""
     node = start_node(config={"transaction.partition.verification.enable": enabled})
     bootstrap = node.bootstrap_servers
     create_and_wait(bootstrap, topic)

@@ -1,5 +1,5 @@
-"""A share partition against a model: whatever members do, no record is with two, none is lost, and none is
-delivered more often than allowed.
+"""A share partition against a model: no record is acquired by two members, none is lost, and none is
+delivered more often than `share.delivery.count.limit`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MEMBERS = st.sampled_from("abc")
 
 @dataclass
 class Stored:
-    """What a share coordinator keeps."""
+    """The state at the share coordinator."""
 
     start: int = 0
     batches: tuple[StateBatch, ...] = ()
@@ -32,7 +32,7 @@ class Stored:
 
 @dataclass
 class Model:
-    """By offset: who holds it until when, how often it was delivered, whether it is done with."""
+    """By offset: the member and its lock deadline, the delivery count, and whether the record is complete."""
 
     holders: dict[int, tuple[str, int]] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
@@ -63,11 +63,11 @@ class SharePartitionMachine(RuleBasedStateMachine):
         start = self.share.start_offset
         self.stored = Stored(start, combine(self.stored.batches, batches, start))
 
-    # What happens.
+    # Steps.
 
     @rule(sizes=st.lists(st.integers(1, 8), min_size=1, max_size=4), gap=st.integers(0, 2))
     def append(self, sizes: list[int], gap: int) -> None:
-        """Batches; a gap is what compaction leaves."""
+        """Append batches; compaction leaves a gap."""
         for size in sizes:
             self.log.append(FetchedBatch(self.end, self.end + size - 1, 100))
             self.gaps.update(range(self.end + size, self.end + size + gap))
@@ -90,8 +90,8 @@ class SharePartitionMachine(RuleBasedStateMachine):
         for first, last, count in given:
             for each in range(first, last + 1):
                 holder = self.model.holders.get(each)
-                assert holder is None, f"{each} is with {holder} and was given to {member}"
-                assert each not in self.model.final, f"{each} was acknowledged and came again"
+                assert holder is None, f"{each} is acquired by {holder} and was delivered to {member}"
+                assert each not in self.model.final, f"{each} was acknowledged and delivered again"
                 assert count == self.model.counts.get(each, 0) + 1
                 assert count <= LIMIT
                 self.model.counts[each] = count
@@ -101,7 +101,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     @rule(member=MEMBERS, which=st.integers(0, 60), length=st.integers(1, 10), data=st.data())
     def acknowledge(self, member: str, which: int, length: int, data: st.DataObject) -> None:
-        """From a record that the member holds on, if there is any."""
+        """Acknowledge from a record that the member has acquired, if there is any."""
         held = sorted(offset for offset, (holder, _) in self.model.holders.items() if holder == member)
         start = held[which % len(held)] if held and which else which
         per_record = data.draw(st.booleans())
@@ -120,9 +120,11 @@ class SharePartitionMachine(RuleBasedStateMachine):
         try:
             transition = acknowledge(self.share, member, [wanted])
         except KafkaError:
-            assert not (mine and offsets and len(offsets) == len(whole)), "a member was refused what it holds"
+            assert not (mine and offsets and len(offsets) == len(whole)), (
+                "a member could not acknowledge its records"
+            )
             return
-        assert mine, "a member acknowledged what it does not hold"
+        assert mine, "a member acknowledged records of others"
         types = {each: int(wanted.type_at(each)) for each in offsets}
         for each, kind in types.items():
             if kind == 4:
@@ -174,7 +176,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     @rule(rarely=st.integers(0, 5))
     def the_leader_changes(self, rarely: int) -> None:
-        """What was not stored is forgotten: who held what, and how often it came since."""
+        """Load the persisted state: acquisitions and delivery counts since the last write are lost."""
         if rarely != 5:
             return
         self.open.clear()
@@ -187,11 +189,11 @@ class SharePartitionMachine(RuleBasedStateMachine):
         }
         self.model.counts = {offset: known.get(offset, 0) for offset in self.model.counts}
 
-    # What is always true.
+    # Invariants.
 
     @invariant()
     def nothing_is_lost(self) -> None:
-        """Everything before the start is done with, or was delivered as often as it may be."""
+        """Check that records before the start offset are complete or were delivered `LIMIT` times."""
         for offset in range(min(self.share.start_offset, self.end)):
             spent = self.model.counts.get(offset, 0) >= LIMIT
             assert offset in self.model.done or offset in self.gaps or spent, f"{offset} is lost"
@@ -211,7 +213,7 @@ class SharePartitionMachine(RuleBasedStateMachine):
 
     @invariant()
     def locks_are_limited(self) -> None:
-        """New records go out only while there is room; a batch may go beyond it."""
+        """Check the limit of locks; a batch may exceed it."""
         assert self.share.count <= self.limits.record_locks + 10
 
 

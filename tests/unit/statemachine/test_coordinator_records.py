@@ -1,4 +1,4 @@
-"""What a coordinator writes is what the next one reads, at the offsets that the first one counted with."""
+"""Coordinator records are decoded as they were encoded, with the same offsets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def written(entries: list[Entry], base_offset: int) -> list[tuple[int, Entry]]:
     return list(decode_entries(CONSUMER_OFFSETS, memoryview(batch)))
 
 
-def test_every_record_of_a_batch_has_an_offset_of_its_own() -> None:
+def test_every_record_of_a_batch_has_its_own_offset() -> None:
     for producer in (None, PRODUCER):
         entries = commits(5, producer)
         assert written(entries, 100) == list(enumerate(entries, 100))
@@ -45,7 +45,7 @@ def test_every_record_of_a_batch_has_an_offset_of_its_own() -> None:
         assert header.is_transactional == (producer is not None)
 
 
-def test_a_tombstone_and_the_end_of_a_transaction() -> None:
+def test_tombstones_and_end_markers_are_decoded() -> None:
     removed = CoordinatorRecord(OffsetCommitKey(group="g", topic="t", partition=1), None)
     assert written([removed], 5) == [(5, removed)]
     for committed in (True, False):

@@ -58,7 +58,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_the_answer_waits_for_the_commit_but_the_next_decision_does_not() -> None:
+def test_a_response_waits_for_the_commit_but_the_next_decision_does_not() -> None:
     async def test(machine: Sum) -> None:
         first = asyncio.ensure_future(machine.runtime.write(machine.add(1, 2)))
         second = asyncio.ensure_future(machine.runtime.write(machine.add(4)))
@@ -74,7 +74,7 @@ def test_the_answer_waits_for_the_commit_but_the_next_decision_does_not() -> Non
     run(test)
 
 
-def test_a_decision_without_records_waits_for_what_it_may_have_seen() -> None:
+def test_a_decision_without_records_waits_for_the_records_it_may_have_seen() -> None:
     async def test(machine: Sum) -> None:
         assert await machine.runtime.write(machine.add()) == "total was 0"
         writing = asyncio.ensure_future(machine.runtime.write(machine.add(5)))
@@ -118,7 +118,7 @@ def test_a_decision_that_raises_changes_nothing() -> None:
     run(test)
 
 
-def test_a_lost_append_fails_everyone_who_waits_and_then_goes_on() -> None:
+def test_truncated_records_fail_waiting_requests_and_the_runtime_continues() -> None:
     async def test(machine: Sum) -> None:
         writing = [asyncio.ensure_future(machine.runtime.write(machine.add(1))) for _ in range(2)]
         await settle()
@@ -136,7 +136,7 @@ def test_a_lost_append_fails_everyone_who_waits_and_then_goes_on() -> None:
     run(test)
 
 
-def test_whoever_gave_up_waiting_does_not_disturb() -> None:
+def test_a_cancelled_request_does_not_disturb_others() -> None:
     async def test(machine: Sum) -> None:
         impatient = asyncio.ensure_future(machine.runtime.write(machine.add(1)))
         patient = asyncio.ensure_future(machine.runtime.write(machine.add(1)))
@@ -150,7 +150,7 @@ def test_whoever_gave_up_waiting_does_not_disturb() -> None:
     run(test)
 
 
-def test_refusing_lets_finish_what_is_under_way() -> None:
+def test_refuse_lets_pending_requests_finish() -> None:
     async def test(machine: Sum) -> None:
         writing = asyncio.ensure_future(machine.runtime.write(machine.add(1)))
         await settle()
@@ -163,7 +163,7 @@ def test_refusing_lets_finish_what_is_under_way() -> None:
     run(test)
 
 
-def test_closed_means_closed() -> None:
+def test_close_fails_pending_and_new_requests() -> None:
     async def test(machine: Sum) -> None:
         writing = asyncio.ensure_future(machine.runtime.write(machine.add(1)))
         await settle()
@@ -178,7 +178,7 @@ def test_closed_means_closed() -> None:
     run(test)
 
 
-def test_whoever_waits_too_long_is_told_and_the_records_stay() -> None:
+def test_a_response_times_out_and_its_records_stay() -> None:
     async def test(state: Sum) -> None:
         timeout = CommitTimeout(lambda: 10, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         state.runtime = Runtime(state.log, state.replay, timeout=timeout)
@@ -194,12 +194,12 @@ def test_whoever_waits_too_long_is_told_and_the_records_stay() -> None:
     run(test)
 
 
-def test_who_must_be_told_of_a_refused_append_is_told() -> None:
+def test_on_refused_receives_the_error_of_a_refused_append() -> None:
     async def test(state: Sum) -> None:
-        told: list[KafkaError] = []
+        errors: list[KafkaError] = []
         state.log.refuse = KafkaError(ErrorCode.NOT_COORDINATOR)
         with pytest.raises(KafkaError):
-            await state.runtime.write(lambda: Decision([1], "never", on_refused=told.append))
-        assert told == [state.log.refuse] and state.total == 0
+            await state.runtime.write(lambda: Decision([1], "never", on_refused=errors.append))
+        assert errors == [state.log.refuse] and state.total == 0
 
     run(test)

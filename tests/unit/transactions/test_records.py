@@ -1,4 +1,4 @@
-"""What is stored of a transaction, in both forms."""
+"""TransactionLog records in both versions of their value."""
 
 from __future__ import annotations
 

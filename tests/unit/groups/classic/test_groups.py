@@ -1,3 +1,5 @@
+"""Classic groups: joins, assignments, static members, leaving, refused appends and administration."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -22,7 +24,7 @@ from moldau.statemachine.decision import Promise
 from tests.harness.clients.classic import SESSION_MS, ClassicClient, subscription
 from tests.harness.worlds.coordination import Coordination
 
-AT_ONCE = {"group.initial.rebalance.delay.ms": "0"}
+NO_INITIAL_DELAY = {"group.initial.rebalance.delay.ms": "0"}
 DELAY_MS = 3000
 NOT_AVAILABLE = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "not enough replicas")
 RAW = Requester(6, "raw", "/127.0.0.1")
@@ -30,7 +32,7 @@ RAW = Requester(6, "raw", "/127.0.0.1")
 
 @pytest.fixture
 def coordination() -> Coordination:
-    made = Coordination(AT_ONCE)
+    made = Coordination(NO_INITIAL_DELAY)
     made.create_topic("orders", 4)
     return made
 
@@ -40,7 +42,7 @@ def group_of(coordination: Coordination, group_id: str = "g") -> ClassicGroup:
 
 
 def settle(coordination: Coordination, *clients: ClassicClient) -> None:
-    """A group at rest with these members, who each get their own name."""
+    """Make a stable group of these members; each one's assignment is its name."""
     for client in clients:
         client.join()
     coordination.pass_ms(0)
@@ -56,10 +58,10 @@ def members(coordination: Coordination, *names: str, **settings: Any) -> list[Cl
 
 
 def code(promise: Promise[Any]) -> int:
-    """What the answer says; it has to be there."""
+    """Return the error code of a settled response."""
     if promise.error is not None:
         return promise.error.code
-    assert promise.value is not None, "the answer is still to come"
+    assert promise.value is not None, "the response is still pending"
     answered: int = promise.value.error_code
     return answered
 
@@ -71,10 +73,10 @@ def last_value(coordination: Coordination) -> GroupMetadataValue:
     return entry.value
 
 
-# What is stored.
+# Records.
 
 
-def test_a_group_is_stored_as_kafka_stores_it(coordination: Coordination) -> None:
+def test_group_metadata_records_equal_kafkas(coordination: Coordination) -> None:
     now = coordination.clock.time_ms()
     first = ClassicClient(coordination, "A", instance="i")
     settle(coordination, first)
@@ -115,7 +117,7 @@ def test_a_group_is_stored_as_kafka_stores_it(coordination: Coordination) -> Non
     )
 
 
-def test_member_ids_look_like_kafkas(coordination: Coordination) -> None:
+def test_member_ids_have_kafkas_format(coordination: Coordination) -> None:
     dynamic, static = ClassicClient(coordination, "A"), ClassicClient(coordination, "B", instance="i")
     dynamic.join()
     static.join()
@@ -127,7 +129,7 @@ def test_member_ids_look_like_kafkas(coordination: Coordination) -> None:
         assert parts[2][0] == "4" and parts[3][0] in "89ab"
 
 
-def test_what_is_stored_is_loaded(coordination: Coordination) -> None:
+def test_a_stored_group_is_loaded(coordination: Coordination) -> None:
     first, second = members(coordination, "A", "B")
     coordination.load()
     group = group_of(coordination)
@@ -140,7 +142,7 @@ def test_what_is_stored_is_loaded(coordination: Coordination) -> None:
     assert group_of(coordination).is_empty
 
 
-def test_a_rebalance_that_was_not_finished_is_forgotten(coordination: Coordination) -> None:
+def test_an_unfinished_rebalance_is_not_loaded(coordination: Coordination) -> None:
     (first,) = members(coordination, "A")
     second = ClassicClient(coordination, "B")
     second.join()
@@ -154,7 +156,7 @@ def test_a_rebalance_that_was_not_finished_is_forgotten(coordination: Coordinati
     assert first.generation == 2
 
 
-def test_the_last_record_counts_when_a_group_is_loaded(coordination: Coordination) -> None:
+def test_the_last_record_of_a_group_is_loaded(coordination: Coordination) -> None:
     (client,) = members(coordination, "A", protocols=["range"])
     client.protocols, client.topics = ["sticky"], ["prices"]
     client.leave()
@@ -169,9 +171,9 @@ def test_the_last_record_counts_when_a_group_is_loaded(coordination: Coordinatio
     assert group.subscribed_topics == {"orders", "prices"}
 
 
-def test_a_loaded_group_that_is_too_large_rebalances(coordination: Coordination) -> None:
+def test_a_loaded_group_above_group_max_size_rebalances(coordination: Coordination) -> None:
     clients = members(coordination, "A", "B", "C")
-    coordination.config = Coordination(AT_ONCE | {"group.max.size": "2"}).config
+    coordination.config = Coordination(NO_INITIAL_DELAY | {"group.max.size": "2"}).config
     coordination.load()
     assert group_of(coordination).state is ClassicState.PREPARING_REBALANCE
     answers = [client.join() for client in clients]
@@ -179,7 +181,7 @@ def test_a_loaded_group_that_is_too_large_rebalances(coordination: Coordination)
     assert sorted(code(each) for each in answers) == [0, 0, ErrorCode.GROUP_MAX_SIZE_REACHED]
 
 
-def test_what_nobody_knows_is_left_out_when_loading(
+def test_undecodable_subscriptions_and_unknown_groups_are_skipped_while_loading(
     coordination: Coordination, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -198,7 +200,7 @@ def test_what_nobody_knows_is_left_out_when_loading(
     coordination.shard.replay((tombstone, CoordinatorRecord(OffsetCommitKey(group="x"), None)), 1)
 
 
-# Joining.
+# JoinGroup.
 
 
 def test_the_initial_delay_grows_with_members_up_to_the_rebalance_timeout() -> None:
@@ -208,12 +210,12 @@ def test_the_initial_delay_grows_with_members_up_to_the_rebalance_timeout() -> N
     for client in clients[:4]:
         answers.append(client.join())
         coordination.pass_ms(DELAY_MS - 1000)
-    # Eight seconds are over: nobody is waited for any longer.
+    # The rebalance timeout of eight seconds has passed: the group does not wait any longer.
     assert [each.settled for each in answers] == [True] * 4
     assert {client.generation for client in clients[:4]} == {1}
 
 
-def test_one_member_alone_waits_for_the_delay_once() -> None:
+def test_a_single_member_waits_for_the_initial_delay_once() -> None:
     coordination = Coordination()
     client = ClassicClient(coordination, "A")
     answer = client.join()
@@ -223,14 +225,14 @@ def test_one_member_alone_waits_for_the_delay_once() -> None:
     assert code(answer) == ErrorCode.NONE
 
 
-def test_old_versions_need_no_member_id(coordination: Coordination) -> None:
+def test_versions_before_4_join_without_a_member_id(coordination: Coordination) -> None:
     client = ClassicClient(coordination, "A", version=3)
     answer = client.join_once()
     coordination.pass_ms(0)
     assert code(answer) == ErrorCode.NONE and client.leads
 
 
-def test_a_member_id_that_is_not_used_is_forgotten(coordination: Coordination) -> None:
+def test_a_pending_member_expires_with_its_session_timeout(coordination: Coordination) -> None:
     client = ClassicClient(coordination, "A")
     assert code(client.join_once()) == ErrorCode.MEMBER_ID_REQUIRED
     assert group_of(coordination).pending_join == {client.member_id}
@@ -239,7 +241,7 @@ def test_a_member_id_that_is_not_used_is_forgotten(coordination: Coordination) -
     assert code(client.join_once()) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_rebalance_waits_for_who_was_told_its_member_id(coordination: Coordination) -> None:
+def test_a_rebalance_waits_for_pending_members(coordination: Coordination) -> None:
     first, second = members(coordination, "A", "B")
     third = ClassicClient(coordination, "C")
     third.join_once()
@@ -250,7 +252,7 @@ def test_a_rebalance_waits_for_who_was_told_its_member_id(coordination: Coordina
     assert code(answer) == ErrorCode.NONE and third.generation == first.generation
 
 
-def test_a_member_that_asks_again_is_answered_once(coordination: Coordination) -> None:
+def test_a_repeated_join_replaces_the_pending_one(coordination: Coordination) -> None:
     first, second = members(coordination, "A", "B")
     third = ClassicClient(coordination, "C")
     waiting = third.join()
@@ -265,7 +267,7 @@ def test_a_member_that_asks_again_is_answered_once(coordination: Coordination) -
     assert code(syncing) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_the_group_takes_what_most_prefer(coordination: Coordination) -> None:
+def test_the_protocol_with_most_votes_is_selected(coordination: Coordination) -> None:
     wishes = (["a", "b", "c"], ["b", "a"], ["b", "c", "a"])
     clients = [
         ClassicClient(coordination, name, protocols=wish) for name, wish in zip("ABC", wishes, strict=True)
@@ -274,7 +276,7 @@ def test_the_group_takes_what_most_prefer(coordination: Coordination) -> None:
     assert group_of(coordination).protocol == "b"
 
 
-def test_the_instance_of_a_static_member_is_checked(coordination: Coordination) -> None:
+def test_fenced_and_unknown_instance_ids_are_refused(coordination: Coordination) -> None:
     (client,) = members(coordination, "A", instance="i")
     client.instance_id = "another"
     assert code(client.heartbeat()) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -287,7 +289,7 @@ def test_the_instance_of_a_static_member_is_checked(coordination: Coordination) 
 
 
 @pytest.mark.parametrize("version", [8, 9])
-def test_a_static_leader_that_is_back_need_not_assign(coordination: Coordination, version: int) -> None:
+def test_a_rejoined_static_leader_skips_the_assignment(coordination: Coordination, version: int) -> None:
     first, second = (ClassicClient(coordination, name, instance=name, version=version) for name in "AB")
     settle(coordination, first, second)
     former = first.member_id
@@ -302,7 +304,7 @@ def test_a_static_leader_that_is_back_need_not_assign(coordination: Coordination
     assert code(first.heartbeat(member_id=former)) == ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_a_static_member_that_is_back_keeps_all_its_protocols(coordination: Coordination) -> None:
+def test_a_rejoined_static_member_keeps_all_its_protocols(coordination: Coordination) -> None:
     client = ClassicClient(coordination, "A", instance="i", protocols=["range", "sticky"])
     settle(coordination, client)
     client.member_id = ""
@@ -315,7 +317,7 @@ def code_of_first_join(client: ClassicClient) -> int:
     return code(client.join_once())
 
 
-def test_a_static_member_that_is_back_while_it_was_waited_for(coordination: Coordination) -> None:
+def test_a_static_member_rejoins_during_a_rebalance(coordination: Coordination) -> None:
     first, second = (ClassicClient(coordination, name, instance=name) for name in "AB")
     settle(coordination, first, second)
     third = ClassicClient(coordination, "C")
@@ -329,7 +331,7 @@ def test_a_static_member_that_is_back_while_it_was_waited_for(coordination: Coor
     assert code(joining) == code(back) == ErrorCode.NONE
 
 
-# Leaving.
+# LeaveGroup.
 
 
 def leave(coordination: Coordination, *identities: MemberIdentity) -> list[int]:
@@ -338,7 +340,7 @@ def leave(coordination: Coordination, *identities: MemberIdentity) -> list[int]:
     return [each.error_code for each in answer.members]
 
 
-def test_several_leave_at_once(coordination: Coordination) -> None:
+def test_several_members_leave_with_one_request(coordination: Coordination) -> None:
     dynamic = ClassicClient(coordination, "A")
     static = ClassicClient(coordination, "B", instance="i")
     settle(coordination, dynamic, static)
@@ -360,7 +362,7 @@ def test_several_leave_at_once(coordination: Coordination) -> None:
     assert coordination.timers.deadlines.keys() == {"expire-offsets"}
 
 
-def test_who_leaves_while_it_waits_is_answered(coordination: Coordination) -> None:
+def test_the_pending_join_of_a_leaving_member_fails(coordination: Coordination) -> None:
     first, second = members(coordination, "A", "B")
     third = ClassicClient(coordination, "C")
     joining = third.join()
@@ -372,10 +374,10 @@ def test_who_leaves_while_it_waits_is_answered(coordination: Coordination) -> No
     assert code(syncing) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-# A log that refuses, is late, or is lost.
+# Refused, slow and lost appends.
 
 
-def test_a_refused_first_join_leaves_no_group(coordination: Coordination) -> None:
+def test_a_refused_first_join_creates_no_group(coordination: Coordination) -> None:
     coordination.log.refusal = NOT_AVAILABLE
     client = ClassicClient(coordination, "A")
     assert code(client.join_once()) == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -385,7 +387,7 @@ def test_a_refused_first_join_leaves_no_group(coordination: Coordination) -> Non
     assert client.assignment == b"A"
 
 
-def test_a_refused_assignment_is_told_to_all_who_wait_and_the_group_assigns_anew(
+def test_a_refused_assignment_fails_pending_syncs_and_starts_a_rebalance(
     coordination: Coordination,
 ) -> None:
     first, second = ClassicClient(coordination, "A"), ClassicClient(coordination, "B")
@@ -408,7 +410,7 @@ def test_a_refused_assignment_is_told_to_all_who_wait_and_the_group_assigns_anew
     assert second.assignment == b"B"
 
 
-def test_a_refused_end_of_the_last_member_is_tried_again(coordination: Coordination) -> None:
+def test_a_refused_removal_of_the_last_member_is_retried(coordination: Coordination) -> None:
     (client,) = members(coordination, "A")
     coordination.log.refusal = NOT_AVAILABLE
     assert code(client.leave()) == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -420,7 +422,7 @@ def test_a_refused_end_of_the_last_member_is_tried_again(coordination: Coordinat
     assert group_of(coordination).is_empty
 
 
-def test_a_refused_return_of_a_static_member_changes_nothing(coordination: Coordination) -> None:
+def test_a_refused_static_rejoin_changes_nothing(coordination: Coordination) -> None:
     (client,) = members(coordination, "A", instance="i")
     old = client.member_id
     coordination.log.refusal = NOT_AVAILABLE
@@ -430,7 +432,7 @@ def test_a_refused_return_of_a_static_member_changes_nothing(coordination: Coord
     assert code(client.heartbeat()) == ErrorCode.NONE
 
 
-def test_nobody_gets_an_assignment_before_it_is_committed(coordination: Coordination) -> None:
+def test_assignments_are_returned_once_committed(coordination: Coordination) -> None:
     first, second = ClassicClient(coordination, "A"), ClassicClient(coordination, "B")
     first.join()
     second.join()
@@ -444,7 +446,7 @@ def test_nobody_gets_an_assignment_before_it_is_committed(coordination: Coordina
     assert code(waiting) == code(leading) == ErrorCode.NONE
 
 
-def test_who_waits_when_leadership_is_lost_is_told(coordination: Coordination) -> None:
+def test_pending_requests_fail_when_leadership_is_lost(coordination: Coordination) -> None:
     first, second = ClassicClient(coordination, "A"), ClassicClient(coordination, "B")
     first.join()
     second.join()
@@ -455,7 +457,7 @@ def test_who_waits_when_leadership_is_lost_is_told(coordination: Coordination) -
     assert code(leading) == ErrorCode.NOT_COORDINATOR
 
 
-# Looking at groups.
+# Administration.
 
 
 def test_groups_are_listed_by_state_and_type(coordination: Coordination) -> None:
@@ -488,7 +490,7 @@ def test_a_group_is_described_with_its_members(coordination: Coordination) -> No
 
 
 @pytest.mark.parametrize("version", [5, 6])
-def test_a_group_that_does_not_exist_is_dead(coordination: Coordination, version: int) -> None:
+def test_an_unknown_group_is_described_as_dead(coordination: Coordination, version: int) -> None:
     (group,) = coordination.shard.describe_groups(RAW._replace(api_version=version), ["none"])
     assert group.group_state == "Dead"
     assert group.error_code == (ErrorCode.GROUP_ID_NOT_FOUND if version == 6 else ErrorCode.NONE)
@@ -509,7 +511,7 @@ def test_only_empty_groups_are_deleted_with_their_offsets(coordination: Coordina
     assert list(coordination.shard.registry) == []
 
 
-def test_records_of_kinds_nobody_serves_are_left_out() -> None:
+def test_records_of_unknown_types_are_skipped() -> None:
     coordination = Coordination()
     coordination.shard._replays.pop(ConsumerGroupMetadataKey, None)
     record = CoordinatorRecord(ConsumerGroupMetadataKey(group_id="x"), None)

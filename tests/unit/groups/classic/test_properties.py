@@ -71,7 +71,7 @@ class Chaos:
         self.heard_ms[client.member_id] = self.coordination.clock.time_ms()
         self.waiting.append((client, promise, then))
 
-    # What happens.
+    # Steps.
 
     def join(self, client: ClassicClient, _: int) -> None:
         self.expect(client, client.join(), lambda answer: None)
@@ -114,12 +114,12 @@ class Chaos:
         self.coordination.pass_ms(amount * 1000)
 
     def refuse(self, client: ClassicClient, amount: int) -> None:
-        """The log refuses for a while."""
+        """Let the log refuse appends for a while."""
         refusing = self.coordination.log.refusal is None and amount < 5
         self.coordination.log.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE) if refusing else None
 
     def hold_back(self, client: ClassicClient, _: int) -> None:
-        """Nothing is committed until further notice."""
+        """Stop committing."""
         self.coordination.commits = False
 
     def let_go(self, client: ClassicClient, _: int) -> None:
@@ -138,7 +138,7 @@ class Chaos:
         for member_id in group.members if group is not None else ():
             self.heard_ms[member_id] = self.coordination.clock.time_ms()
 
-    # What holds.
+    # Invariants.
 
     def check(self) -> None:
         assert fetched(self.coordination.shard, "g") == self.offsets
@@ -158,7 +158,7 @@ class Chaos:
 
 @given(STEPS)
 @settings(max_examples=300, deadline=None)
-def test_whatever_clients_do(steps: list[Step]) -> None:
+def test_invariants_hold_for_any_sequence_of_requests_and_log_failures(steps: list[Step]) -> None:
     chaos = Chaos()
     for step in steps:
         chaos.step(*step)
@@ -166,7 +166,7 @@ def test_whatever_clients_do(steps: list[Step]) -> None:
 
 @given(STEPS)
 @settings(max_examples=100, deadline=None)
-def test_clients_that_go_on_end_in_one_group_at_rest(steps: list[Step]) -> None:
+def test_clients_that_keep_retrying_reach_a_stable_group(steps: list[Step]) -> None:
     chaos = Chaos()
     for step in steps:
         chaos.step(*step)

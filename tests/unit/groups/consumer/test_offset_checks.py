@@ -1,4 +1,4 @@
-"""Which offsets members of a consumer group may commit and read, by the epoch they know."""
+"""Which offsets a member of a consumer group may commit and fetch, by its member epoch (KIP-848)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GOOD = None
 
 
 def group(classic: bool = False) -> ConsumerGroup:
-    """One member of epoch 7 that has partition 0 since epoch 5, and gives up partition 1 it had since 6."""
+    """One member with epoch 7: partition 0 assigned in epoch 5, partition 1 of epoch 6 pending revocation."""
     found = ConsumerGroup("g")
     found.update_member(
         ConsumerMember(
@@ -59,7 +59,7 @@ def committed(found: ConsumerGroup, epoch: int, partition: int = 0, **changes: o
         (6, 3, ErrorCode.STALE_MEMBER_EPOCH),
     ],
 )
-def test_an_older_epoch_is_good_for_what_the_member_had_then(
+def test_an_older_epoch_commits_partitions_assigned_in_that_epoch(
     epoch: int, partition: int, verdict: ErrorCode | None
 ) -> None:
     assert committed(group(), epoch, partition) == verdict
@@ -67,7 +67,7 @@ def test_an_older_epoch_is_good_for_what_the_member_had_then(
     assert committed(group(classic=True), epoch, partition) == expected
 
 
-def test_who_may_commit_at_all() -> None:
+def test_commits_are_validated_by_version_member_and_transaction() -> None:
     assert committed(group(), 7, member_id="nobody") == ErrorCode.UNKNOWN_MEMBER_ID
     assert committed(group(), 7, version=8) == ErrorCode.UNSUPPORTED_VERSION
     assert committed(group(classic=True), 7, version=8) == GOOD
@@ -86,7 +86,9 @@ def test_who_may_commit_at_all() -> None:
         ("nobody", 7, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_who_may_read(member_id: str | None, epoch: int, verdict: ErrorCode | None) -> None:
+def test_fetches_require_the_current_member_epoch(
+    member_id: str | None, epoch: int, verdict: ErrorCode | None
+) -> None:
     if verdict is GOOD:
         group().check_offset_fetch(member_id, epoch)
         return

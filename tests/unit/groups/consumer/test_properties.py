@@ -1,4 +1,4 @@
-"""Whatever members of a consumer group do and in whatever order, these hold.
+"""Invariants of consumer groups for any sequence of requests.
 
 - No partition is owned by two members at once, as the members themselves see it.
 - Epochs of the group, of its target and of a member that stays never go back.
@@ -43,7 +43,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def group(self) -> ConsumerGroup | None:
         return self.coordination.shard.registry.find_as(ConsumerGroup, "g")
 
-    # What may happen.
+    # Steps.
 
     @rule(topic=st.sampled_from(TOPICS), more=st.integers(1, 4))
     def add_partitions(self, topic: str, more: int) -> None:
@@ -97,7 +97,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def lose_an_answer(self, name: str) -> None:
-        """The member goes on as if it had never heard it, and says everything anew."""
+        """Lose a response: the member sends a full heartbeat with its old epoch."""
         client = self.clients.get(name)
         if client is None or client.epoch == 0:
             return
@@ -109,7 +109,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     @rule(milliseconds=st.sampled_from([1_000, 20_000, 50_000]))
     def time_passes(self, milliseconds: int) -> None:
-        """Members that are not heard from are fenced, and give up what they own when they notice."""
+        """Let sessions expire: members are fenced, and give up their partitions when they notice."""
         self.coordination.pass_ms(milliseconds)
         for client in self.clients.values():
             if self.group is None or client.member_id not in self.group.members:
@@ -153,7 +153,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
                 owner = owned.get((self.coordination.image.topics.by_name[topic].id, partition))
                 assert owner in subscribers, (topic, partition, owner)
 
-    # What always holds.
+    # Invariants.
 
     @invariant()
     def nothing_is_owned_twice(self) -> None:

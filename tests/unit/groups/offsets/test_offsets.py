@@ -1,3 +1,5 @@
+"""Committed offsets: commits, transactions, fetches, deletion and expiration."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -46,7 +48,7 @@ def coordination() -> Coordination:
 def commit(
     coordination: Coordination, group_id: str = "g", topic: str = "orders", offset: int = 1, **more: Any
 ) -> int:
-    """The error code of the one partition."""
+    """Commit one partition and return its error code."""
     requester = RAW._replace(api_version=more.pop("version", 9))
     request = commit_request(
         group_id, topic, more.pop("partition", 0), offset, metadata=more.pop("metadata", "")
@@ -88,7 +90,7 @@ def offsets(coordination: Coordination, group_id: str = "g") -> dict[tuple[str, 
 
 
 def member(coordination: Coordination, name: str = "A", **settings: Any) -> ClassicClient:
-    """The only member of a group at rest."""
+    """Make a stable group with one member."""
     client = ClassicClient(coordination, name, **settings)
     client.join()
     coordination.pass_ms(0)
@@ -102,7 +104,7 @@ def refusal(promise: Any) -> ErrorCode:
     return code
 
 
-def test_a_commit_without_members_makes_a_group(coordination: Coordination) -> None:
+def test_a_commit_without_members_creates_a_group(coordination: Coordination) -> None:
     assert commit(coordination, offset=5, metadata="note") == ErrorCode.NONE
     answer = coordination.shard.fetch_offsets(fetch_request("g", "orders", 0, 1), require_stable=False)
     first, second = answer.topics[0].partitions
@@ -111,7 +113,7 @@ def test_a_commit_without_members_makes_a_group(coordination: Coordination) -> N
     assert [group.group_id for group in coordination.shard.registry] == ["g"]
 
 
-def test_a_commit_is_stored_as_kafka_stores_it(coordination: Coordination) -> None:
+def test_offset_commit_records_equal_kafkas(coordination: Coordination) -> None:
     commit(coordination, offset=5, metadata=None)
     commit(coordination, offset=6, retention_time_ms=1000)
     (_, first), (_, second) = coordination.log.entries()
@@ -127,7 +129,7 @@ def test_a_commit_is_stored_as_kafka_stores_it(coordination: Coordination) -> No
     )
 
 
-def test_what_was_committed_survives(coordination: Coordination) -> None:
+def test_committed_offsets_are_loaded(coordination: Coordination) -> None:
     commit(coordination, offset=5)
     commit(coordination, offset=3)
     commit(coordination, topic="prices", offset=9)
@@ -135,7 +137,7 @@ def test_what_was_committed_survives(coordination: Coordination) -> None:
     assert offsets(coordination) == {("orders", 0): 3, ("prices", 0): 9}
 
 
-def test_metadata_that_is_too_long_is_refused_alone(coordination: Coordination) -> None:
+def test_too_large_metadata_fails_only_its_partition(coordination: Coordination) -> None:
     assert commit(coordination, metadata="x" * 4096) == ErrorCode.NONE
     assert commit(coordination, offset=9, metadata="x" * 4097) == ErrorCode.OFFSET_METADATA_TOO_LARGE
     assert offsets(coordination) == {("orders", 0): 1}
@@ -144,7 +146,7 @@ def test_metadata_that_is_too_long_is_refused_alone(coordination: Coordination) 
 @pytest.mark.parametrize(
     ("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)]
 )
-def test_a_generation_of_a_group_that_does_not_exist(
+def test_a_generation_of_an_unknown_group_is_refused(
     coordination: Coordination, version: int, code: ErrorCode
 ) -> None:
     with pytest.raises(KafkaError) as refused:
@@ -153,7 +155,7 @@ def test_a_generation_of_a_group_that_does_not_exist(
     assert "g" not in coordination.shard.registry
 
 
-def test_members_commit_in_their_generation_only(coordination: Coordination) -> None:
+def test_commits_require_the_current_generation(coordination: Coordination) -> None:
     client = member(coordination)
     assert client.commit("orders", 0, 5).error is None
     assert refusal(client.commit("orders", 0, 6, generation_id_or_member_epoch=9)) == (
@@ -166,13 +168,13 @@ def test_members_commit_in_their_generation_only(coordination: Coordination) -> 
     assert offsets(coordination) == {("orders", 0): 5}
 
 
-def test_a_static_member_that_was_replaced_is_fenced(coordination: Coordination) -> None:
+def test_a_replaced_static_member_is_fenced(coordination: Coordination) -> None:
     old = member(coordination, instance="i")
     ClassicClient(coordination, "B", instance="i").join()
     assert refusal(old.commit("orders", 0, 5)) == ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_nobody_commits_while_the_leader_assigns(coordination: Coordination) -> None:
+def test_commits_are_refused_while_the_leader_assigns(coordination: Coordination) -> None:
     client = ClassicClient(coordination, "A")
     client.join()
     coordination.pass_ms(0)
@@ -184,7 +186,7 @@ def test_nobody_commits_while_the_leader_assigns(coordination: Coordination) -> 
 # Transactions.
 
 
-def test_offsets_of_a_transaction_are_seen_once_it_is_committed(coordination: Coordination) -> None:
+def test_transactional_offsets_are_visible_once_committed(coordination: Coordination) -> None:
     commit(coordination, offset=1)
     commit_in_transaction(coordination, 7, 5)
     assert offsets(coordination) == {("orders", 0): 1}
@@ -200,7 +202,7 @@ def test_offsets_of_a_transaction_are_seen_once_it_is_committed(coordination: Co
     assert offsets(coordination) == {("orders", 0): 5}
 
 
-def test_offsets_of_an_aborted_transaction_are_dropped(coordination: Coordination) -> None:
+def test_transactional_offsets_are_dropped_on_abort(coordination: Coordination) -> None:
     commit(coordination, offset=1)
     commit_in_transaction(coordination, 7, 5)
     commit_in_transaction(coordination, 8, 6)
@@ -217,12 +219,12 @@ def test_a_transaction_that_ends_late_does_not_undo_a_newer_commit(coordination:
     assert offsets(coordination) == {("orders", 0): 9}
 
 
-def test_the_end_of_a_transaction_nobody_knows_does_nothing(coordination: Coordination) -> None:
+def test_the_end_of_an_unknown_transaction_is_ignored(coordination: Coordination) -> None:
     end(coordination, 99, committed=True)
     assert offsets(coordination) == {}
 
 
-def test_transactions_check_members_too(coordination: Coordination) -> None:
+def test_transactional_commits_validate_the_member(coordination: Coordination) -> None:
     client = member(coordination)
     for fields, code in (
         ({"generation_id": 9, "member_id": client.member_id}, ErrorCode.ILLEGAL_GENERATION),
@@ -235,17 +237,17 @@ def test_transactions_check_members_too(coordination: Coordination) -> None:
     assert commit_in_transaction(coordination, 1, 5) == ErrorCode.NONE
 
 
-def test_deleting_a_pending_offset_ends_it(coordination: Coordination) -> None:
+def test_a_pending_offset_can_be_deleted(coordination: Coordination) -> None:
     commit_in_transaction(coordination, 7, 5)
     assert delete(coordination, "orders", 0) == [ErrorCode.NONE]
     end(coordination, 7, committed=True)
     assert offsets(coordination) == {}
 
 
-# Fetching.
+# OffsetFetch.
 
 
-def test_an_offset_of_an_earlier_topic_of_the_same_name_does_not_count(coordination: Coordination) -> None:
+def test_offsets_of_an_earlier_topic_with_the_same_name_are_not_returned(coordination: Coordination) -> None:
     commit(coordination, offset=5)
     for topic_id, offset in ((topic_id_of("orders"), 5), (topic_id_of("another"), -1), (ZERO_UUID, 5)):
         asked = OffsetFetchRequestTopics(name="orders", topic_id=topic_id, partition_indexes=[0])
@@ -254,12 +256,12 @@ def test_an_offset_of_an_earlier_topic_of_the_same_name_does_not_count(coordinat
         assert answer.topics[0].partitions[0].committed_offset == offset
 
 
-def test_a_group_that_does_not_exist_has_committed_nothing(coordination: Coordination) -> None:
+def test_an_unknown_group_has_no_offsets(coordination: Coordination) -> None:
     answer = coordination.shard.fetch_offsets(fetch_request("none", "orders", 0), require_stable=False)
     assert (answer.error_code, answer.topics[0].partitions[0].committed_offset) == (0, -1)
 
 
-# Deleting.
+# OffsetDelete and deleted topics.
 
 
 def delete(coordination: Coordination, topic: str, *partitions: int) -> list[int]:
@@ -280,7 +282,7 @@ def test_offsets_are_deleted_on_request(coordination: Coordination) -> None:
     assert offsets(coordination) == {("orders", 1): 1}
 
 
-def test_offsets_of_a_subscribed_topic_stay(coordination: Coordination) -> None:
+def test_offsets_of_subscribed_topics_are_not_deleted(coordination: Coordination) -> None:
     client = member(coordination)
     client.commit("orders", 0, 5)
     client.commit("prices", 0, 6)
@@ -289,14 +291,14 @@ def test_offsets_of_a_subscribed_topic_stay(coordination: Coordination) -> None:
     assert offsets(coordination) == {("orders", 0): 5}
 
 
-def test_groups_of_other_protocols_have_to_be_empty(coordination: Coordination) -> None:
+def test_offsets_of_non_consumer_groups_are_deleted_only_if_empty(coordination: Coordination) -> None:
     member(coordination, type="connect")
     with pytest.raises(KafkaError) as refused:
         delete(coordination, "orders", 0)
     assert refused.value.code == ErrorCode.NON_EMPTY_GROUP
 
 
-def test_offsets_go_with_their_topic(coordination: Coordination) -> None:
+def test_offsets_are_removed_with_their_topic(coordination: Coordination) -> None:
     commit(coordination)
     commit(coordination, topic="prices")
     commit_in_transaction(coordination, 7, 5, partition=2)
@@ -306,7 +308,7 @@ def test_offsets_go_with_their_topic(coordination: Coordination) -> None:
     assert offsets(coordination) == {("prices", 0): 1}
 
 
-def test_a_deleted_topic_takes_any_number_of_offsets_with_it(coordination: Coordination) -> None:
+def test_many_offsets_of_a_deleted_topic_are_removed_in_batches(coordination: Coordination) -> None:
     for number in range(1500):
         commit(coordination, f"g{number}")
     coordination.delete_topic("orders")
@@ -321,7 +323,7 @@ def _sizes(coordination: Coordination) -> list[int]:
     return [last - first for first, last in zip(starts, ends, strict=True)]
 
 
-def test_what_is_removed_together_fits_into_a_batch_however_long_the_names_are(
+def test_removal_batches_are_limited_by_the_length_of_names(
     coordination: Coordination,
 ) -> None:
     names = [f"{number}-{'n' * 30_000}" for number in range(80)]
@@ -336,10 +338,10 @@ def test_what_is_removed_together_fits_into_a_batch_however_long_the_names_are(
     assert max(len(data) for _, data in coordination.log.batches) < LogConfig().max_message_bytes
 
 
-# Growing old.
+# Expiration.
 
 
-def test_very_many_groups_are_looked_at_in_turns(coordination: Coordination) -> None:
+def test_many_groups_are_checked_in_several_rounds(coordination: Coordination) -> None:
     for number in range(21_000):
         record = offset_record(f"g{number}", coordination.clock.time_ms())
         coordination.shard.replay((record,), number)
@@ -355,7 +357,7 @@ def offset_record(group_id: str, now_ms: int) -> CoordinatorRecord:
     return CoordinatorRecord(key, OffsetCommitValue(offset=1, commit_timestamp=now_ms), 4)
 
 
-def test_offsets_without_members_grow_old_from_their_commit(coordination: Coordination) -> None:
+def test_offsets_without_members_expire_after_their_commit(coordination: Coordination) -> None:
     commit(coordination, partition=0)
     coordination.pass_ms(5 * MINUTE)
     commit(coordination, partition=1)
@@ -368,7 +370,7 @@ def test_offsets_without_members_grow_old_from_their_commit(coordination: Coordi
     assert "g" not in coordination.shard.registry
 
 
-def test_an_old_client_may_ask_for_a_retention_of_its_own(coordination: Coordination) -> None:
+def test_old_clients_may_set_a_retention_time(coordination: Coordination) -> None:
     commit(coordination, retention_time_ms=2 * MINUTE)
     coordination.pass_ms(MINUTE)
     assert offsets(coordination) == {("orders", 0): 1}
@@ -376,18 +378,18 @@ def test_an_old_client_may_ask_for_a_retention_of_its_own(coordination: Coordina
     assert offsets(coordination) == {}
 
 
-def test_a_retention_without_end_is_kept(coordination: Coordination) -> None:
+def test_an_overflowing_retention_time_never_expires(coordination: Coordination) -> None:
     assert commit(coordination, retention_time_ms=2**63 - 1) == ErrorCode.NONE
     coordination.pass_ms(20 * MINUTE)
     assert offsets(coordination) == {("orders", 0): 1}
 
 
-def test_offsets_of_a_group_grow_old_when_it_is_empty(coordination: Coordination) -> None:
+def test_offsets_of_a_group_expire_after_it_became_empty(coordination: Coordination) -> None:
     client = member(coordination, session=1_800_000)
     client.commit("orders", 0, 5)
     client.commit("prices", 0, 6)
     coordination.pass_ms(11 * MINUTE)
-    # Nobody subscribes to prices, so what was committed there is old now.
+    # No member subscribes to prices, so its offset has expired.
     assert offsets(coordination) == {("orders", 0): 5}
     client.leave()
     coordination.pass_ms(9 * MINUTE)
@@ -398,14 +400,14 @@ def test_offsets_of_a_group_grow_old_when_it_is_empty(coordination: Coordination
     assert "g" not in coordination.shard.registry
 
 
-def test_the_retention_in_force_counts(coordination: Coordination) -> None:
+def test_the_current_retention_config_applies(coordination: Coordination) -> None:
     commit(coordination)
     coordination.config = Coordination(SHORT | {"offsets.retention.minutes": "60"}).config
     coordination.pass_ms(30 * MINUTE)
     assert offsets(coordination) == {("orders", 0): 1}
 
 
-def test_pending_offsets_keep_a_group(coordination: Coordination) -> None:
+def test_a_group_with_pending_offsets_is_kept(coordination: Coordination) -> None:
     commit_in_transaction(coordination, 7, 5)
     commit(coordination)
     coordination.pass_ms(30 * MINUTE)
@@ -415,10 +417,10 @@ def test_pending_offsets_keep_a_group(coordination: Coordination) -> None:
     assert "g" not in coordination.shard.registry
 
 
-# What old releases wrote.
+# Records of old releases.
 
 
-def test_offsets_of_the_first_format_are_read(coordination: Coordination) -> None:
+def test_legacy_offset_commit_records_are_loaded(coordination: Coordination) -> None:
     key = LegacyOffsetCommitKey(group="old", topic="orders", partition=0)
     value = LegacyOffsetCommitValue(offset=5, metadata="", commit_timestamp=1)
     coordination.shard.replay((CoordinatorRecord(key, value),), 0)

@@ -30,7 +30,7 @@ from moldau.share.keys import SharePartitionKey
 from moldau.statemachine.coordinator_records import EndTransaction, Producer
 from moldau.transactions.init_producer_id import InitProducerId
 from tests.harness.nodes.node import connected, running_node
-from tests.unit.server.coordinators.test_coordinators import until
+from tests.unit.server.coordinators.test_coordinator import until
 from tests.unit.server.test_failing_disks import create
 
 ONE_REPLICA = {

@@ -34,7 +34,7 @@ from moldau.server.startup.identity import feature_ranges
 from tests.harness.apache.node import free_port
 from tests.harness.nodes.node import connected, running_node
 from tests.unit.metadata.builders import uid
-from tests.unit.server.coordinators.test_coordinators import until
+from tests.unit.server.coordinators.test_coordinator import until
 
 LOCALHOST = bytes([127, 0, 0, 1])
 

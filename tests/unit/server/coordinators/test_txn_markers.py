@@ -1,4 +1,4 @@
-"""The end of a transaction while a disk is full, and of one with very many partitions."""
+"""End markers with a full disk, and with very many partitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moldau.transactions.end_txn import EndTxn
 from moldau.transactions.init_producer_id import InitProducerId
 from moldau.transactions.state import TransactionStatus
 from tests.harness.nodes.node import connected, running_node
-from tests.unit.server.coordinators.test_coordinators import until
+from tests.unit.server.coordinators.test_coordinator import until
 from tests.unit.server.test_failing_disks import OneBadFolder, create
 
 ONE_REPLICA = {
@@ -25,7 +25,7 @@ ONE_REPLICA = {
 
 
 async def committed_transaction(node: Node) -> None:
-    """One that wrote to t-0; when this returns its end is decided and no marker is written yet."""
+    """Commit a transaction that wrote to t-0; it is prepared, and no marker is written yet."""
     transactions = node.coordinators.transactions
     await node.coordinators.internal_topics.ensure(TRANSACTION_STATE_TOPIC)
     await until(lambda: list(transactions.active_shards()))
@@ -43,7 +43,7 @@ def status(node: Node) -> TransactionStatus:
     return shard.describe("id").status
 
 
-def test_an_end_that_cannot_be_recorded_on_a_full_disk_is_recorded_later(tmp_path: Path) -> None:
+def test_completing_a_transaction_is_retried_after_a_full_disk(tmp_path: Path) -> None:
     async def main() -> None:
         disk = OneBadFolder(tmp_path / "logs" / f"{TRANSACTION_STATE_TOPIC}-0")
         async with running_node(tmp_path, ONE_REPLICA, disk) as node, connected(node) as connection:
@@ -62,7 +62,7 @@ def test_an_end_that_cannot_be_recorded_on_a_full_disk_is_recorded_later(tmp_pat
     asyncio.run(main())
 
 
-def test_others_get_their_turn_while_very_many_markers_are_written(tmp_path: Path) -> None:
+def test_writing_many_markers_does_not_block_the_loop(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node, connected(node) as connection:
             await create(connection, "t")

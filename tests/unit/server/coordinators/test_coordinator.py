@@ -1,4 +1,4 @@
-"""Shards on a node: their timers, their loading, and what clients hear when a partition goes elsewhere."""
+"""Coordinators on a node: timers, loading and resignation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def until(condition: Callable[[], Any]) -> None:
             await asyncio.sleep(0.005)
 
 
-def test_timers_run_once_and_can_be_put_off_and_cancelled() -> None:
+def test_timers_run_once_and_can_be_rescheduled_and_cancelled() -> None:
     async def main() -> None:
         ran: list[str] = []
 
@@ -64,7 +64,7 @@ def test_timers_run_once_and_can_be_put_off_and_cancelled() -> None:
     asyncio.run(main())
 
 
-def test_a_timer_whose_decision_cannot_be_written_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_timer_decision_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moldau.server.coordinators.timers._RETRY_SECONDS", 0.01)
     tries: list[int] = []
 
@@ -98,7 +98,7 @@ async def committed(node: Node, group_id: str) -> dict[tuple[str, int], int]:
     return await node.coordinators.groups.read(group_id, lambda shard: fetched(shard, group_id))
 
 
-def test_what_was_committed_is_loaded_by_the_next_node(tmp_path: Path) -> None:
+def test_committed_offsets_are_loaded_after_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node:
             with pytest.raises(KafkaError) as refused:
@@ -119,7 +119,9 @@ def test_what_was_committed_is_loaded_by_the_next_node(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_clients_hear_that_a_shard_is_loading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loading_shard_answers_coordinator_load_in_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node:
             await make_topic(node)
@@ -146,7 +148,7 @@ def test_clients_hear_that_a_shard_is_loading(tmp_path: Path, monkeypatch: pytes
     asyncio.run(main())
 
 
-def test_a_partition_that_cannot_be_loaded_takes_only_its_own_groups_away(
+def test_a_partition_that_fails_to_load_affects_only_its_own_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:
@@ -176,7 +178,7 @@ def test_a_partition_that_cannot_be_loaded_takes_only_its_own_groups_away(
     asyncio.run(main())
 
 
-def test_a_partition_that_is_given_up_answers_who_waits(tmp_path: Path) -> None:
+def test_pending_requests_fail_when_a_partition_is_resigned(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node:
             await make_topic(node)
@@ -202,7 +204,7 @@ def test_a_partition_that_is_given_up_answers_who_waits(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_partition_that_is_given_up_does_not_spoil_a_listing(tmp_path: Path) -> None:
+def test_listing_skips_a_partition_that_is_resigned_meanwhile(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node:
             await make_topic(node)
@@ -221,7 +223,7 @@ def test_a_partition_that_is_given_up_does_not_spoil_a_listing(tmp_path: Path) -
     asyncio.run(main())
 
 
-def test_more_replicas_than_brokers_leave_no_coordinator(
+def test_too_few_brokers_for_the_offsets_topic_leave_the_coordinator_unavailable(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""The assignors on small groups; that they equal Kafka's on many is proved in the interop tests."""
+"""The assignors on small groups; the interop tests compare them with Kafka's on many."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def assigned(
     return ASSIGNORS[assignor](GroupSpec(members, homogeneous, counts, owned))
 
 
-def test_range_gives_runs_and_static_members_come_first() -> None:
+def test_range_assigns_consecutive_partitions_and_static_members_first() -> None:
     members = {"1": MemberSpec([A, B]), "2": MemberSpec([A, B]), "3": MemberSpec([A, B], instance_id="z")}
     assert assigned("range", {A: 5, B: 3}, members) == {
         "3": {A: (0, 1), B: (0,)},
@@ -32,7 +32,7 @@ def test_range_gives_runs_and_static_members_come_first() -> None:
     }
 
 
-def test_uniform_moves_as_little_as_possible() -> None:
+def test_uniform_moves_as_few_partitions_as_possible() -> None:
     members = {"1": MemberSpec([A], {A: (0, 1, 2, 3)}), "2": MemberSpec([A]), "3": MemberSpec([A])}
     assert assigned("uniform", {A: 6}, members) == {
         "1": {A: (0, 1)},
@@ -41,7 +41,7 @@ def test_uniform_moves_as_little_as_possible() -> None:
     }
 
 
-def test_nobody_and_nothing() -> None:
+def test_groups_without_members_or_topics_get_nothing() -> None:
     for assignor in ASSIGNORS:
         assert assigned(assignor, {}, {}) == {}
         assert not any(assigned(assignor, {}, {"1": MemberSpec([])}).values())
@@ -52,7 +52,7 @@ def test_nobody_and_nothing() -> None:
     st.tuples(st.integers(1, 30), st.integers(1, 30)),
     st.lists(st.sampled_from([(A,), (B,), (A, B)]), min_size=1, max_size=12),
 )
-def test_every_partition_goes_to_one_subscriber(
+def test_every_partition_is_assigned_to_one_subscriber(
     assignor: str, sizes: tuple[int, int], subscriptions: list[tuple[TopicId, ...]]
 ) -> None:
     counts = dict(zip((A, B), sizes, strict=True))

@@ -1,4 +1,4 @@
-"""What is stored of transactions, and what a node makes of it when it starts."""
+"""Transaction records, and the recovery of prepared transactions after a restart."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def state(bootstrap: str, transactional_id: str) -> str:
 
 
 def stored(node: Node) -> tuple[Path, list[CoordinatorRecord]]:
-    """The one partition of `__transaction_state` that was written to, and its records."""
+    """Return the one partition of `__transaction_state` with records, and its records."""
     folders = node.data_dir.rglob("__transaction_state-*")
     [folder] = [each for each in folders if any(path.stat().st_size for path in each.glob("*.log"))]
     data = memoryview(b"".join(path.read_bytes() for path in sorted(folder.glob("*.log"))))
@@ -52,7 +52,7 @@ def stored(node: Node) -> tuple[Path, list[CoordinatorRecord]]:
 
 
 def leave_prepared(node: Node, *, committed: bool) -> None:
-    """The folder as a coordinator leaves it that dies right after it has decided the end."""
+    """Leave the log as a coordinator that is killed right after preparing the end."""
     folder, records = stored(node)
     last = records[-1]
     assert isinstance(last.value, TransactionLogValue)
@@ -70,7 +70,7 @@ def leave_prepared(node: Node, *, committed: bool) -> None:
     log.close()
 
 
-def test_a_prepared_commit_is_completed_by_the_next_start(start_node: StartNode, topic: str) -> None:
+def test_a_prepared_commit_is_completed_after_a_restart(start_node: StartNode, topic: str) -> None:
     node = start_node()
     begin(node, topic)
     node.stop()
@@ -81,7 +81,7 @@ def test_a_prepared_commit_is_completed_by_the_next_start(start_node: StartNode,
     assert sorted(read(bootstrap, topic, 2)) == ["in 0", "in 1"]
 
 
-def test_a_prepared_abort_is_completed_by_the_next_start(start_node: StartNode, topic: str) -> None:
+def test_a_prepared_abort_is_completed_after_a_restart(start_node: StartNode, topic: str) -> None:
     node = start_node()
     begin(node, topic)
     node.stop()
@@ -93,7 +93,7 @@ def test_a_prepared_abort_is_completed_by_the_next_start(start_node: StartNode, 
     assert len(read(bootstrap, topic, 2, committed=False)) == 2
 
 
-def test_the_level_of_the_cluster_decides_what_is_stored(start_node: StartNode, topic: str) -> None:
+def test_the_transaction_version_selects_the_record_version(start_node: StartNode, topic: str) -> None:
     node = start_node()
     begin(node, topic).commit_transaction(SECONDS)
     with Wire(node.bootstrap_servers) as wire:

@@ -1,4 +1,4 @@
-"""Shards whose partitions change their leader, or their place, while something waits there."""
+"""Coordinator partitions that change leader, leader epoch or log directory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from moldau.protocol.stored.metadata import PartitionChangeRecord
 from moldau.server.coordinators import coordinator
 from moldau.server.node import Node
 from tests.harness.nodes.node import connected, running_node
-from tests.unit.server.coordinators.test_coordinators import commit, committed, make_topic, until
+from tests.unit.server.coordinators.test_coordinator import commit, committed, make_topic, until
 from tests.unit.server.coordinators.test_txn_markers import committed_transaction, status
 
 OFFSETS = {
@@ -35,7 +35,7 @@ ELSEWHERE = 77
 
 
 async def change(node: Node, image: MetadataImage, topic: str, **fields: Any) -> MetadataImage:
-    """Put in force what the metadata log would say about partition 0 of `topic`."""
+    """Apply a metadata change of partition 0 of `topic`."""
     delta = MetadataDelta(image)
     record = PartitionChangeRecord(topic_id=image.topics.by_name[topic].id, partition_id=0, **fields)
     delta.replay(record)
@@ -45,7 +45,7 @@ async def change(node: Node, image: MetadataImage, topic: str, **fields: Any) ->
     return changed
 
 
-def test_what_a_former_leader_finds_committed_is_not_what_it_appended(tmp_path: Path) -> None:
+def test_offsets_committed_under_a_new_leader_do_not_complete_requests_of_the_old_one(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, OFFSETS) as node:
             await make_topic(node)
@@ -77,7 +77,7 @@ def test_what_a_former_leader_finds_committed_is_not_what_it_appended(tmp_path: 
     asyncio.run(main())
 
 
-def test_groups_stay_loaded_in_a_new_epoch_of_the_same_leader(tmp_path: Path) -> None:
+def test_groups_stay_loaded_in_a_new_leader_epoch_of_the_same_broker(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, OFFSETS) as node:
             await make_topic(node)
@@ -90,7 +90,7 @@ def test_groups_stay_loaded_in_a_new_epoch_of_the_same_leader(tmp_path: Path) ->
     asyncio.run(main())
 
 
-def test_transactions_are_loaded_again_in_a_new_epoch_so_that_their_markers_count(tmp_path: Path) -> None:
+def test_transactions_are_reloaded_in_a_new_leader_epoch(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, OFFSETS) as node:
             transactions = node.coordinators.transactions
@@ -108,7 +108,7 @@ def test_transactions_are_loaded_again_in_a_new_epoch_so_that_their_markers_coun
     asyncio.run(main())
 
 
-def test_a_partition_that_moves_to_another_directory_while_it_is_loaded_is_loaded_from_there(
+def test_a_partition_that_moves_to_another_log_directory_while_loading_is_loaded_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = {**OFFSETS, "log.dirs": f"{tmp_path}/logs,{tmp_path}/more"}

@@ -1,4 +1,4 @@
-"""Shards whose disk fails, or whose partition holds what cannot be read."""
+"""Coordinator partitions with a failed log directory or with records that cannot be replayed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moldau.protocol.records import Record, build_batch
 from moldau.server.node import Node
 from moldau.storage.log.append import Origin
 from tests.harness.nodes.node import running_node
-from tests.unit.server.coordinators.test_coordinators import ONE_REPLICA, commit, committed, make_topic, until
+from tests.unit.server.coordinators.test_coordinator import ONE_REPLICA, commit, committed, make_topic, until
 from tests.unit.server.test_failing_disks import OneBadFolder, partitions_in, two_folders
 
 
@@ -29,7 +29,7 @@ def group_in(node: Node, partitions: list[int]) -> str:
     return next(name for n in range(100) if groups.partition_of(name := f"g{n}") in partitions)
 
 
-def test_a_disk_that_breaks_under_a_shard_takes_only_its_own_groups_away(tmp_path: Path) -> None:
+def test_a_failed_log_directory_affects_only_its_own_groups(tmp_path: Path) -> None:
     async def main() -> None:
         disk = OneBadFolder(tmp_path / "a")
         async with running_node(tmp_path, ONE_REPLICA | two_folders(tmp_path), disk) as node:
@@ -51,7 +51,7 @@ def test_a_disk_that_breaks_under_a_shard_takes_only_its_own_groups_away(tmp_pat
     asyncio.run(main())
 
 
-def test_a_partition_that_holds_nonsense_is_not_loading_for_ever(tmp_path: Path) -> None:
+def test_a_partition_that_cannot_be_replayed_answers_not_coordinator(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node:
             await make_topic(node)

@@ -1,4 +1,4 @@
-"""Regular expressions whose topics could not be stored: the group asks again."""
+"""Resolved regular expressions that could not be stored are resolved again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def heartbeat(coordination: Coordination, epoch: int) -> ConsumerGroupHeartbeatR
     return answer
 
 
-def test_what_could_not_be_stored_is_asked_for_again() -> None:
+def test_a_refused_resolution_is_requested_again() -> None:
     coordination = Coordination()
     coordination.create_topic("orders")
     joined = heartbeat(coordination, 0)

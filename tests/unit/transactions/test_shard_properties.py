@@ -1,4 +1,4 @@
-"""Whatever happens, `read_committed` shows all of a transaction or nothing of it, in the order sent.
+"""For any sequence of events, `read_committed` shows all of a transaction or nothing, in the order sent.
 
 Producers send, commit, abort, are replaced and run out of time; coordinators and partitions crash, markers
 are late. The model knows which ends were granted: those transactions must be seen, all others must not.
@@ -24,7 +24,7 @@ from tests.harness.worlds.transactions import TransactionWorld
 
 PARTITIONS = [TopicPartition("orders", index) for index in range(3)]
 IDS = ("a", "b")
-#: What a producer may be told at any time; it then gives its transaction up.
+#: Errors that a producer may get at any time; it then aborts its transaction.
 EXPECTED = {
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.PRODUCER_FENCED,
@@ -52,7 +52,7 @@ class Question(NamedTuple):
     partition: TopicPartition
     sequence: int
     guard: Guard | None
-    #: How many transactions its sender had ended by then.
+    #: The number of transactions its producer had ended before.
     ends: int
 
 
@@ -101,7 +101,7 @@ class Atomicity(RuleBasedStateMachine):
 
     @rule(target=questions, sender=senders, partition=sampled_from(PARTITIONS))
     def ask(self, sender: Sender, partition: TopicPartition) -> Question:
-        """The leader of the partition hears from the coordinator, and writes later."""
+        """Verify now and write later."""
         sequence = sender.sequences.get(partition, 0)
         if not self._joined(sender, partition):
             return Question(sender, sender.producer, partition, sequence, None, -1)
@@ -149,7 +149,7 @@ class Atomicity(RuleBasedStateMachine):
 
     @rule(sender=consumes(senders))
     def vanish(self, sender: Sender) -> None:
-        """A producer that is never heard of again."""
+        """Stop a producer for good."""
 
     @rule()
     def hold_markers(self) -> None:
@@ -168,7 +168,7 @@ class Atomicity(RuleBasedStateMachine):
 
     @rule(back=integers(1, 3))
     def a_marker_comes_late(self, back: int) -> None:
-        """Only with an epoch per transaction can a partition tell."""
+        """Deliver a marker late; only an epoch per transaction lets a partition detect it."""
         if self.level >= 2 and len(self.world.asked) >= back:
             markers = self.world.asked[-back]
             for partition in markers.partitions:
@@ -188,7 +188,7 @@ class Atomicity(RuleBasedStateMachine):
 
     @invariant()
     def only_what_was_committed_is_seen(self) -> None:
-        """In order, and nothing else; what is decided may still be on its way."""
+        """Check order and completeness; markers of decided transactions may be pending."""
         for partition in PARTITIONS:
             seen = self.world.committed(partition)
             granted = self.committed[partition]
@@ -205,7 +205,7 @@ class Atomicity(RuleBasedStateMachine):
             assert self.world.committed(partition) == sorted(self.committed[partition], key=int)
 
     def _joined(self, sender: Sender, partition: TopicPartition) -> bool:
-        """A producer of the classic flow writes only where it was told that it may."""
+        """Check that a classic producer writes only to partitions that it has added."""
         if self.level >= 2:
             return True
 

@@ -1,4 +1,4 @@
-"""Members of consumer groups choose their own ids: whatever these are, each has timers of its own."""
+"""Members choose their ids; each has its own timers, whatever the id."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def heartbeat(coordination: Coordination, group_id: str, member_id: str, epoch: 
     coordination.answer(lambda shard: shard.consumer_group_heartbeat(RAW, request))
 
 
-def test_names_that_look_alike_together_do_not_share_a_session() -> None:
+def test_ids_that_look_alike_when_joined_have_separate_sessions() -> None:
     coordination = Coordination()
     coordination.create_topic("orders")
     heartbeat(coordination, "a-b", "c", 0)

@@ -14,7 +14,7 @@ from moldau.client import AdminClient, Consumer, NewTopic, Producer
 from moldau.testing import Cluster
 from tests.docs.markdown import blocks, section
 from tests.harness.waiting import eventually
-from tests.pipelines.runtime.hosting import run_yaml
+from tests.pipelines.runtime.hosts import run_yaml
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -80,7 +80,7 @@ def _runs_in_another(folder: Path, name: str, driver: int) -> bool:
     return status["state"] == "running" and status["driver"] != driver
 
 
-def test_pipelines_from_files_survive_their_driver(broker: Cluster, tmp_path: Path) -> None:
+def test_pipelines_survive_the_death_of_their_driver(broker: Cluster, tmp_path: Path) -> None:
     servers = broker.bootstrap_servers
     create(servers, 2, "command-in", "command-out", "command-dead", "command-copy")
     (tmp_path / "orders.yaml").write_text(ORDERS)
@@ -108,11 +108,11 @@ def test_pipelines_from_files_survive_their_driver(broker: Cluster, tmp_path: Pa
         assert listed == [["broken", "failed"], ["copy", "stopped"], ["orders", "running"]]
         assert "no_such_column" in call(tmp_path, "status", "broken").stdout
         again = call(tmp_path, "run", "own.py", "--bootstrap-server", servers)
-        assert (again.returncode, "copy is run by process" in again.stdout) == (1, True)
+        assert (again.returncode, "copy is already run by process" in again.stdout) == (1, True)
     finally:
         run.send_signal(signal.SIGINT)
-        said = run.communicate(timeout=180)[0]
-    assert "The driver was killed by SIGKILL and is started again" in said
+        printed = run.communicate(timeout=180)[0]
+    assert "The driver was killed by SIGKILL and restarts" in printed
     assert run.returncode == 1  # one of them has failed
     assert ids(values) == list(range(COUNT))
     assert len(committed(servers, "command-copy")) == COUNT + 3
@@ -123,7 +123,7 @@ def test_pipelines_from_files_survive_their_driver(broker: Cluster, tmp_path: Pa
     assert status_of(tmp_path, "orders")["state"] == "stopped"
 
 
-def test_a_mistake_is_told_before_anything_starts(tmp_path: Path) -> None:
+def test_invalid_definition_is_reported_before_the_start(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("name: a\nsource: {topic: in}\nsnk: {topic: out}\n")
     checked = call(tmp_path, "check", "p.yaml")
     message = "p.yaml:3: pipeline has no key 'snk'; did you mean 'sink'?"
@@ -137,9 +137,9 @@ def test_a_mistake_is_told_before_anything_starts(tmp_path: Path) -> None:
     )
 
 
-def test_without_java_it_says_what_to_install_and_does_not_try_again(tmp_path: Path) -> None:
+def test_missing_java_is_reported_without_a_retry(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("name: a\nsource: {topic: in}\nsink: {topic: out}\n")
     ran = call(tmp_path, "run", "p.yaml", JAVA_HOME="/nowhere")
     assert ran.returncode == 1
-    assert ran.stdout.startswith("JAVA_HOME is /nowhere, and there is no Java.")
-    assert "started again" not in ran.stdout
+    assert ran.stdout.startswith("JAVA_HOME is /nowhere, which is not a Java installation.")
+    assert "restarts" not in ran.stdout

@@ -30,7 +30,7 @@ def listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_a_pipeline_on_a_connect_server(broker: Cluster, tmp_path: Path) -> None:
+def test_pipeline_runs_on_a_spark_connect_server(broker: Cluster, tmp_path: Path) -> None:
     servers = broker.bootstrap_servers
     create(servers, 1, "connect-in", "connect-out")
     produce(servers, "connect-in", orders(0, 100))

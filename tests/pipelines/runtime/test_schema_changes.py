@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from moldau.testing import Cluster
-from tests.pipelines.runtime.hosting import run_yaml
+from tests.pipelines.runtime.hosts import run_yaml
 from tests.pipelines.runtime.topics import committed, create, orders, produce
 
 pytestmark = pytest.mark.timeout(400)
@@ -79,7 +79,7 @@ FIT["avro"] = [(avro(WRITER, id=1, name="a"), {"id": 1, "name": "a", "note": Non
 MISFIT["avro"] = [avro(GROWN, id=2, name="b", extra=0.5), avro(WRITER, id=1 << 40, name="c"), b"\x02", b""]
 
 
-def test_records_of_another_schema(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
+def test_records_with_a_changed_schema(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
     servers = broker.bootstrap_servers
     create(servers, 1, "schema-dead", *(f"schema-{kind}{end}" for kind in FIT for end in ("", "-out")))
     for kind, good in FIT.items():
@@ -92,11 +92,11 @@ def test_records_of_another_schema(spark: SparkSession, broker: Cluster, tmp_pat
         assert out == [row for _, row in good]
     dead = [(value, headers) for _, value, headers in committed(servers, "schema-dead")]
     assert sorted(value or b"" for value, _ in dead) == sorted(chain(*MISFIT.values()))
-    told = {headers["__connect.errors.exception.message"].decode() for _, headers in dead}
-    assert told >= {
-        "not JSON of this schema",
-        "not JSON of this schema: no time in at",
-        "not the delimited columns",
+    messages = {headers["__connect.errors.exception.message"].decode() for _, headers in dead}
+    assert messages >= {
+        "invalid JSON for the schema",
+        "invalid JSON for the schema: invalid time in column at",
+        "invalid delimited text for the schema",
         "bytes are left over behind the Avro data",
         "not of this Avro schema",
     }
@@ -120,7 +120,7 @@ trigger: available_now
 """
 
 
-def test_pipelines_of_another_schema(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
+def test_pipelines_with_a_changed_schema(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
     servers = broker.bootstrap_servers
     create(servers, 1, "schema-state", "schema-state-out", "schema-other")
     produce(servers, "schema-state", orders(0, 10))
@@ -140,8 +140,8 @@ def test_pipelines_of_another_schema(spark: SparkSession, broker: Cluster, tmp_p
     ):
         changed = run(key, values, "id, amount")
         assert (changed["counting"].state, changed["counting"].restarts) == ("failed", 0)
-        told = str(changed["counting"].error)
-        assert told.startswith("The state in the checkpoint is that of another query. Put the query back")
+        error = str(changed["counting"].error)
+        assert error.startswith("The state in the checkpoint belongs to a different query. Restore the query")
         assert changed["lake"].state == "finished"
     again = run("id % 2", "count(*) AS number", "id, amount")
     assert again["counting"].state == "finished"
@@ -159,6 +159,6 @@ def test_pipelines_of_another_schema(spark: SparkSession, broker: Cluster, tmp_p
         STATEFUL.format(key="id % 2", values="count(*) AS number").replace("schema-state,", "schema-other,"),
     )
     assert (other["counting"].state, other["counting"].restarts) == ("failed", 0)
-    assert "is of a pipeline that reads the topics schema-state. Give this one" in str(
+    assert "belongs to a pipeline that reads the topics schema-state. Give this pipeline" in str(
         other["counting"].error
     )

@@ -25,7 +25,7 @@ trigger: 100 ms
 COUNT = 3000
 
 
-def test_a_worker_dies_and_nothing_is_lost_or_doubled(broker: Cluster, tmp_path: Path) -> None:
+def test_killed_worker_neither_loses_nor_duplicates_records(broker: Cluster, tmp_path: Path) -> None:
     servers = broker.bootstrap_servers
     create(servers, 2, "standalone-in", "standalone-out")
     (tmp_path / "p.yaml").write_text(PIPELINE)

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from moldau.testing import Cluster
 from tests.harness.waiting import eventually
-from tests.pipelines.runtime.hosting import host_of, run_to_the_end
+from tests.pipelines.runtime.hosts import host_of, run_to_the_end
 from tests.pipelines.runtime.topics import committed, create, ids, orders, produce
 
 pytestmark = pytest.mark.timeout(400)
@@ -45,7 +45,7 @@ def held(frame):
 """
 
 
-def test_stopped_in_the_middle_of_a_batch(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
+def test_stop_in_the_middle_of_a_batch(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
     servers = broker.bootstrap_servers
     create(servers, 2, "stop-in", "stop-out")
     produce(servers, "stop-in", orders(0, 50))

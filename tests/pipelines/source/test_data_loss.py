@@ -100,7 +100,7 @@ def test_recreated_topic_that_has_grown_past_the_old_offset(
         run_now(stream(spark, topics, **wanted), tmp_path)
     for sentence in (
         f"{topic}-0: the topic was deleted and recreated: it was read to offset 5 and now ends at 10",
-        "To read the new topic from its beginning set the option failOnDataLoss to false",
+        "To read the recreated topic from its beginning, set the option failOnDataLoss to false",
     ):
         assert sentence in str(stopped.value)
     # What the old topic was read up to is not shown as the lag of the new one.

@@ -80,9 +80,12 @@ def test_numbers_as_java_writes_them_and_bytes_that_are_something_else(spark: Sp
     assert read("KAFKA", "v DOUBLE", [b"\xbf\xf8" + b"\0" * 6]) == [(-1.5,)]
     assert read("KAFKA", "v STRING", ["é".encode(), b"\xff"]) == [("é",), wrong.replace("int", "string")]
     lines = [b"1,x", b"y,x", b"1"]
-    assert read("DELIMITED", "a INT, b STRING", lines) == [(1, "x"), *["not the delimited columns"] * 2]
+    assert read("DELIMITED", "a INT, b STRING", lines) == [
+        (1, "x"),
+        *["invalid delimited text for the schema"] * 2,
+    ]
     assert read("DELIMITED", "a INT, b STRING", [b"1\tx"], {"delimiter": "TAB"}) == [(1, "x")]
-    bad = "not JSON of this schema"
+    bad = "invalid JSON for the schema"
     given = [b'{"a":1,"z":2}', b'{"a":"z"}', b"{", b"", b"[1]"]
     assert read("JSON", "a INT", given) == [(1,), bad, bad, bad, bad]
     assert read("JSON", "a STRING", [b'"x"', b"{"], {"wrap_single_value": "false"}) == [("x",), bad]

@@ -74,7 +74,7 @@ def test_the_page_runs_and_its_tables_follow_changes(new_engine: NewEngine, brok
     assert len(shown[4]) == 2
     assert "Spark SQL" in str(shown[5])
     assert _letters(broker, f"unreadable_{unique}") == {
-        ("VALUE_CONVERTER", "format JSON", "not JSON of this schema"),
+        ("VALUE_CONVERTER", "format JSON", "invalid JSON for the schema"),
         ("KEY_CONVERTER", "format KAFKA", "not int as Kafka's serializers write it"),
     }
 

@@ -1,11 +1,11 @@
-"""Avro as a column format: a schema that is given, or one made of the columns as ksqlDB makes it.
+"""The format AVRO: with a given schema, or one derived from the columns as ksqlDB does.
 
-Bytes are Avro's binary form alone, as `moldau.client` writes it. Records in front of which a schema registry
-has put five bytes (a zero and the number of the schema) are read, too; those bytes are skipped.
+Values are plain Avro binary data, as `moldau.client` writes them. The five bytes that a schema registry puts
+in front (a zero and the schema id) are skipped.
 
-The schema that is given is the writer's; columns are found in it by their names, so that there may be fewer
-or more of them, and of wider types. Bytes of another schema, and values that do not fit a column, are errors
-of their records alone.
+The given schema is the writer's schema. Columns are matched by name, so there may be fewer or more of them,
+and of wider types. Bytes of another schema, and values that do not fit a column, are errors of single
+records.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from moldau.client.serdes import SerializationError
 from moldau.pipelines.formats.serialization import Decoded
 
 _FRAME = 5
-#: What Arrow raises about a value that does not fit its column.
+#: Errors of Arrow about a value that does not fit its column.
 _MISFITS = (pa.ArrowException, OverflowError, TypeError, ValueError, AttributeError)
 _SIMPLE: list[tuple[type[DataType], Any]] = [
     (BooleanType, "boolean"),
@@ -74,8 +74,8 @@ _FROM_AVRO: dict[str, DataType] = {
 }
 
 
-def schema_given(options: Mapping[str, str]) -> Any:
-    """The schema that options name, or None."""
+def given_schema(options: Mapping[str, str]) -> Any:
+    """Return the Avro schema in the options, or None."""
     text = options.get("avro_schema")
     if text is None and (path := options.get("avro_schema_file")) is not None:
         try:
@@ -124,7 +124,7 @@ def _read_one(decoder: AvroDeserializer, data: bytes | None) -> dict[str, Any]:
             try:
                 return {"value": decoder.deserialize("", data[_FRAME:]), "error": None}
             except SerializationError:
-                # A record may begin with a zero without a registry's frame.
+                # A record without the bytes of a registry may begin with a zero, too.
                 return {"value": decoder.deserialize("", data), "error": None}
         return {"value": decoder.deserialize("", data), "error": None}
     except SerializationError as error:
@@ -132,11 +132,11 @@ def _read_one(decoder: AvroDeserializer, data: bytes | None) -> dict[str, Any]:
 
 
 def _fitting(row: dict[str, Any], arrow: pa.DataType) -> dict[str, Any]:
-    """The row, or what keeps it out of its columns."""
+    """Return the row, or an error if it does not fit its columns."""
     try:
         pa.array([row], arrow)
     except _MISFITS as error:
-        return {"value": None, "error": f"not of the columns: {error}"}
+        return {"value": None, "error": f"does not fit the columns: {error}"}
     return row
 
 
@@ -152,7 +152,7 @@ def _writer(avro: Any):  # type: ignore[no-untyped-def]
 
 
 def avro_schema(schema: StructType, name: str = "KsqlDataSourceSchema") -> dict[str, Any]:
-    """The schema ksqlDB makes of columns: every field may be null."""
+    """Return the schema that ksqlDB derives from columns: every field is nullable."""
     fields = [
         {
             "name": field.name,
@@ -177,7 +177,7 @@ def _avro_type(kind: DataType, name: str) -> Any:
 
 
 def columns_of(avro: Any) -> StructType:
-    """The columns that a schema has."""
+    """Return the columns of a schema."""
     found = _spark_type(avro)
     if not isinstance(found, StructType):
         raise KafkaError(ErrorCode.INVALID_CONFIG, "The Avro schema of a stream is a record")

@@ -1,14 +1,14 @@
-"""Bytes of keys and values as columns, and columns as bytes: JSON, KAFKA, DELIMITED, AVRO, BYTES, NONE.
+"""Serialization formats of keys and values: JSON, KAFKA, DELIMITED, AVRO, BYTES, NONE.
 
-A format decodes a binary column into a struct of a given schema, and tells of records that are not of that
-format in a second column; it never fails a query. It encodes a struct into a binary column. Null bytes (a
-tombstone) are a null struct without an error, and the other way round.
+A format decodes a binary column into a struct of a given schema, and reports records that cannot be decoded
+in a second column; it never fails a query. It encodes a struct into a binary column. Null (a tombstone)
+decodes to a null struct without an error, and a null struct encodes to null.
 
     value = format_named("JSON").decode(frame["value"], schema)
     frame.select(value.struct.alias("value"), value.error.alias("error"))
 
-Everything but Avro and floating point numbers of KAFKA is done by Spark itself, without Python.
-How text holds times and dates is in `times_in_text`.
+Except for AVRO, and DOUBLE in KAFKA, Spark itself decodes and encodes, without Python. `temporal` has the
+representation of times and dates in text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DELIMITERS = {"TAB": "\t", "SPACE": " "}
 @dataclass(frozen=True, slots=True)
 class Decoded:
     struct: Column
-    #: What is wrong with the bytes; null if nothing is.
+    #: Why the bytes cannot be decoded; null if they can.
     error: Column
 
 
@@ -56,8 +56,8 @@ class Format(Protocol):
 
 
 def format_named(name: str, options: Mapping[str, str] | None = None) -> Format:
-    """A format by ksqlDB's name. Options: `delimiter`, `avro_schema` (JSON text), `avro_schema_file`,
-    `wrap_single_value` (JSON: "false" if the only column is the whole text)."""
+    """Return a format by ksqlDB's name. Options: `delimiter`, `avro_schema` (JSON text), `avro_schema_file`,
+    `wrap_single_value` (JSON: "false" if the only column is the whole value)."""
     options = options or {}
     match name.upper():
         case "JSON":
@@ -68,21 +68,21 @@ def format_named(name: str, options: Mapping[str, str] | None = None) -> Format:
             given = options.get("delimiter", ",")
             return DelimitedFormat(_DELIMITERS.get(given.upper(), given))
         case "AVRO":
-            from moldau.pipelines.formats.avro import AvroFormat, schema_given
+            from moldau.pipelines.formats.avro import AvroFormat, given_schema
 
-            return AvroFormat(schema_given(options))
+            return AvroFormat(given_schema(options))
         case "BYTES":
             return KafkaFormat()
         case "NONE":
             return NoFormat()
-    hint = " (PROTOBUF is not read by SQL)" if name.upper().startswith("PROTOBUF") else ""
+    hint = " (PROTOBUF is not supported)" if name.upper().startswith("PROTOBUF") else ""
     raise KafkaError(
-        ErrorCode.INVALID_CONFIG, f"There is no format {name}{hint}; there are {', '.join(FORMATS)}"
+        ErrorCode.INVALID_CONFIG, f"Unknown format {name}{hint}; use one of {', '.join(FORMATS)}"
     )
 
 
 class JsonFormat:
-    """An object with a field for each column, spelled as the column is."""
+    """An object with a field for each column, with the spelling of the column."""
 
     def __init__(self, *, wrapped: bool = True) -> None:
         self._wrapped = wrapped
@@ -94,25 +94,25 @@ class JsonFormat:
             text = F.concat(F.lit(f"{{{_in_json(schema.fields[0].name)}:"), text, F.lit("}"))
         parsed = F.from_json(text, wire, {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"})
         corrupt = parsed[_CORRUPT].isNotNull() | (parsed.isNull() & data.isNotNull())
-        return _of_text(data, parsed, schema, corrupt, "not JSON of this schema")
+        return _text_columns(data, parsed, schema, corrupt, "invalid JSON for the schema")
 
     def encode(self, row: Column, schema: StructType) -> Column:
         fields = [to_wire(row[field.name], field.dataType).alias(field.name) for field in schema.fields]
         text = F.to_json(F.struct(*fields), {"ignoreNullFields": "false"})
         if not self._wrapped:
-            # {"name":VALUE} without what is around the value.
+            # Strip {"name": and } around the value.
             before = len(_in_json(schema.fields[0].name)) + 2
             text = F.substr(text, F.lit(before + 1), F.length(text) - F.lit(before + 1))
         return F.when(row.isNotNull(), text.cast("binary"))
 
 
 def _in_json(name: str) -> str:
-    """A name as Spark writes it into JSON."""
+    """Return a name as Spark writes it in JSON."""
     return json.dumps(name, ensure_ascii=False)
 
 
 class DelimitedFormat:
-    """Values with a delimiter between them, as in CSV files."""
+    """Values separated by a delimiter, as in CSV files."""
 
     def __init__(self, delimiter: str = ",") -> None:
         self._options = {"sep": delimiter, "columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"}
@@ -121,9 +121,9 @@ class DelimitedFormat:
         parsed = F.from_csv(data.cast("string"), _ddl(_wire_schema(schema)), self._options)
         corrupt = parsed[_CORRUPT].isNotNull()
         if len(schema.fields) > 1:
-            # Nothing at all is no row of empty columns, as Spark takes it.
+            # Spark reads empty text as a row of empty columns.
             corrupt |= F.length(data) == 0
-        return _of_text(data, parsed, schema, corrupt, "not the delimited columns")
+        return _text_columns(data, parsed, schema, corrupt, "invalid delimited text for the schema")
 
     def encode(self, row: Column, schema: StructType) -> Column:
         fields = [to_wire(row[field.name], field.dataType).alias(field.name) for field in schema.fields]
@@ -132,7 +132,7 @@ class DelimitedFormat:
 
 
 class KafkaFormat:
-    """One column, as Java's serializers write it: text, big-endian numbers, bytes as they are."""
+    """One column as Kafka's Java serializers write it: text, big-endian numbers, bytes."""
 
     def decode(self, data: Column, schema: StructType) -> Decoded:
         field = self._only(schema)
@@ -150,19 +150,19 @@ class KafkaFormat:
         if len(fields) != 1:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
-                f"The format KAFKA holds one column, and there are {len(fields)}; use JSON, for example",
+                f"The format KAFKA holds one column, not {len(fields)}; use JSON, for example",
             )
         if not isinstance(fields[0].dataType, StringType | BinaryType | IntegerType | LongType | DoubleType):
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
-                f"The format KAFKA holds text, numbers and bytes, and {fields[0].name} is "
+                f"The format KAFKA holds text, numbers and bytes, but {fields[0].name} is "
                 f"{fields[0].dataType.simpleString()}; use JSON, for example",
             )
         return fields[0]
 
 
 class NoFormat:
-    """Nothing is there: a stream without keys."""
+    """No data: the keys of a stream without keys."""
 
     def decode(self, data: Column, schema: StructType) -> Decoded:
         return Decoded(F.lit(None).cast(schema), F.lit(None).cast("string"))
@@ -171,16 +171,19 @@ class NoFormat:
         return F.lit(None).cast("binary")
 
 
-def _of_text(data: Column, parsed: Column, schema: StructType, corrupt: Column, message: str) -> Decoded:
-    """What Spark made of text, with its times understood."""
+def _text_columns(data: Column, parsed: Column, schema: StructType, corrupt: Column, message: str) -> Decoded:
+    """Return the columns that Spark parsed from text, with times and dates converted."""
     columns = [from_wire(parsed[field.name], field.dataType).alias(field.name) for field in schema.fields]
-    wrong = [F.when(F.coalesce(corrupt, F.lit(False)), F.lit(message))]
-    wrong += [
-        F.when(unreadable(parsed[field.name], field.dataType), F.lit(f"{message}: no time in {field.name}"))
+    errors = [F.when(F.coalesce(corrupt, F.lit(False)), F.lit(message))]
+    errors += [
+        F.when(
+            unreadable(parsed[field.name], field.dataType),
+            F.lit(f"{message}: invalid time in column {field.name}"),
+        )
         for field in schema.fields
         if has_times(field.dataType)
     ]
-    error = F.when(data.isNotNull(), F.coalesce(*wrong))
+    error = F.when(data.isNotNull(), F.coalesce(*errors))
     return Decoded(F.when(data.isNotNull() & error.isNull(), F.struct(*columns)), error)
 
 
@@ -192,7 +195,7 @@ def _decoded(data: Column, row: Column, bad: Column, message: str) -> Decoded:
 
 
 def _from_bytes(data: Column, kind: DataType) -> tuple[Column, Column]:
-    """The value, and whether the bytes are one."""
+    """Return the value, and whether the bytes are valid."""
     if isinstance(kind, BinaryType):
         return data, F.lit(True)
     if isinstance(kind, StringType):
@@ -200,7 +203,7 @@ def _from_bytes(data: Column, kind: DataType) -> tuple[Column, Column]:
         return text, F.is_valid_utf8(text)
     digits = F.hex(data)
     if isinstance(kind, IntegerType):
-        # The sign of four bytes has to reach through all eight that `conv` looks at.
+        # Sign-extend four bytes to the eight that `conv` expects.
         extended = F.when(digits >= "80000000", F.concat(F.lit("FFFFFFFF"), digits)).otherwise(digits)
         return F.conv(extended, 16, -10).try_cast("int"), F.length(data) == 4
     if isinstance(kind, LongType):

@@ -1,8 +1,8 @@
-"""Times and dates in JSON and DELIMITED: as in ksqlDB milliseconds and days since 1970; text is read, too.
+"""Times and dates in JSON and DELIMITED: milliseconds and days since 1970, as in ksqlDB, or text.
 
-Spark reads them as text (`wire_type`), which becomes what the schema says afterwards (`from_wire`), also
-inside of arrays, maps and structs. What is neither a number nor a time is `unreadable`, not null: a record
-that has it does not fit its schema.
+Spark reads them as strings (`wire_type`), which `from_wire` converts to the types of the schema, also inside
+arrays, maps and structs. A string that is neither a number nor a time is `unreadable` instead of null: its
+record does not match the schema.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 
 
 def has_times(kind: DataType) -> bool:
-    """Whether there is a time or a date in it."""
+    """Return whether a type contains a time or a date."""
     if isinstance(kind, TimestampType | DateType | TimeType):
         return True
     if isinstance(kind, ArrayType):
@@ -37,7 +37,7 @@ def has_times(kind: DataType) -> bool:
 
 
 def wire_type(kind: DataType) -> DataType:
-    """The type as it is read from text: points in time are read as text, and understood by `from_wire`."""
+    """Return the type to read from text: string in place of times and dates."""
     if isinstance(kind, TimestampType | DateType | TimeType):
         return StringType()
     if isinstance(kind, ArrayType):
@@ -58,7 +58,7 @@ def to_wire(value: Column, kind: DataType) -> Column:
 
 
 def _converted(value: Column, kind: DataType, convert: Callable[[Column, DataType], Column]) -> Column:
-    """The value with every time and date in it converted."""
+    """Return the value with every time and date in it converted."""
     if not has_times(kind):
         return value
     if isinstance(kind, ArrayType):
@@ -90,7 +90,7 @@ def _written(value: Column, kind: DataType) -> Column:
 
 
 def unreadable(value: Column, kind: DataType) -> Column:
-    """Whether there is text where a time should be, and it is none."""
+    """Return whether a value has text that is not a time where the schema has a time."""
     if not has_times(kind):
         return F.lit(False)
     if isinstance(kind, ArrayType):

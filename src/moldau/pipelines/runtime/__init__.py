@@ -1,12 +1,13 @@
-"""Pipelines that run by themselves: defined in files, supervised, restarted, seen from outside.
+"""Run pipelines that are defined in files: start, supervise, restart and monitor their queries.
 
     moldau pipeline run orders.yaml clicks.py
 
-A file becomes pipelines (`loading`): a YAML file is a `definition`, read by `yaml_file` and turned into
-frames by `frames`, `steps`, `checks` and `outputs`; a Python file has functions with `@pipeline`. `host`
-runs the queries of all of them in one driver and restarts those that fail (`restarts`); `driver` is that
-process, and `supervisor` the one that starts it again when it dies. What is known of each is written to the
-state folder (`state`), where `list`, `status` and `stop` find it, and is served for Prometheus (`metrics`).
+`pipeline_files` loads pipelines from files. A YAML file (`yaml`) contains definitions (`definition`), whose
+queries are built by `source_frames`, `checks`, `steps` and `outputs`; a Python file contains functions with
+`@pipeline` (`python_pipeline`). `host` runs the queries of all pipelines in one driver and restarts those
+that fail (`failures`, `restarts`); `driver` is that process, `supervisor` restarts it if it dies. The status
+of each pipeline is stored in the state folder (`state`), where `list`, `status` and `stop` find it, printed
+(`progress_line`) and exported to Prometheus (`metrics`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = ["Context", "Pipeline", "pipeline"]
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when used: reading a definition needs no Spark.
+    # Loaded on first use: reading a definition does not need Spark.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.python_pipeline"), name)

@@ -1,8 +1,9 @@
-"""A checkpoint that another pipeline has made, seen before Spark goes on from it.
+"""Refuse the checkpoint of another pipeline before Spark continues from it.
 
-Spark goes on from any checkpoint: with the offsets of other topics it finds records lost, and with those of
-another kind of source it stumbles over their form. Where a checkpoint lies on this machine its last offsets
-say what was read; elsewhere Spark's own words have to do. Who lets records be lost may change topics.
+Spark continues from any checkpoint: with the offsets of other topics it reports lost records, and with those
+of another kind of source it fails to parse them. The last offsets of a checkpoint on this machine name the
+topics that were read; for other file systems there is only the error of Spark. With `failOnDataLoss=false` a
+pipeline may change its topics.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from moldau.pipelines.runtime.definition import BadDefinition, Definition, Sourc
 from moldau.pipelines.runtime.progress import offsets_of
 
 _SCHEME = "file:"
-#: A version and what Spark notes of the batch come before the offsets of the sources.
+#: The lines before the offsets of the sources: a version, and metadata of the batch.
 _HEAD = 2
 
 
 def refuse_foreign(checkpoint: str, definition: Definition) -> None:
-    """Say that a checkpoint is another's, if it is."""
+    """Raise `BadDefinition` if the checkpoint belongs to another pipeline."""
     read = _topics_read(checkpoint)
     if read is None or _may_have_read(definition.source, read):
         return
     what = f"the topics {', '.join(sorted(read))}" if read else "no topic"
     raise BadDefinition(
-        f"{definition.file}: the checkpoint {checkpoint} is of a pipeline that reads {what}. Give this one "
-        "another name or another 'checkpoint', or remove the folder to begin anew"
+        f"{definition.file}: the checkpoint {checkpoint} belongs to a pipeline that reads {what}. Give this "
+        "pipeline another name or another 'checkpoint', or delete the folder to start again"
     )
 
 
@@ -38,7 +39,7 @@ def _may_have_read(source: Source, topics: set[str]) -> bool:
 
 
 def _topics_read(checkpoint: str) -> set[str] | None:
-    """The topics in the last offsets, none for other sources; None if nothing is known."""
+    """Return the topics in the last offsets (none for other sources); None if they are unknown."""
     if ":" in checkpoint.removeprefix(_SCHEME):
         return None
     folder = Path(checkpoint.removeprefix(_SCHEME)) / "offsets"

@@ -1,13 +1,18 @@
-"""Expectations of rows: what fails them is dropped, becomes a dead letter, is counted, or stops the query.
+"""Checks of rows: a row that fails is dropped, becomes a dead letter, is counted, or stops the query.
 
-Counts are taken by Spark while the rows pass (`observe`) and come back with the progress of each batch, under
-`CHECKS`. They count every failure of a check, also of rows that another check removes.
+Spark counts the failures (`observe`) and reports them with the progress of each batch, under `CHECKS`. Every
+failure of a check counts, also that of a row that another check removes.
+
+`at_most` limits the failures per batch. Spark reports the counts after the batch is written: the failed rows
+are then dropped, in the dead-letter topic or written, as their check says, and the next start continues after
+that batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
@@ -15,31 +20,32 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType
 
 from moldau.pipelines.runtime.definition import BadDefinition, Check
-from moldau.pipelines.runtime.progress import ROWS
+from moldau.pipelines.runtime.progress import ROWS, observed
 from moldau.pipelines.sink.dead_letters import ERROR_TYPE, error
 
-#: Spark's name of the counts of a query, and the first word of the name of each.
+#: The first word of the names of observed counts.
 CHECKS = "moldau"
-#: Counted beside the checks: records that could not be decoded.
+#: The count of records that could not be decoded.
 UNREADABLE = "unreadable"
 
 RECORD = "record"
 ERROR = "__error"
-#: In the message of a query that a check has stopped: it would fail again.
+#: Marks the error of a query that a check has stopped, which a restart would not solve.
 STOPPED = "MOLDAU_CHECK"
 
 
 def check_rows(
     frame: DataFrame, checks: Sequence[Check], *, place: str
 ) -> tuple[DataFrame, DataFrame | None]:
-    """The rows that go on, and those for the dead-letter topic (with the column `ERROR`), if any can be."""
+    """Return the rows that passed, and those for the dead-letter topic (with the column `ERROR`) if
+    possible."""
     for check in checks:
         if check.on_fail == "dead_letter" and RECORD not in frame.columns:
             raise BadDefinition(
-                f"{place}: the check '{check.name}' comes too late for a dead letter: the column '{RECORD}' "
-                "with the original record is gone. Check before, or keep the column"
+                f"{place}: the check '{check.name}' needs the column '{RECORD}' with the original record for "
+                "a dead letter. Move the check before the step that removes the column, or keep the column"
             )
-        _understand(frame, check, place)
+        _check_condition(frame, check, place)
     undecoded = ERROR in frame.columns
     base = frame if undecoded else frame.withColumn(ERROR, F.lit(None).cast(ERROR_TYPE))
     readable = F.col(ERROR).isNull()
@@ -53,16 +59,18 @@ def check_rows(
     return good, dead.filter(F.col(ERROR).isNotNull()) if dead is not None else None
 
 
-def _understand(frame: DataFrame, check: Check, place: str) -> None:
+def _check_condition(frame: DataFrame, check: Check, place: str) -> None:
     try:
         kind = frame.select(F.expr(check.expect).alias("expect")).schema["expect"].dataType
     except AnalysisException as wrong:
         reason = next((line for line in str(wrong).splitlines() if line.strip()), "")
-        raise BadDefinition(f"{place}: the check '{check.name}' is not understood: {reason}") from wrong
+        raise BadDefinition(
+            f"{place}: the condition of the check '{check.name}' is invalid: {reason}"
+        ) from wrong
     if not isinstance(kind, BooleanType):
         raise BadDefinition(
             f"{place}: the check '{check.name}' expects '{check.expect}', which is {kind.simpleString()}; it "
-            "should be a condition, true or false"
+            "must be a boolean condition"
         )
 
 
@@ -71,7 +79,7 @@ def _counter(place: str) -> str:
 
 
 def _marked(base: DataFrame, checks: Sequence[Check], failures: dict[str, Column]) -> DataFrame | None:
-    """With the first failed check as the error of each row that has none."""
+    """Set the error of each row without one to its first failed check."""
     if RECORD not in base.columns:
         return None
     marks = [
@@ -95,3 +103,30 @@ def _passes(checks: Sequence[Check], failures: dict[str, Column]) -> Column:
             message = f"{STOPPED} the check '{check.name}' failed: expected {check.expect}"
             passed.append(F.when(failed, F.raise_error(message).cast("boolean")).otherwise(F.lit(True)))
     return reduce(lambda left, right: left & right, passed)
+
+
+def exceeded(checks: Sequence[Check], recent: Iterable[Mapping[str, Any]], after_batch: int) -> str | None:
+    """Return the message about the first batch after `after_batch` in which too many rows failed a check."""
+    limited = [check for check in checks if check.at_most is not None]
+    if not limited:
+        return None
+    for progress in recent:
+        if progress["batchId"] <= after_batch:
+            continue
+        for counts in observed(progress):
+            for check in limited:
+                message = _exceeded(check, counts)
+                if message is not None:
+                    return f"in batch {progress['batchId']} {message}"
+    return None
+
+
+def _exceeded(check: Check, counts: Mapping[str, int]) -> str | None:
+    failed, rows = counts.get(check.counter, 0), counts.get(ROWS, 0)
+    limit = check.at_most
+    if limit is None or failed <= limit.rows_of(rows):
+        return None
+    return (
+        f"{failed:,} of {rows:,} rows failed the check '{check.name}', which allows {limit}: "
+        f"expected {check.expect}"
+    )

@@ -1,4 +1,4 @@
-"""A pipeline as it is written down: where from, what happens, what is checked, where to."""
+"""The definition of a pipeline: source, checks, steps and sinks."""
 
 from __future__ import annotations
 
@@ -8,33 +8,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-#: Formats of keys and values; the names of `moldau.pipelines.formats.serialization`, in lower case.
+#: Formats of keys and values, as in `moldau.pipelines.formats.serialization`, in lower case.
 FORMATS = ("json", "kafka", "string", "delimited", "csv", "avro", "bytes")
 STEPS = ("filter", "select", "sql", "python", "watermark", "check")
 ON_FAIL = ("drop", "dead_letter", "fail", "warn")
 OUTPUT_MODES = ("append", "update", "complete")
 
-#: Names become folders, groups and transactional ids.
+#: Names are used for folders, groups and transactional ids.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 OnFail = Literal["drop", "dead_letter", "fail", "warn"]
 
+_AT_MOST = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)")
+
 
 class BadDefinition(ValueError):
-    """A file does not define a pipeline; the message names the place and what would be right."""
+    """A file does not define a valid pipeline; the message names the place and the remedy."""
 
 
-def no_name(name: str) -> str:
-    """What to say of a name that is none."""
-    return f"'{name}' is no name: letters, digits, '.', '_' and '-'"
+def invalid_name(name: str) -> str:
+    """Return the message about an invalid name."""
+    return f"'{name}' is not a valid name: use letters, digits, '.', '_' and '-'"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    #: Topics, by name or by a pattern; none if another format of Spark is read.
+    #: Topics, by name or by pattern; none for another Spark format.
     topics: tuple[str, ...] = ()
     pattern: str | None = None
-    #: The format of values of a topic, otherwise Spark's name of the format.
+    #: The format of a topic's values, or the name of a Spark format.
     format: str | None = None
     schema: str | None = None
     key_format: str | None = None
@@ -54,6 +56,17 @@ class AtMost:
     number: float
     is_share: bool = False
 
+    @classmethod
+    def parse(cls, text: str) -> AtMost | None:
+        """Parse `20`, `5%` or `0.5 %`; None if the text is neither a number of rows nor a percentage."""
+        found = _AT_MOST.fullmatch(text)
+        if found is None:
+            return None
+        number, is_share = float(found[1]), bool(found[2])
+        if (is_share and number > 100) or (not is_share and not number.is_integer()):
+            return None
+        return cls(number, is_share)
+
     def rows_of(self, rows: int) -> float:
         return rows * self.number / 100 if self.is_share else self.number
 
@@ -64,23 +77,23 @@ class AtMost:
 @dataclass(frozen=True, slots=True)
 class Check:
     name: str
-    #: An SQL condition; a row for which it is not true fails, also if it is null.
+    #: An SQL condition; a row fails if it is false or null.
     expect: str
     on_fail: OnFail = "fail"
-    #: More failures than this in a batch stop the pipeline.
+    #: The pipeline stops if more rows of a batch fail.
     at_most: AtMost | None = None
 
     @property
     def counter(self) -> str:
-        """Under which name its failures are counted."""
+        """The name of the count of its failures."""
         return f"check {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     kind: str
-    #: The condition, the columns, the query, the function's place, the watermark's column and delay.
-    words: tuple[str, ...] = ()
+    #: The condition, columns, query, function, or the column and delay of the watermark.
+    arguments: tuple[str, ...] = ()
     check: Check | None = None
     line: int = 0
 
@@ -88,9 +101,9 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Sink:
     topic: str | None = None
-    #: The format of values of a topic, otherwise Spark's name of the format.
+    #: The format of a topic's values, or the name of a Spark format.
     format: str | None = None
-    #: An SQL expression; without it the key of the record is kept, where there is one.
+    #: An SQL expression; without it the key of the record is kept, if there is one.
     key: str | None = None
     key_format: str = "kafka"
     path: str | None = None
@@ -108,7 +121,7 @@ class Definition:
     steps: tuple[Step, ...] = ()
     checks: tuple[Check, ...] = ()
     bootstrap_servers: str | None = None
-    #: The topic for records that cannot be read or fail a check that says so.
+    #: The topic for records that cannot be decoded or that fail a check with `on_fail: dead_letter`.
     dead_letter: str | None = None
     trigger: Mapping[str, Any] = field(default_factory=lambda: {"processingTime": "1 second"})
     checkpoint: str | None = None
@@ -118,5 +131,5 @@ class Definition:
 
     @property
     def all_checks(self) -> list[Check]:
-        """Those of the source and those among the steps."""
+        """The checks of the source and of the steps."""
         return [*self.checks, *(step.check for step in self.steps if step.check is not None)]

@@ -1,11 +1,10 @@
-"""The process that has the Spark session and hosts the pipelines of one run.
+"""The driver process: it has the Spark session and hosts the pipelines of one run.
 
     python -m moldau.pipelines.runtime.driver '{"files": ["orders.yaml"], ...}'
 
-It is started, and started again, by `supervisor`, with its settings as JSON. It ends when all pipelines
-have ended, at SIGTERM, and when its standard input is closed, which happens when the supervisor dies.
-Pipelines that ended in the same run (stopped by hand, failed for good) are not started again by a new
-driver.
+`supervisor` starts and restarts it, with its settings as JSON. It exits when all pipelines have ended, at
+SIGTERM, and when its standard input is closed, which happens when the supervisor dies. A new driver does not
+restart pipelines that have ended in the same run (stopped by the user, or failed).
 """
 
 from __future__ import annotations
@@ -32,23 +31,23 @@ from moldau.pipelines.spark.kafka_connector import ConnectorMissing
 
 if TYPE_CHECKING:
     from moldau.pipelines.runtime.host import Host
-    from moldau.pipelines.runtime.loading import Loaded
+    from moldau.pipelines.runtime.pipeline_files import Loaded
 
-#: How a driver ends that should not be started again.
+#: Exit codes of a driver that must not be restarted.
 DONE, BAD_DEFINITION, SOME_FAILED = 0, 2, 3
 _TICK_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """What `moldau pipeline run` was asked for."""
+    """The arguments of `moldau pipeline run`."""
 
     files: list[str]
     run: str
     supervisor: int
     state_dir: str
     bootstrap_servers: str = "localhost:9092"
-    #: None for the local one.
+    #: None for a local session.
     master: str | None = None
     connector: str = "moldau"
     quick_start: bool = False
@@ -61,7 +60,7 @@ class RunSettings:
 def main(argv: list[str]) -> int:
     settings = RunSettings(**json.loads(argv[1]))
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    # The log of the JVM's bridge is about calls that a dying JVM did not answer.
+    # Py4J logs every call that an exiting JVM did not answer.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
@@ -78,14 +77,14 @@ def main(argv: list[str]) -> int:
 
 
 def _watch_supervisor(stopping: threading.Event) -> None:
-    # Not through `sys.stdin`: its lock would be held when the interpreter ends.
+    # Not through `sys.stdin`, whose lock would be held when the interpreter exits.
     while os.read(0, 4096):
         pass
     stopping.set()
 
 
 def _load(settings: RunSettings) -> Loaded:
-    from moldau.pipelines.runtime.loading import load
+    from moldau.pipelines.runtime.pipeline_files import load
 
     trigger = trigger_of(settings.trigger) if settings.trigger else None
     return load([Path(file) for file in settings.files], trigger=trigger)
@@ -127,7 +126,7 @@ def _run(settings: RunSettings, loaded: Loaded, folder: StateFolder, stopping: t
 
 
 def _announce_start(settings: RunSettings, loaded: Loaded, folder: StateFolder) -> list[Status]:
-    """Let others see what is being started; requests to stop from earlier are void."""
+    """Write the status of the pipelines that are starting, and clear earlier stop requests."""
     statuses = []
     for name in loaded.pipelines:
         status = folder.read(name)

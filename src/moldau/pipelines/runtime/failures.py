@@ -1,8 +1,7 @@
-"""What to make of a failure: whether it would happen again, and what to tell about it.
+"""Classify the failure of a query: whether a restart can help, and a short message.
 
-Spark's text about a query that failed names the cause first, then everything that is known of the query, with
-the whole plan: nothing may be looked for there. A cause that comes from Python has a traceback, and its last
-line says it.
+Spark's message names the cause first and then describes the query with its whole plan, which must not be
+searched. A cause in Python has a traceback, whose last line is the message.
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.pipelines.runtime.checks import STOPPED
 from moldau.pipelines.runtime.definition import BadDefinition
 
-#: Raised by Spark about a query or its options. (Parse errors are a kind of the first.)
-_NOT_UNDERSTOOD = (AnalysisException, IllegalArgumentException)
-#: Where Spark ends the cause and begins to tell of the query.
+#: Errors of Spark about a query or its options. (Parse errors are analysis errors.)
+_INVALID_QUERY = (AnalysisException, IllegalArgumentException)
+#: The line after which Spark describes the query.
 _QUERY = "=== Streaming Query ==="
-#: How a condition of ours that stops a query comes back.
+#: The error that a failed check raises inside a query.
 _RAISED = re.compile(rf"\[USER_RAISED_EXCEPTION\] {STOPPED} (.*)")
-#: Spark's names for state in a checkpoint that the query would not have made.
+#: Spark's error conditions for state in the checkpoint that does not match the query.
 _OTHER_STATE = re.compile(r"\[(STATE_STORE_\w*SCHEMA\w*|STREAMING_STATEFUL_OPERATOR_NOT_MATCH\w*)[\].]")
 _OTHER_STATE_ADVICE = (
-    "The state in the checkpoint is that of another query. Put the query back as it was, or give the "
-    "pipeline another name: it then begins with new state, at its starting offsets. Spark says:"
+    "The state in the checkpoint belongs to a different query. Restore the query, or give the pipeline "
+    "another name: it then starts with new state at its starting offsets. Error of Spark:"
 )
 _FULL = "No space left on device"
-_FULL_ADVICE = "A disk is full, that of the checkpoint or of temporary files. With room it goes on:"
+_FULL_ADVICE = "The disk of the checkpoint or of temporary files is full. Free some space:"
 _TRACEBACK = "Traceback (most recent call last):"
 _LONGEST = 1000
 
@@ -38,8 +37,8 @@ class BadData(ValueError):
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Whether the same would happen again."""
-    if isinstance(error, (BadDefinition, BadData, *_NOT_UNDERSTOOD)):
+    """Return whether the same error would occur again after a restart."""
+    if isinstance(error, (BadDefinition, BadData, *_INVALID_QUERY)):
         return True
     if isinstance(error, KafkaError) and error.code is ErrorCode.INVALID_CONFIG:
         return True
@@ -47,21 +46,21 @@ def is_fatal(error: BaseException) -> bool:
     return bool(_RAISED.search(cause) or _OTHER_STATE.search(cause))
 
 
-def brief(error: BaseException) -> str:
-    """What to tell of an error, in a few lines."""
+def short_message(error: BaseException) -> str:
+    """Return the message of an error in a few lines."""
     cause = _cause(error)
     raised = _RAISED.search(cause)
     if raised is not None:
         return _tidy(raised[1])
-    said = _said_by_python(cause) or " ".join(_lines(cause)[:3])
+    message = _python_message(cause) or " ".join(_lines(cause)[:3])
     advice = [_OTHER_STATE_ADVICE] if _OTHER_STATE.search(cause) else []
     advice += [_FULL_ADVICE] if _FULL in cause else []
-    return _tidy(" ".join([*advice, said]))[:_LONGEST] or type(error).__name__
+    return _tidy(" ".join([*advice, message]))[:_LONGEST] or type(error).__name__
 
 
 def _cause(error: BaseException) -> str:
     text = str(error).partition(_QUERY)[0]
-    # A plan follows the message about an expression.
+    # The plan follows the message about an expression.
     return text.partition(";\n")[0] if isinstance(error, AnalysisException) else text
 
 
@@ -70,8 +69,8 @@ def _lines(text: str) -> list[str]:
     return [line for line in stripped if line and not line.startswith(("at ", "JVM stacktrace", "=="))]
 
 
-def _said_by_python(text: str) -> str | None:
-    """The last line of the last traceback: the message, and the name of an error that is not ours."""
+def _python_message(text: str) -> str | None:
+    """Return the last line of the last traceback, without the class name of errors of this package."""
     found = None
     rest = text
     while _TRACEBACK in rest:

@@ -1,11 +1,11 @@
-"""Runs the queries of many pipelines in one Spark session, and each as if it were alone.
+"""Run the queries of many pipelines in one Spark session, independently of each other.
 
-A pipeline runs as long as all its queries do. When one of them fails, the others of this pipeline are
-stopped, and all are started again after a pause (`restarts`); Spark goes on from the checkpoint, so nothing
-is lost or doubled. What would fail again the same way (a query that Spark does not understand, a check that
-says stop) is not tried again. Other pipelines notice nothing.
+A pipeline runs as long as all its queries do. If one fails, the other queries of the pipeline are stopped,
+and all are restarted after a delay (`restarts`); Spark continues from the checkpoint, so records are neither
+lost nor duplicated. A failure that would occur again (an invalid query, a failed check) is not retried. Other
+pipelines are not affected.
 
-`tick` does everything that is due; the driver calls it a few times a second. Time is an argument.
+The driver calls `tick` a few times a second. Time is an argument.
 """
 
 from __future__ import annotations
@@ -21,19 +21,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from moldau.pipelines.runtime.checks import UNREADABLE
-from moldau.pipelines.runtime.definition import Check
-from moldau.pipelines.runtime.failures import BadData, brief, is_fatal
+from moldau.pipelines.runtime.checks import UNREADABLE, exceeded
+from moldau.pipelines.runtime.definition import Definition
+from moldau.pipelines.runtime.failures import BadData, is_fatal, short_message
 from moldau.pipelines.runtime.progress import Summary
 from moldau.pipelines.runtime.python_pipeline import Context, Runnable
 from moldau.pipelines.runtime.restarts import Policy, Restarts
 from moldau.pipelines.runtime.state import ENDED, StateFolder, Status
-from moldau.pipelines.runtime.thresholds import exceeded
 
-_LOG = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-#: A rate is shown for so long after the batch it was measured in.
-_QUIET_S = 5.0
+#: How long after its batch a rate is shown.
+_RATE_EXPIRES_S = 5.0
 
 
 class Hosted:
@@ -47,25 +46,25 @@ class Hosted:
         self._restarts = Restarts(policy)
         self._restarts.count = status.restarts
         self._queries: list[StreamingQuery] = []
-        self._again_at: float | None = 0.0
-        self._news_at: float | None = None
-        #: Which counts of the checks are those of dead letters.
-        self.letters = frozenset(_dead_letter_checks(runnable))
-        self._checks = _checks(runnable)
+        self._restart_at: float | None = 0.0
+        self._progress_at: float | None = None
+        #: The counts of rows that became dead letters.
+        self.letters = frozenset(_dead_letter_counts(runnable.definition))
+        self._checks = [] if runnable.definition is None else runnable.definition.all_checks
 
     @property
     def has_ended(self) -> bool:
         return self.status.state in ENDED
 
     def tick(self, spark: SparkSession, now: float) -> None:
-        """Start if it is time, look after the queries, take note of their progress."""
+        """Start the queries if they are due, check that they run, and record their progress."""
         if self.has_ended:
             return
-        if self._again_at is not None:
-            if now >= self._again_at:
+        if self._restart_at is not None:
+            if now >= self._restart_at:
                 self._start(spark, now)
             return
-        too_many = self._note_progress(now)
+        too_many = self._record_progress(now)
         if too_many is not None:
             self._failed(BadData(too_many), now)
             return
@@ -77,52 +76,52 @@ class Hosted:
             self._end("finished")
 
     def stop(self) -> None:
-        """Stop the queries; a batch under way is done again by the next start."""
-        self._note_progress()
+        """Stop the queries; the next start replays an unfinished batch."""
+        self._record_progress()
         self._stop_queries()
         if not self.has_ended:
             self._end("stopped")
 
     def _start(self, spark: SparkSession, now: float) -> None:
-        self._again_at = None
+        self._restart_at = None
         self.status.state = "starting"
         self._restarts.started(now)
         try:
             _share_cores_fairly(spark, self.status.name)
             self._queries = self.runnable.start(spark, self._context)
         except Py4JNetworkError:
-            # Without its JVM this process is of no use to any pipeline: the supervisor starts another.
+            # Without its JVM the driver is useless for all pipelines: the supervisor restarts it.
             raise
-        except Exception as error:  # noqa: BLE001 - the user's code may raise anything, to its own harm only
+        except Exception as error:  # noqa: BLE001 - user code may raise anything; one pipeline fails
             self._failed(error, now)
             return
         for query in self._queries:
-            # A query that goes on has new batch numbers, or repeats one.
+            # A restarted query continues with the next batch id, or replays the last one.
             self.summaries.setdefault(_name(query), Summary(_name(query)))
         self.status.state = "running"
 
     def _failed(self, error: BaseException, now: float) -> None:
-        self._note_progress()
+        self._record_progress()
         self._stop_queries()
-        self.status.error = brief(error)
-        pause = None if is_fatal(error) else self._restarts.failed(now)
-        if pause is None:
-            _LOG.error("The pipeline %s has failed: %s", self.status.name, self.status.error)
+        self.status.error = short_message(error)
+        delay = None if is_fatal(error) else self._restarts.failed(now)
+        if delay is None:
+            logger.error("Pipeline %s failed: %s", self.status.name, self.status.error)
             self._end("failed")
             return
-        _LOG.warning(
-            "The pipeline %s is started again in %g s: %s", self.status.name, pause, self.status.error
-        )
+        logger.warning("Pipeline %s restarts in %g s: %s", self.status.name, delay, self.status.error)
         self.status.state = "waiting"
         self.status.restarts = self._restarts.count
-        self._again_at = now + pause
+        self._restart_at = now + delay
 
     def _stop_queries(self) -> None:
         for query in self._queries:
             try:
                 query.stop()
             except PySparkException as error:
-                _LOG.warning("A query of %s did not stop: %s", self.status.name, brief(error))
+                logger.warning(
+                    "A query of pipeline %s did not stop: %s", self.status.name, short_message(error)
+                )
         self._queries = []
         self.runnable.close()
 
@@ -131,23 +130,23 @@ class Hosted:
         if state != "failed":
             self.status.error = None
 
-    def _note_progress(self, now: float | None = None) -> str | None:
-        """Take note, and say which check has failed too often."""
+    def _record_progress(self, now: float | None = None) -> str | None:
+        """Record the progress; return the message about a check that failed too often."""
         too_many = None
         for query in self._queries:
             summary = self.summaries[_name(query)]
-            news = list(_news(query, summary.batch))
-            too_many = too_many or exceeded(self._checks, news, summary.batch)
-            if summary.take(news):
+            recent = list(_progress_since(query, summary.batch))
+            too_many = too_many or exceeded(self._checks, recent, summary.batch)
+            if summary.add(recent):
                 self.status.error = None
-                self._news_at = now
-            elif now is not None and now - (self._news_at or now) > _QUIET_S:
-                # Spark says nothing of a query that has nothing to do.
+                self._progress_at = now
+            elif now is not None and now - (self._progress_at or now) > _RATE_EXPIRES_S:
+                # Spark reports no progress for an idle query.
                 summary.rows_per_second = 0.0
-        self._show()
+        self._update_status()
         return too_many
 
-    def _show(self) -> None:
+    def _update_status(self) -> None:
         status = self.status
         status.queries = [
             {**dataclasses.asdict(each), "total_lag": each.total_lag} for each in self.summaries.values()
@@ -168,8 +167,8 @@ class Host:
         self._folder = folder
         self._clock_ms = clock_ms
         self.hosted: list[Hosted] = []
-        #: Whether the state folder could not be written to.
-        self._hidden = False
+        #: Whether the last status could not be written.
+        self._write_failed = False
 
     def add(self, hosted: Hosted) -> None:
         hosted.status.driver = os.getpid()
@@ -183,7 +182,7 @@ class Host:
     def tick(self, now: float) -> None:
         for each in self.hosted:
             name = each.status.name
-            if not each.has_ended and self._folder.wants_stop(name):
+            if not each.has_ended and self._folder.stop_requested(name):
                 each.stop()
                 self._folder.clear_stop(name)
             each.tick(self._spark, now)
@@ -199,22 +198,22 @@ class Host:
         try:
             self._folder.write(hosted.status)
         except OSError as error:
-            # A full disk hides what the queries do; whether they can go on is for them to find out.
-            if not self._hidden:
-                _LOG.warning("What is known of pipelines cannot be written: %s", error)
-            self._hidden = True
+            # A full disk does not necessarily stop the queries.
+            if not self._write_failed:
+                logger.warning("The status of pipelines cannot be written: %s", error)
+            self._write_failed = True
         else:
-            self._hidden = False
+            self._write_failed = False
 
 
 def _share_cores_fairly(spark: SparkSession, name: str) -> None:
-    """The queries started next by this thread get their turns beside others, not behind them."""
+    """Put the queries that this thread starts next into their own scheduler pool."""
     if hasattr(spark, "_jsparkSession"):
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", name)
 
 
-def _news(query: StreamingQuery, batch: int) -> Iterable[Mapping[str, Any]]:
-    """The progress since a batch: mostly the last one says it all, and costs less to ask for."""
+def _progress_since(query: StreamingQuery, batch: int) -> Iterable[Mapping[str, Any]]:
+    """Return the progress since a batch: usually the last one, which costs less to request."""
     last: Any = query.lastProgress
     if last is None:
         return []
@@ -225,13 +224,8 @@ def _name(query: StreamingQuery) -> str:
     return query.name or str(query.id)
 
 
-def _checks(runnable: Runnable) -> list[Check]:
-    definition = getattr(runnable, "definition", None)
-    return [] if definition is None else definition.all_checks
-
-
-def _dead_letter_checks(runnable: Runnable) -> list[str]:
-    definition = getattr(runnable, "definition", None)
+def _dead_letter_counts(definition: Definition | None) -> list[str]:
     if definition is None or definition.dead_letter is None:
         return []
-    return [UNREADABLE, *(check.counter for check in _checks(runnable) if check.on_fail == "dead_letter")]
+    checks = (check for check in definition.all_checks if check.on_fail == "dead_letter")
+    return [UNREADABLE, *(check.counter for check in checks)]

@@ -1,4 +1,4 @@
-"""The pipelines of a driver for Prometheus, collected when somebody asks."""
+"""Prometheus metrics of the pipelines of a driver, collected at each scrape."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ class PipelineCollector(Collector):
 
     def _of_pipelines(self) -> Iterator[Metric]:
         state = GaugeMetricFamily(
-            "moldau_pipeline_state", "1 for the state it is in.", labels=("pipeline", "state")
+            "moldau_pipeline_state",
+            "1 for the current state of the pipeline, 0 for the others.",
+            labels=("pipeline", "state"),
         )
         restarts = CounterMetricFamily(
-            "moldau_pipeline_restarts", "Starts after a failure.", labels=("pipeline",)
+            "moldau_pipeline_restarts", "Restarts after a failure.", labels=("pipeline",)
         )
         letters = CounterMetricFamily(
             "moldau_pipeline_dead_letters", "Records sent to the dead-letter topic.", labels=("pipeline",)
@@ -48,16 +50,16 @@ class PipelineCollector(Collector):
 
     def _of_queries(self) -> Iterator[Metric]:
         rows = CounterMetricFamily("moldau_pipeline_input_rows", "Rows read.", labels=_QUERY)
-        batches = CounterMetricFamily("moldau_pipeline_batches", "Batches done.", labels=_QUERY)
+        batches = CounterMetricFamily("moldau_pipeline_batches", "Completed batches.", labels=_QUERY)
         lag = GaugeMetricFamily(
-            "moldau_pipeline_lag_records", "Records not read yet.", labels=(*_QUERY, "topic", "partition")
+            "moldau_pipeline_lag_records", "Records not yet read.", labels=(*_QUERY, "topic", "partition")
         )
         gauges = {
             name: GaugeMetricFamily(f"moldau_pipeline_{name}", text, labels=_QUERY)
             for name, text in (
-                ("rows_per_second", "Rows of the last batch by its time."),
-                ("batch_duration_seconds", "Time of the last batch."),
-                ("state_rows", "Rows kept as state."),
+                ("rows_per_second", "Rows of the last batch divided by its duration."),
+                ("batch_duration_seconds", "Duration of the last batch."),
+                ("state_rows", "Rows in the state store."),
                 ("watermark_timestamp_seconds", "The event time before which rows are late."),
             )
         }
@@ -86,7 +88,7 @@ def _gauges(summary: Summary) -> dict[str, float]:
 
 
 def serve_metrics(hosted: Sequence[Hosted], port: int) -> int:
-    """Serve them on this port (0: a free one); the port."""
+    """Serve the metrics on this port (0: any free port); return the port."""
     registry = CollectorRegistry()
     registry.register(PipelineCollector(hosted))
     server, _ = start_http_server(port, registry=registry)

@@ -1,7 +1,7 @@
-"""A definition as running queries.
+"""Start the queries of a definition.
 
-All sinks that are topics, and the dead letters, are one query with one exactly-once write: what a batch puts
-into them appears together. Every other sink is a query of its own with a checkpoint of its own.
+All topics, including the dead-letter topic, are written by one query in one exactly-once write. Every other
+sink has its own query and checkpoint.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from moldau.pipelines.queries import QuerySpec, start
 from moldau.pipelines.runtime.checkpoints import refuse_foreign
 from moldau.pipelines.runtime.checks import ERROR, RECORD, check_rows
 from moldau.pipelines.runtime.definition import BadDefinition, Definition, Sink
-from moldau.pipelines.runtime.frames import source_frame
+from moldau.pipelines.runtime.source_frames import source_frame
 from moldau.pipelines.runtime.steps import apply_steps
 from moldau.pipelines.sink.dead_letters import dead_letters
 
@@ -26,7 +26,7 @@ from moldau.pipelines.sink.dead_letters import dead_letters
 def start_definition(
     spark: SparkSession, definition: Definition, bootstrap_servers: str, checkpoints: str
 ) -> list[StreamingQuery]:
-    """Start everything that a definition asks for; nothing is left running if a part of it does not start."""
+    """Start all queries of a definition; stop those already started if one fails."""
     folder = (definition.checkpoint or checkpoints).rstrip("/")
     others = [sink for sink in definition.sinks if sink.topic is None]
     for checkpoint in (folder, *(_other(folder, index) for index in range(len(others)))):
@@ -51,7 +51,7 @@ def start_definition(
 
 
 def _other(folder: str, index: int) -> str:
-    """The checkpoint of a sink that is no topic."""
+    """Return the checkpoint of a sink that is not a topic."""
     return f"{folder}-{index}"
 
 
@@ -62,7 +62,7 @@ def _start_topics(
     modes = {sink.output_mode for sink in sinks} or {"append"}
     if len(modes) > 1:
         raise BadDefinition(
-            f"{definition.file}: topics of one pipeline have one output_mode, not {sorted(modes)}"
+            f"{definition.file}: all topics of a pipeline must have the same output_mode, not {sorted(modes)}"
         )
     options = {name: value for sink in sinks for name, value in sink.options.items()}
     spec = QuerySpec(
@@ -102,7 +102,7 @@ def _letters(frame: DataFrame, definition: Definition) -> DataFrame:
 
 
 def _records(rows: DataFrame, sink: Sink, definition: Definition) -> DataFrame:
-    """Rows as records for a topic."""
+    """Return rows as records for a topic."""
     columns = [F.lit(sink.topic).alias("topic"), _value(rows, sink, definition).alias("value")]
     key = _key(rows, sink)
     if key is not None:
@@ -116,8 +116,8 @@ def _value(rows: DataFrame, sink: Sink, definition: Definition) -> Column:
     if sink.format is None:
         if "value" not in rows.columns:
             raise BadDefinition(
-                f"{definition.file}: the sink {sink.topic} has no format, and there is no column 'value' to "
-                f"write; the columns are {', '.join(rows.columns)}"
+                f"{definition.file}: the sink {sink.topic} has no format, so the rows need a column 'value'; "
+                f"their columns are {', '.join(rows.columns)}"
             )
         return F.col("value").cast("binary")
     fields = [field for field in rows.schema.fields if field.name != RECORD]

@@ -1,7 +1,6 @@
-"""What a query's progress says, made readable: rows, rates, lag by partition, times, watermark, state.
+"""Summarize the progress of a query: rows, rates, lag by partition, durations, watermark, state.
 
-Rows are counted from the offsets where there are any: a source that is used twice in one query is counted
-twice by Spark.
+Rows are counted by offsets where possible: Spark counts a source twice if a query uses it twice.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from moldau.pipelines.source.offsets import EXTRA
 
 Offsets = dict[str, dict[str, int]]
 
-#: Counted beside the failures of checks: the rows that were checked.
+#: The count of checked rows.
 ROWS = "rows"
 
 
 @dataclass(slots=True)
 class Summary:
-    """A query up to its last batch."""
+    """The progress of a query up to its last batch."""
 
     query: str
     batch: int = -1
@@ -30,27 +29,27 @@ class Summary:
     rows: int = 0
     rows_per_second: float = 0.0
     batch_ms: int = 0
-    #: Records that are there and not read yet, by topic and partition.
+    #: Records not yet read, by topic and partition.
     lag: Offsets = field(default_factory=dict)
     state_rows: int = 0
     watermark: str | None = None
-    #: Counts by name, of the checks.
+    #: The counts of checks, by name.
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def total_lag(self) -> int:
         return sum(number for partitions in self.lag.values() for number in partitions.values())
 
-    def take(self, recent: Iterable[Mapping[str, Any]]) -> bool:
-        """Add the batches that are not counted yet; whether there were any."""
-        news = False
+    def add(self, recent: Iterable[Mapping[str, Any]]) -> bool:
+        """Add the batches that are not counted yet; return whether there were any."""
+        is_new = False
         for progress in recent:
             if progress["batchId"] > self.batch or (
                 progress["batchId"] == self.batch and not progress_rows(progress)
             ):
-                news = news or progress["batchId"] > self.batch
+                is_new = is_new or progress["batchId"] > self.batch
                 self._add(progress)
-        return news
+        return is_new
 
     def _add(self, progress: Mapping[str, Any]) -> None:
         if progress["batchId"] > self.batch:
@@ -64,7 +63,7 @@ class Summary:
                 for name in counts.keys() - {ROWS}:
                     self.counts[name] = self.counts.get(name, 0) + counts[name]
         else:
-            # A trigger that found nothing to do.
+            # A trigger without new data.
             self.rows_per_second = 0.0
         self.batch = progress["batchId"]
         self.lag = lag(progress["sources"])
@@ -92,7 +91,7 @@ def _source_rows(source: Mapping[str, Any]) -> int:
 
 
 def lag(sources: Sequence[Mapping[str, Any]]) -> Offsets:
-    """How far behind the ends of their partitions the sources are; each partition is counted once."""
+    """Return the lag of the sources by partition; each partition is counted once."""
     behind: Offsets = {}
     for source in sources:
         end, latest = offsets_of(source.get("endOffset")), offsets_of(source.get("latestOffset"))
@@ -110,7 +109,7 @@ def watermark_seconds(text: str) -> float:
 
 
 def offsets_of(value: Any) -> Offsets | None:
-    """The offsets of a source that reads topics; None for other sources."""
+    """Return the offsets of a source that reads topics; None for other sources."""
     found = _parsed(value)
     if found is None:
         return None
@@ -127,7 +126,7 @@ def offsets_of(value: Any) -> Offsets | None:
 
 
 def _first(value: Any) -> Offsets | None:
-    """Where the first batch began, which our source keeps beside the offsets."""
+    """Return the start of the first batch, which our source stores with the offsets."""
     found = _parsed(value)
     return None if found is None else offsets_of(found.get(EXTRA, {}).get("first"))
 
@@ -142,7 +141,7 @@ def _parsed(value: Any) -> dict[str, Any] | None:
 
 
 def observed(progress: Mapping[str, Any]) -> list[dict[str, int]]:
-    """What was counted in a batch, at each place where it is. Others may observe more than numbers."""
+    """Return the counts observed in a batch, one mapping per place. Users may observe other values, too."""
     return [
         {name: number or 0 for name, number in _fields(row).items() if isinstance(number, int | None)}
         for row in progress.get("observedMetrics", {}).values()
@@ -150,7 +149,7 @@ def observed(progress: Mapping[str, Any]) -> list[dict[str, int]]:
 
 
 def _fields(row: Any) -> Mapping[str, Any]:
-    """An observed row: a mapping in JSON, a `Row` from PySpark."""
+    """Return an observed row, which is a mapping in JSON or a `Row` of PySpark."""
     if isinstance(row, Mapping):
         return row
     fields: Mapping[str, Any] = row.asDict()

@@ -1,4 +1,4 @@
-"""The line that tells how pipelines do: one that is written over on a terminal, new ones elsewhere."""
+"""The progress line of pipelines: rewritten in place on a terminal, otherwise printed as new lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TextIO
 
 from moldau.pipelines.runtime.state import Status
 
-#: Without a terminal a line is written no more often than this, unless a state changes.
+#: Without a terminal, the interval between lines unless a state changes.
 PLAIN_INTERVAL_S = 10.0
 
 
@@ -21,13 +21,13 @@ class ProgressLine:
         self._shown = ""
 
     def begin(self, statuses: Sequence[Status]) -> None:
-        """Tell who waits at a terminal that something is coming: Spark takes seconds to start."""
+        """Announce the start on a terminal: Spark takes seconds to start."""
         if self._terminal:
             names = ", ".join(status.name for status in statuses)
             self._rewrite(f"Starting Spark for {names} ...")
 
     def show(self, statuses: Sequence[Status], now: float) -> None:
-        """Tell, if there is something to tell."""
+        """Print the statuses if they are due or have changed."""
         states = {status.name: status.state for status in statuses}
         changed = [status for status in statuses if self._states.get(status.name) != status.state]
         self._states = states
@@ -42,14 +42,15 @@ class ProgressLine:
         self._out.flush()
 
     def close(self) -> None:
-        """Leave the line as it is and begin a new one."""
+        """Keep the current line and begin a new one."""
         if self._terminal and self._shown:
             self._out.write("\n")
             self._out.flush()
             self._shown = ""
 
     def end(self, statuses: Sequence[Status]) -> None:
-        """Begin a new line, and tell in whole what was cut at the terminal's edge: why something failed."""
+        """Begin a new line and print the full errors of failed pipelines, which the terminal may have cut
+        off."""
         self.close()
         if self._terminal:
             self._out.writelines(f"{describe(each)}\n" for each in statuses if each.state == "failed")

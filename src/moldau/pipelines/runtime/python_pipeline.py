@@ -7,9 +7,9 @@
         orders = stream_topic(spark, context.bootstrap_servers, "orders")
         return orders.filter("length(value) > 100")
 
-The function may return a frame (written to `topic`), a writer that is not started yet, queries that are, or
-an application of `moldau.pipelines.streams`; or several of them: each has a name and a checkpoint of its own.
-It is called again whenever the pipeline is started again.
+The function may return a data frame (written to `topic`), a stream writer that is not started, queries that
+are started, a `KafkaStreams` application, or several of these, each with its own name and checkpoint. It is
+called again at every restart of the pipeline.
 """
 
 from __future__ import annotations
@@ -24,33 +24,37 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from moldau.pipelines.queries import OutputMode, QuerySpec, start
-from moldau.pipelines.runtime.definition import BadDefinition
+from moldau.pipelines.runtime.definition import BadDefinition, Definition
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a pipeline is told about where it runs."""
+    """The environment of a pipeline."""
 
     bootstrap_servers: str
-    #: A folder of this pipeline, for checkpoints.
+    #: The folder for the checkpoints of this pipeline.
     checkpoints: str
 
 
 class Runnable(Protocol):
-    """Something that becomes queries."""
+    """A pipeline that the host can run."""
 
     @property
     def name(self) -> str: ...
 
+    @property
+    def definition(self) -> Definition | None:
+        """The YAML definition, if the pipeline has one."""
+
     def start(self, spark: SparkSession, context: Context) -> list[StreamingQuery]: ...
 
     def close(self) -> None:
-        """End what looks after the queries; they themselves are stopped by the host."""
+        """Release everything but the queries, which the host stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A function that makes queries, and how its frame is written."""
+    """A function that returns queries, or a data frame and how to write it."""
 
     name: str
     function: Callable[..., Any]
@@ -59,14 +63,18 @@ class Pipeline:
     trigger: Mapping[str, Any] = field(default_factory=lambda: {"processingTime": "1 second"})
     exactly_once: bool = True
     options: Mapping[str, str] = field(default_factory=dict)
-    #: The trigger of a run, which takes the place of all others.
+    #: The trigger of a run, which overrides all others.
     trigger_of_run: Mapping[str, Any] | None = None
-    #: Applications of streams that were started, which restart nothing but watch their queries.
+    #: Started `KafkaStreams` applications, to be closed with the queries.
     _applications: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __call__(self, *arguments: Any) -> Any:
-        """The function, as if it were not decorated."""
+        """Call the undecorated function."""
         return self.function(*arguments)
+
+    @property
+    def definition(self) -> None:
+        return None
 
     def start(self, spark: SparkSession, context: Context) -> list[StreamingQuery]:
         wanted = len(inspect.signature(self.function).parameters)
@@ -94,24 +102,24 @@ class Pipeline:
             named = writer.queryName(self.name + suffix)
             return [named.option("checkpointLocation", context.checkpoints + suffix).start()]
         if hasattr(result, "awaitTermination"):
-            self._refuse_to_end("queries that it has started")
+            self._refuse_available_now("queries that it has started")
             return [result]
         if hasattr(result, "queries") and hasattr(result, "start"):
-            self._refuse_to_end("an application of streams")
+            self._refuse_available_now("a KafkaStreams application")
             result.start()
             self._applications.append(result)
             return list(result.queries)
         raise BadDefinition(
-            f"the pipeline {self.name} gives {type(result).__name__}: it should give a frame, a stream "
-            "writer, queries, or an application of moldau.pipelines.streams"
+            f"the pipeline {self.name} returns {type(result).__name__}; it must return a data frame, a "
+            "stream writer, queries, or a KafkaStreams application"
         )
 
-    def _refuse_to_end(self, what: str) -> None:
-        """Rather than run for ever where somebody waits for the end."""
+    def _refuse_available_now(self, what: str) -> None:
+        """Refuse `--available-now` for a result that never ends by itself."""
         if self.trigger_of_run is not None and self.trigger_of_run.get("availableNow"):
             raise BadDefinition(
-                f"the pipeline {self.name} gives {what}, which run until they are stopped: leave "
-                "--available-now out, or give a frame or a stream writer"
+                f"the pipeline {self.name} returns {what}, which would run until stopped; omit "
+                "--available-now, or return a data frame or a stream writer"
             )
 
     def _spec(self, context: Context, suffix: str) -> QuerySpec:
@@ -128,14 +136,14 @@ class Pipeline:
 
 
 def _parts(result: Any) -> list[Any]:
-    """What a function gave, one by one: lists may hold lists."""
+    """Flatten the result of a function: lists may contain lists."""
     if isinstance(result, list | tuple | Iterator):
         return [part for each in result for part in _parts(each)]
     return [result]
 
 
 def pipeline(name: str | None = None, **settings: Any) -> Callable[[Callable[..., Any]], Pipeline]:
-    """Make a function a pipeline, named after it unless told otherwise; the settings are `Pipeline`'s."""
+    """Decorate a function as a pipeline, by default named after it; the settings are those of `Pipeline`."""
 
     def make(function: Callable[..., Any]) -> Pipeline:
         return Pipeline(name or function.__name__.replace("_", "-"), function, **settings)

@@ -1,6 +1,7 @@
-"""When something that failed is tried again: after a pause that doubles, and not for ever.
+"""When to restart a pipeline or driver after a failure: after a delay that doubles, a limited number of
+times.
 
-A failure after a good while of work begins the count anew. Time is an argument.
+A failure after a long run counts as the first one. Time is an argument.
 """
 
 from __future__ import annotations
@@ -9,37 +10,38 @@ from dataclasses import dataclass
 
 from moldau.base.backoff import Backoff
 
-#: So many failures in a row, and it is given up.
+#: The number of consecutive failures after which there is no restart.
 TRIES = 8
+#: The delay before a restart.
+BACKOFF = Backoff(initial_seconds=1.0, maximum_seconds=60.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    first_pause_s: float = 1.0
-    longest_pause_s: float = 60.0
+    backoff: Backoff = BACKOFF
     tries: int = TRIES
-    #: Who has worked for so long had a new failure, not the old one.
+    #: A failure after a run of this length is not consecutive to the previous one.
     healthy_s: float = 60.0
 
 
 class Restarts:
-    """The failures of one thing that runs."""
+    """The failures and restarts of one pipeline or driver."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._in_a_row = 0
+        self._consecutive = 0
         self._started: float | None = None
-        #: All restarts so far.
+        #: The total number of restarts.
         self.count = 0
 
     def started(self, now: float) -> None:
         self._started = now
 
     def failed(self, now: float) -> float | None:
-        """How long to wait before the next try, or None if there is none."""
+        """Return the delay in seconds before the next restart; None if there is none."""
         healthy = self._started is not None and now - self._started >= self._policy.healthy_s
-        self._in_a_row = 1 if healthy else self._in_a_row + 1
-        if self._in_a_row >= self._policy.tries:
+        self._consecutive = 1 if healthy else self._consecutive + 1
+        if self._consecutive >= self._policy.tries:
             return None
         self.count += 1
-        return Backoff(self._policy.first_pause_s, self._policy.longest_pause_s).seconds(self._in_a_row)
+        return self._policy.backoff.seconds(self._consecutive)

@@ -1,13 +1,13 @@
-"""What is known of running pipelines, in a folder where other processes find it.
+"""The state folder, in which other processes find the status of pipelines.
 
-    <state folder>/<pipeline>/status.json    what it does, replaced as a whole
-    <state folder>/<pipeline>/stop           somebody wants it to stop
-    <state folder>/<pipeline>/lock           held by the driver that runs it: nobody else may
-    <state folder>/<pipeline>/checkpoint*    Spark's, unless the definition names another place
+    <state folder>/<pipeline>/status.json    the status, replaced atomically
+    <state folder>/<pipeline>/stop           a request to stop
+    <state folder>/<pipeline>/lock           held by the driver that runs the pipeline
+    <state folder>/<pipeline>/checkpoint*    the checkpoints, unless the definition names another place
     <state folder>/.runs/<run>.lock          held by the supervisor of a run
-    <state folder>/.runs/<run>.log           what Spark and the driver of a run said
+    <state folder>/.runs/<run>.log           the log of Spark and the driver of a run
 
-Locks go with their processes, however those end; so they say what still runs.
+The operating system releases a lock when its process ends, so locks tell which pipelines are running.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-#: States that a pipeline does not leave by itself.
+#: Final states.
 ENDED = ("stopped", "finished", "failed")
 
 
@@ -31,13 +31,13 @@ class AlreadyRunning(RuntimeError):
 
 @dataclass(slots=True)
 class Status:
-    """A pipeline as others see it."""
+    """The status of a pipeline."""
 
     name: str
-    #: starting, running, waiting (to be started again), or one of `ENDED`.
+    #: starting, running, waiting (for a restart), or one of `ENDED`.
     state: str = "starting"
     file: str = ""
-    #: Which call of `run` it belongs to, and the processes that run it.
+    #: The id of the run, and its processes.
     run: str = ""
     supervisor: int = 0
     driver: int = 0
@@ -45,7 +45,7 @@ class Status:
     updated_ms: int = 0
     restarts: int = 0
     error: str | None = None
-    #: For each query: rows, rates, lag, times; see `progress.Summary`.
+    #: A `progress.Summary` of each query.
     queries: list[dict[str, Any]] = field(default_factory=list)
     checks: dict[str, int] = field(default_factory=dict)
     dead_letters: int = 0
@@ -79,17 +79,17 @@ class StateFolder:
         written.write_text(json.dumps(asdict(status)))
         written.replace(folder / "status.json")
 
-    def ask_to_stop(self, name: str) -> None:
+    def request_stop(self, name: str) -> None:
         (self.of(name) / "stop").touch()
 
-    def wants_stop(self, name: str) -> bool:
+    def stop_requested(self, name: str) -> bool:
         return (self.of(name) / "stop").exists()
 
     def clear_stop(self, name: str) -> None:
         (self.of(name) / "stop").unlink(missing_ok=True)
 
     def is_alive(self, run: str) -> bool:
-        """Whether the supervisor of a run is there."""
+        """Return whether the supervisor of a run is alive."""
         try:
             with (self._runs / f"{run}.lock").open("r") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -104,7 +104,7 @@ class StateFolder:
 
     @contextlib.contextmanager
     def supervised(self, run: str) -> Iterator[Path]:
-        """Let others see that a run is alive; the file for its log. Old logs go, the last ten stay."""
+        """Hold the lock of a run; yield its log file. Keep the last ten logs and delete older ones."""
         self._runs.mkdir(parents=True, exist_ok=True)
         for old in sorted(self._runs.glob("*.log"), key=lambda path: path.stat().st_mtime)[:-9]:
             old.unlink(missing_ok=True)
@@ -138,6 +138,6 @@ class StateFolder:
             status = self.read(name)
             who = f" by process {status.supervisor}" if status is not None else ""
             raise AlreadyRunning(
-                f"the pipeline {name} is run{who} already; to stop it: moldau pipeline stop {name}"
+                f"the pipeline {name} is already run{who}; to stop it: moldau pipeline stop {name}"
             ) from None
         return file

@@ -1,4 +1,4 @@
-"""The steps between source and sinks: SQL conditions, columns and queries, functions of Python, checks."""
+"""Apply the steps between source and sinks: SQL conditions, columns and queries, Python functions, checks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from moldau.pipelines.runtime.checks import check_rows
 from moldau.pipelines.runtime.definition import BadDefinition, Definition, Step
 from moldau.pipelines.spark.user_modules import pickle_user_modules_by_value
 
-#: The name of what came before, in an SQL step.
+#: The view of the previous step in an SQL step.
 INPUT = "input"
 
-#: What a file raises that would raise it again.
-_MISTAKES = (
+#: Errors of a user's file that would occur again.
+_PROGRAM_ERRORS = (
     SyntaxError,
     ImportError,
     NameError,
@@ -38,14 +38,14 @@ FrameFunction = Callable[..., DataFrame]
 
 
 def apply_steps(frame: DataFrame, definition: Definition) -> tuple[DataFrame, list[DataFrame]]:
-    """The frame behind all steps, and the frames with dead letters of checks among them."""
+    """Return the frame after all steps, and the frames with dead letters of their checks."""
     dead: list[DataFrame] = []
     for step in definition.steps:
         try:
             frame = _apply(frame, step, definition, dead)
         except PySparkException as wrong:
             raise BadDefinition(
-                f"{definition.file}:{step.line}: Spark does not understand this {step.kind}: {wrong}"
+                f"{definition.file}:{step.line}: Spark rejects this {step.kind} step: {wrong}"
             ) from wrong
     return frame, dead
 
@@ -58,22 +58,25 @@ def _apply(frame: DataFrame, step: Step, definition: Definition, dead: list[Data
         return frame
     match step.kind:
         case "filter":
-            return frame.filter(step.words[0])
+            return frame.filter(step.arguments[0])
         case "select":
-            return frame.selectExpr(*step.words)
+            return frame.selectExpr(*step.arguments)
         case "watermark":
-            return frame.withWatermark(step.words[0], step.words[1])
+            return frame.withWatermark(step.arguments[0], step.arguments[1])
         case "python":
-            return _call(find_function(step.words[0], definition.file.parent, place), frame, place)
+            return _call(find_function(step.arguments[0], definition.file.parent, place), frame, place)
     frame.createOrReplaceTempView(INPUT)
-    return frame.sparkSession.sql(step.words[0])
+    return frame.sparkSession.sql(step.arguments[0])
 
 
-def find_function(words: str, folder: Path, place: str) -> FrameFunction:
-    """`module:function` or `file.py:function`, the file beside the one that names it."""
-    module_name, colon, name = words.rpartition(":")
+def find_function(reference: str, folder: Path, place: str) -> FrameFunction:
+    """Return the function named `module:function` or `file.py:function`, relative to the definition's
+    folder."""
+    module_name, colon, name = reference.rpartition(":")
     if not colon:
-        raise BadDefinition(f"{place}: '{words}' is no function: module:function or file.py:function")
+        raise BadDefinition(
+            f"{place}: '{reference}' does not name a function; use module:function or file.py:function"
+        )
     module = (
         load_file(folder / module_name)
         if module_name.endswith(".py")
@@ -82,34 +85,36 @@ def find_function(words: str, folder: Path, place: str) -> FrameFunction:
     function = getattr(module, name, None)
     if not callable(function):
         known = ", ".join(sorted(key for key, value in vars(module).items() if inspect.isfunction(value)))
-        raise BadDefinition(f"{place}: {module_name} has no function '{name}'; it has {known or 'none'}")
+        raise BadDefinition(
+            f"{place}: {module_name} has no function '{name}'; its functions: {known or 'none'}"
+        )
     found: FrameFunction = function
     return found
 
 
 def load_file(file: Path) -> ModuleType:
-    """A file of the user's as a module, whose functions travel to Spark's workers by value."""
+    """Import a user's file as a module whose functions are pickled by value for Spark's workers."""
     name = file.stem
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None or not file.is_file():
-        raise BadDefinition(f"{file}: there is no such Python file")
+        raise BadDefinition(f"{file}: no such Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    # What it imports lies beside it.
+    # Its own imports may be in the same folder.
     folder = str(file.parent.resolve())
     if folder not in sys.path:
         sys.path.insert(1, folder)
     try:
         spec.loader.exec_module(module)
-    except _MISTAKES as mistake:
-        raise BadDefinition(f"{_place(file, mistake)}: {type(mistake).__name__}: {mistake}") from mistake
+    except _PROGRAM_ERRORS as error:
+        raise BadDefinition(f"{_place(file, error)}: {type(error).__name__}: {error}") from error
     pickle_user_modules_by_value([file.parent])
     return module
 
 
-def _place(file: Path, mistake: BaseException) -> str:
-    """The line of the user's file that a mistake came from, if it has got that far."""
-    own = [frame.lineno for frame in extract_tb(mistake.__traceback__) if frame.filename == str(file)]
+def _place(file: Path, error: BaseException) -> str:
+    """Return the file and, if known, the line that raised an error."""
+    own = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(file)]
     return f"{file}:{own[-1]}" if own else str(file)
 
 
@@ -119,7 +124,7 @@ def _import(name: str, folder: Path, place: str) -> ModuleType:
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as missing:
-        raise BadDefinition(f"{place}: there is no module {missing.name}") from missing
+        raise BadDefinition(f"{place}: no module named {missing.name}") from missing
     pickle_user_modules_by_value([folder])
     return module
 
@@ -128,6 +133,6 @@ def _call(function: FrameFunction, frame: DataFrame, place: str) -> DataFrame:
     result = function(frame)
     if not isinstance(result, DataFrame):
         raise BadDefinition(
-            f"{place}: {function.__name__} gives {type(result).__name__}, and a step gives a DataFrame"
+            f"{place}: {function.__name__} returns {type(result).__name__}; a step must return a DataFrame"
         )
     return result

@@ -1,9 +1,8 @@
-"""Keeps a driver running: the process of `moldau pipeline run`.
+"""The process of `moldau pipeline run`: it keeps a driver running, and does not import Spark.
 
-It needs no Spark itself. A driver that dies is started again after a pause that doubles, and goes on from
-the checkpoints; one that ends by itself has done its work or cannot do it. SIGTERM and Ctrl-C stop the
-driver in order, a second time at once. The driver's errors go to the log of the run, its progress to the
-terminal.
+A driver that dies is restarted after a delay that doubles, and continues from the checkpoints; a driver that
+exits with a known code has finished, or cannot succeed. The first SIGTERM or Ctrl-C stops the driver
+gracefully, the second one kills it. The driver's stderr is the log of the run, its stdout the terminal.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Supervisor:
         self._driver: subprocess.Popen[bytes] | None = None
 
     def run(self) -> int:
-        """Run until everything has ended; the exit code."""
+        """Run until all pipelines have ended; return the exit code."""
         folder = StateFolder(Path(self._settings.state_dir))
         restarts = Restarts(Policy(tries=self._settings.tries))
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -46,11 +45,11 @@ class Supervisor:
                 code = self._run_driver(log)
                 if code in (DONE, BAD_DEFINITION, SOME_FAILED) or self._stopping.is_set():
                     return min(code, 1) if code >= 0 else 0
-                pause = restarts.failed(time.monotonic())
-                self._tell_death(code, pause, log)
-                if pause is None:
+                delay = restarts.failed(time.monotonic())
+                self._announce_exit(code, delay, log)
+                if delay is None:
                     return 1
-                self._stopping.wait(pause)
+                self._stopping.wait(delay)
 
     def _run_driver(self, log: Path) -> int:
         command = [
@@ -73,10 +72,10 @@ class Supervisor:
         if self._driver is not None and self._driver.poll() is None:
             self._driver.send_signal(signal.SIGKILL if again else signal.SIGTERM)
 
-    def _tell_death(self, code: int, pause: float | None, log: Path) -> None:
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        said = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
-        for line in said if code > 0 else ():
+    def _announce_exit(self, code: int, delay: float | None, log: Path) -> None:
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
+        lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        for line in lines if code > 0 else ():
             self._announce(f"  {line}")
-        what = "given up" if pause is None else f"started again in {pause:g} s"
-        self._announce(f"The driver {how} and is {what}. Its log: {log}")
+        what = "is not restarted" if delay is None else f"restarts in {delay:g} s"
+        self._announce(f"The driver {how} and {what}. Its log: {log}")

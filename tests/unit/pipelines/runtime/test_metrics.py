@@ -39,7 +39,7 @@ def served() -> str:
     return f"http://localhost:{serve_metrics([hosted], 0)}/metrics"
 
 
-def test_prometheus_reads_every_figure() -> None:
+def test_all_metrics_are_exported() -> None:
     values = figures(served())
     query = ('or"ders', "copy")
     assert values[("moldau_pipeline_state", 'or"ders', "running")] == 1
@@ -56,7 +56,7 @@ def test_prometheus_reads_every_figure() -> None:
     assert values[("moldau_pipeline_watermark_timestamp_seconds", *query)] == 60
 
 
-def test_every_figure_has_help_and_is_on_the_page() -> None:
+def test_every_metric_has_help_text_and_is_documented() -> None:
     found = scrape(served())
     assert all(family.documentation for family in found)
     page = (ROOT / "docs" / "PIPELINES.md").read_text()

@@ -1,4 +1,4 @@
-"""`moldau[spark]` brings what Spark imports without asking for it."""
+"""`moldau[spark]` requires packages that Spark imports without declaring them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.docs.markdown import ROOT
 
 
-def test_python_state_finds_its_protobuf() -> None:
+def test_protobuf_is_new_enough_for_the_python_state_of_spark() -> None:
     spec = find_spec("pyspark.sql.streaming.proto")
     assert spec is not None and spec.submodule_search_locations is not None
     generated = (Path(spec.submodule_search_locations[0]) / "StateMessage_pb2.py").read_text()

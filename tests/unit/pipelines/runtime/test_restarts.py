@@ -1,19 +1,20 @@
-"""Pauses between tries."""
+"""Delays between restarts."""
 
 from __future__ import annotations
 
+from moldau.base.backoff import Backoff
 from moldau.pipelines.runtime.restarts import Policy, Restarts
 
 
-def test_pauses_double_up_to_the_longest_and_tries_end() -> None:
-    restarts = Restarts(Policy(first_pause_s=1, longest_pause_s=5, tries=6))
+def test_delay_doubles_up_to_the_maximum_and_tries_are_limited() -> None:
+    restarts = Restarts(Policy(Backoff(1, 5), tries=6))
     restarts.started(0.0)
     assert [restarts.failed(1.0) for _ in range(6)] == [1, 2, 4, 5, 5, None]
     assert restarts.count == 5
 
 
-def test_a_good_while_of_work_begins_the_count_anew() -> None:
-    restarts = Restarts(Policy(first_pause_s=1, tries=3, healthy_s=60))
+def test_failure_after_a_long_run_counts_as_the_first() -> None:
+    restarts = Restarts(Policy(Backoff(1, 60), tries=3, healthy_s=60))
     restarts.started(0.0)
     assert restarts.failed(10.0) == 1
     restarts.started(11.0)

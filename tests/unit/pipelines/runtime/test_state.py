@@ -9,7 +9,7 @@ import pytest
 from moldau.pipelines.runtime.state import AlreadyRunning, StateFolder, Status
 
 
-def test_a_status_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_status_round_trip(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path / "state")
     assert folder.names() == []
     assert folder.read("orders") is None
@@ -19,7 +19,7 @@ def test_a_status_is_read_as_it_was_written(tmp_path: Path) -> None:
         assert folder.read("orders") == Status("orders", "running", run="r1", restarts=2, checks={"a": 1})
 
 
-def test_what_runs_no_more_is_dead_unless_it_had_ended(tmp_path: Path) -> None:
+def test_pipeline_without_supervisor_is_dead_unless_it_has_ended(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path)
     with folder.supervised("r1"):
         folder.write(Status("orders", state="running", run="r1"))
@@ -28,11 +28,11 @@ def test_what_runs_no_more_is_dead_unless_it_had_ended(tmp_path: Path) -> None:
     assert found == {"orders": "dead", "clicks": "finished"}
 
 
-def test_a_pipeline_is_run_by_one_process(tmp_path: Path) -> None:
+def test_pipeline_is_run_by_one_driver_at_a_time(tmp_path: Path) -> None:
     folder, other = StateFolder(tmp_path), StateFolder(tmp_path)
     folder.write(Status("orders", run="r1", supervisor=4711))
     with folder.running(["orders", "clicks"]):
-        refusal = "by process 4711 already; to stop it: moldau pipeline stop orders"
+        refusal = "already run by process 4711; to stop it: moldau pipeline stop orders"
         with pytest.raises(AlreadyRunning, match=refusal), other.running(["more", "orders"]):
             pass
         with other.running(["more"]):
@@ -41,18 +41,18 @@ def test_a_pipeline_is_run_by_one_process(tmp_path: Path) -> None:
         pass
 
 
-def test_a_request_to_stop_is_seen_until_it_is_cleared(tmp_path: Path) -> None:
+def test_stop_request_lasts_until_it_is_cleared(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path)
     folder.write(Status("orders"))
-    assert not folder.wants_stop("orders")
-    folder.ask_to_stop("orders")
-    assert folder.wants_stop("orders")
+    assert not folder.stop_requested("orders")
+    folder.request_stop("orders")
+    assert folder.stop_requested("orders")
     folder.clear_stop("orders")
     folder.clear_stop("orders")
-    assert not folder.wants_stop("orders")
+    assert not folder.stop_requested("orders")
 
 
-def test_the_logs_of_the_last_runs_are_kept(tmp_path: Path) -> None:
+def test_logs_of_the_last_runs_are_kept(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path)
     for number in range(15):
         with folder.supervised(f"r{number}") as log:

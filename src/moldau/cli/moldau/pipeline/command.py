@@ -193,7 +193,7 @@ def stop(
             found = _status_of(folder, name)
             if not folder.is_alive(found.run):
                 raise ToolError(f"The pipeline {name} is not running")
-            folder.ask_to_stop(name)
+            folder.request_stop(name)
         for name in names:
             _wait_until_stopped(folder, name)
             print(f"{name} is stopped")

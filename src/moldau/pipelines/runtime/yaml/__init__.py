@@ -1,0 +1,1 @@
+"""Pipeline definitions in YAML files."""

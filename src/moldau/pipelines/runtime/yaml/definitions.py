@@ -1,4 +1,4 @@
-"""A YAML file as definitions of pipelines, one in each of its documents.
+"""Read pipeline definitions from a YAML file, one per document.
 
 name: orders
 source: {topic: orders, format: json, schema: "id LONG, amount DOUBLE"}
@@ -22,16 +22,19 @@ import yaml
 from moldau.pipelines.runtime.definition import (
     FORMATS,
     NAME,
+    ON_FAIL,
     OUTPUT_MODES,
     STEPS,
+    AtMost,
     BadDefinition,
+    Check,
     Definition,
+    OnFail,
     Sink,
     Source,
     Step,
-    no_name,
+    invalid_name,
 )
-from moldau.pipelines.runtime.yaml.checks import CHECK, check_of, require_names_and_letters
 from moldau.pipelines.runtime.yaml.sections import Section, compose
 
 _PIPELINE = (
@@ -60,30 +63,32 @@ _SOURCE = (
     "starting_offsets",
     "options",
 )
+_CHECK = ("name", "expect", "on_fail", "at_most")
 _SINK = ("topic", "format", "key", "key_format", "path", "output_mode", "partition_by", "options")
 
 _INTERVAL = re.compile(r"(\d+)\s*(ms|milliseconds?|s|seconds?|min|minutes?|h|hours?|days?)")
 _UNITS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours"}
-#: Formats whose one column needs no name.
+#: Formats with a default schema.
 _SINGLE = {"string": "value STRING", "bytes": "value BINARY"}
 
 
 def read_definitions(file: Path) -> list[Definition]:
-    """All pipelines of a file."""
+    """Return all definitions of a file."""
     try:
         text = file.read_text()
     except OSError as error:
         raise BadDefinition(f"{file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise BadDefinition(f"{file}: this is not text in UTF-8") from error
+        raise BadDefinition(f"{file}: the file is not UTF-8 text") from error
     documents = compose(file, text)
     if not documents:
-        raise BadDefinition(f"{file}: there is no pipeline in it; it begins with the key 'name'")
+        raise BadDefinition(f"{file}: no pipeline found; a definition begins with the key 'name'")
     return [_definition(file, document) for document in documents]
 
 
 def trigger_of(text: str) -> Mapping[str, Any] | None:
-    """A trigger as Spark takes it: an interval, or `available_now`."""
+    """Return the arguments of `DataStreamWriter.trigger` for an interval or `available_now`; None if
+    invalid."""
     if text.lower().replace("-", "_") in ("available_now", "availablenow", "once"):
         return {"availableNow": True}
     found = _INTERVAL.fullmatch(text.lower())
@@ -92,9 +97,9 @@ def trigger_of(text: str) -> Mapping[str, Any] | None:
 
 def _definition(file: Path, node: yaml.Node) -> Definition:
     section = Section(file, node, "pipeline", _PIPELINE)
-    name = section.needed("name")
+    name = section.required("name")
     if not NAME.fullmatch(name):
-        section.fail(no_name(name), section.node("name"))
+        section.fail(invalid_name(name), section.node("name"))
     if not section.has("source"):
         section.fail("pipeline needs the key 'source'")
     source = _source(section.section("source", _SOURCE))
@@ -104,7 +109,7 @@ def _definition(file: Path, node: yaml.Node) -> Definition:
         source=source,
         sinks=_sinks(section),
         steps=tuple(_step(file, item) for item in section.items("steps")),
-        checks=tuple(check_of(Section(file, item, "checks", CHECK)) for item in section.items("checks")),
+        checks=tuple(_check(Section(file, item, "checks", _CHECK)) for item in section.items("checks")),
         bootstrap_servers=section.text("bootstrap_servers"),
         dead_letter=section.text("dead_letter"),
         trigger=_trigger(section),
@@ -112,7 +117,7 @@ def _definition(file: Path, node: yaml.Node) -> Definition:
         exactly_once=section.flag("exactly_once", True),
         config=section.pairs("config"),
     )
-    require_names_and_letters(section, definition)
+    _check_checks(section, definition)
     return definition
 
 
@@ -120,14 +125,14 @@ def _source(section: Section) -> Source:
     topics = section.texts("topic") + section.texts("topics")
     pattern = section.text("pattern")
     if topics and pattern:
-        section.fail("source reads topics or a pattern of topics, not both", section.node("pattern"))
+        section.fail("source needs either topics or a pattern, not both", section.node("pattern"))
     options = section.pairs("options")
     starting = section.text("starting_offsets")
     if starting is not None:
         options["startingOffsets"] = starting
     if not topics and pattern is None:
         return Source(
-            format=section.needed("format"),
+            format=section.required("format"),
             schema=_schema(section, "schema"),
             path=section.text("path"),
             options=options,
@@ -138,7 +143,7 @@ def _source(section: Section) -> Source:
 
 
 def _format(section: Section, key: str, schema_key: str) -> tuple[str | None, str | None]:
-    """A format of records, and the columns that are in it."""
+    """Return the format of records and its schema."""
     name = section.choice(key, FORMATS, "") or None
     schema = _schema(section, schema_key)
     if name is None:
@@ -154,7 +159,7 @@ def _format(section: Section, key: str, schema_key: str) -> tuple[str | None, st
 
 
 def _schema(section: Section, key: str) -> str | None:
-    """Columns as `id LONG, name STRING`, or as a mapping of names to types."""
+    """Return columns given as `id LONG, name STRING` or as a mapping of names to types."""
     if section.has(key) and isinstance(section.node(key), yaml.MappingNode):
         return ", ".join(f"`{name}` {kind}" for name, kind in section.pairs(key).items())
     return section.text(key)
@@ -162,7 +167,7 @@ def _schema(section: Section, key: str) -> str | None:
 
 def _sinks(section: Section) -> tuple[Sink, ...]:
     if section.has("sink") == section.has("sinks"):
-        section.fail("pipeline needs one of the keys 'sink' and 'sinks'")
+        section.fail("pipeline needs exactly one of the keys 'sink' and 'sinks'")
     if section.has("sink"):
         return (_sink(section.section("sink", _SINK)),)
     sinks = tuple(_sink(Section(section.file, item, "sinks", _SINK)) for item in section.items("sinks"))
@@ -174,7 +179,7 @@ def _sinks(section: Section) -> tuple[Sink, ...]:
 def _sink(section: Section) -> Sink:
     topic = section.text("topic")
     if topic is None:
-        name: str | None = section.needed("format")
+        name: str | None = section.required("format")
     else:
         name = section.choice("format", FORMATS, "") or None
     return Sink(
@@ -195,16 +200,17 @@ def _step(file: Path, node: yaml.Node) -> Step:
     section = Section(file, node, "steps", STEPS)
     kinds = [kind for kind in STEPS if section.has(kind)]
     if len(kinds) != 1:
-        section.fail(f"a step has one key of {', '.join(STEPS)}, and this one has {len(kinds)}")
+        section.fail(f"a step needs exactly one of the keys {', '.join(STEPS)}, not {len(kinds)}")
     kind = kinds[0]
     if kind == "check":
-        return Step(kind, check=check_of(section.section("check", CHECK)), line=section.line)
+        return Step(kind, check=_check(section.section("check", _CHECK)), line=section.line)
     if kind == "watermark":
-        words = section.section("watermark", ("column", "delay"))
-        return Step(kind, (words.needed("column"), words.needed("delay")), line=section.line)
+        watermark = section.section("watermark", ("column", "delay"))
+        arguments = (watermark.required("column"), watermark.required("delay"))
+        return Step(kind, arguments, line=section.line)
     if kind == "select":
         return Step(kind, section.texts(kind), line=section.line)
-    return Step(kind, (section.needed(kind),), line=section.line)
+    return Step(kind, (section.required(kind),), line=section.line)
 
 
 def _trigger(section: Section) -> Mapping[str, Any]:
@@ -214,7 +220,46 @@ def _trigger(section: Section) -> Mapping[str, Any]:
     trigger = trigger_of(text)
     if trigger is None:
         section.fail(
-            f"'{text}' is no trigger: an interval such as '5 seconds', or available_now",
+            f"'{text}' is not a trigger; use an interval such as '5 seconds', or available_now",
             section.node("trigger"),
         )
     return trigger
+
+
+def _check(section: Section) -> Check:
+    on_fail = cast(OnFail, section.choice("on_fail", ON_FAIL, "fail"))
+    return Check(section.required("name"), section.required("expect"), on_fail, _at_most(section, on_fail))
+
+
+def _at_most(section: Section, on_fail: OnFail) -> AtMost | None:
+    text = section.text("at_most")
+    if text is None:
+        return None
+    if on_fail == "fail":
+        section.fail(
+            "on_fail 'fail' stops at the first row; use at_most with drop, dead_letter or warn",
+            section.node("at_most"),
+        )
+    limit = AtMost.parse(text)
+    if limit is None:
+        section.fail(
+            f"'{text}' is neither a number of rows nor a percentage, such as 20 or 5%",
+            section.node("at_most"),
+        )
+    return limit
+
+
+def _check_checks(section: Section, definition: Definition) -> None:
+    """Check that names of checks are unique, and that dead letters have a topic and a source of records."""
+    checks = definition.all_checks
+    names = [check.name for check in checks]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        section.fail(f"two checks are named '{twice}'; failures are counted by name")
+    without_topic = next((check for check in checks if check.on_fail == "dead_letter"), None)
+    if without_topic is not None and definition.dead_letter is None:
+        section.fail(
+            f"the check '{without_topic.name}' needs the key 'dead_letter', the topic for failed rows"
+        )
+    if definition.dead_letter is not None and not definition.source.is_topic:
+        section.fail("dead_letter needs a source that reads topics", section.node("dead_letter"))

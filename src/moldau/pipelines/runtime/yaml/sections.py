@@ -1,7 +1,7 @@
-"""YAML with its line numbers, so that a message about a key can say where it stands.
+"""YAML nodes with line numbers for error messages.
 
-Every mapping is read through a `Section`, which knows the keys it may have: an unknown one is answered with
-the nearest of them, a value of the wrong kind with what it should be.
+Every mapping is read through a `Section`, which knows the allowed keys: the error about an unknown key
+suggests the most similar one, the error about a value of the wrong type names the expected type.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ Scalar = str | int | float | bool | None
 
 
 class Section:
-    """A mapping of the file and the keys it may have."""
+    """A mapping in the file, with its allowed keys."""
 
     def __init__(self, file: Path, node: yaml.Node, name: str, keys: Sequence[str]) -> None:
         self.file = file
         self.name = name
         self.line = node.start_mark.line + 1
         if not isinstance(node, yaml.MappingNode):
-            self.fail(f"{name} is a mapping with the keys {', '.join(keys)}")
+            self.fail(f"{name} must be a mapping with the keys {', '.join(keys)}")
         self._values: dict[str, yaml.Node] = {}
         for key, value in node.value:
             word = str(key.value)
             if word not in keys:
                 self.fail(_unknown(name, word, keys), key)
             if word in self._values:
-                self.fail(f"{name} has the key '{word}' twice", key)
+                self.fail(f"{name} contains the key '{word}' twice", key)
             self._values[word] = value
 
     def fail(self, message: str, node: yaml.Node | None = None) -> NoReturn:
@@ -47,18 +47,18 @@ class Section:
         return self._values[key]
 
     def text(self, key: str) -> str | None:
-        """A scalar as text, or None if the key is not there."""
+        """Return a scalar as text; None if the key is absent."""
         node = self._values.get(key)
         if node is None:
             return None
         if not isinstance(node, yaml.ScalarNode):
-            self.fail(f"{self.name}.{key} is a single value", node)
+            self.fail(f"{self.name}.{key} must be a single value", node)
         value = str(node.value).strip()
         if not value:
             self.fail(f"{self.name}.{key} is empty", node)
         return value
 
-    def needed(self, key: str) -> str:
+    def required(self, key: str) -> str:
         value = self.text(key)
         if value is None:
             self.fail(f"{self.name} needs the key '{key}'")
@@ -76,7 +76,7 @@ class Section:
         return self.choice(key, ("true", "false"), str(default).lower()) == "true"
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """One value or several."""
+        """Return one value or a list of values."""
         node = self._values.get(key)
         if isinstance(node, yaml.SequenceNode):
             return tuple(self._scalar(key, item) for item in node.value)
@@ -84,12 +84,12 @@ class Section:
         return () if value is None else (value,)
 
     def pairs(self, key: str) -> dict[str, str]:
-        """Names with values, as options are."""
+        """Return a mapping of names to values."""
         node = self._values.get(key)
         if node is None:
             return {}
         if not isinstance(node, yaml.MappingNode):
-            self.fail(f"{self.name}.{key} is a mapping of names to values", node)
+            self.fail(f"{self.name}.{key} must be a mapping of names to values", node)
         return {str(name.value): self._scalar(key, value) for name, value in node.value}
 
     def section(self, key: str, keys: Sequence[str]) -> Section:
@@ -100,28 +100,28 @@ class Section:
         if node is None:
             return []
         if not isinstance(node, yaml.SequenceNode):
-            self.fail(f"{self.name}.{key} is a list", node)
+            self.fail(f"{self.name}.{key} must be a list", node)
         return list(node.value)
 
     def _scalar(self, key: str, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
-            self.fail(f"{self.name}.{key} has a single value here", node)
+            self.fail(f"{self.name}.{key} must contain single values", node)
         return str(node.value)
 
 
 def compose(file: Path, text: str) -> list[yaml.Node]:
-    """The documents of a file, not yet understood."""
+    """Parse the documents of a file into YAML nodes."""
     try:
         return [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = 1 if mark is None else mark.line + 1
-        raise BadDefinition(f"{file}:{line}: this is not YAML: {error.problem}") from error
+        raise BadDefinition(f"{file}:{line}: invalid YAML: {error.problem}") from error
     except yaml.YAMLError as error:
-        raise BadDefinition(f"{file}: this is not YAML: {error}") from error
+        raise BadDefinition(f"{file}: invalid YAML: {error}") from error
 
 
 def _unknown(name: str, word: str, known: Sequence[str], kind: str = "key") -> str:
     nearest = difflib.get_close_matches(word, known, 1, 0.6)
     hint = f"; did you mean '{nearest[0]}'?" if nearest else "."
-    return f"{name} has no {kind} '{word}'{hint} It knows {', '.join(known)}"
+    return f"{name} has no {kind} '{word}'{hint} Allowed: {', '.join(known)}"

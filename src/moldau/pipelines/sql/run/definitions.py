@@ -87,9 +87,9 @@ def _existing(context: Context, statement: CreateSource | CreateAs) -> Message |
 
 def _columns_of_schema(given: Mapping[str, str], place: Place) -> tuple[ColumnDefinition, ...]:
     """Without columns, those of the Avro schema."""
-    from moldau.pipelines.formats.avro import columns_of, schema_given
+    from moldau.pipelines.formats.avro import columns_of, given_schema
 
-    schema = schema_given(given)
+    schema = given_schema(given)
     if schema is None:
         raise SqlError(
             "The columns are missing", place, "Write: CREATE STREAM name (id INT KEY, total DOUBLE) …"

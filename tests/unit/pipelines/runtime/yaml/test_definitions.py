@@ -1,4 +1,4 @@
-"""Pipelines in YAML: what they mean, and what is said when they mean nothing."""
+"""Pipeline definitions in YAML, and the errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read(folder: Path, text: str) -> list[Definition]:
     return read_definitions(file)
 
 
-def test_everything_a_definition_can_say(tmp_path: Path) -> None:
+def test_all_keys_of_a_definition(tmp_path: Path) -> None:
     (definition,) = read(tmp_path, WHOLE)
     source = definition.source
     assert source.topics == ("orders", "old-orders")
@@ -58,7 +58,7 @@ def test_everything_a_definition_can_say(tmp_path: Path) -> None:
         Check("positive", "amount > 0", "dead_letter", AtMost(5, True)),
         Check("known", "customer IS NOT NULL", "fail"),
     )
-    assert [(step.kind, step.words) for step in definition.steps] == [
+    assert [(step.kind, step.arguments) for step in definition.steps] == [
         ("watermark", ("at", "10 minutes")),
         ("filter", ("amount > 10",)),
         ("select", ("id", "amount * 2 AS twice")),
@@ -74,7 +74,7 @@ def test_everything_a_definition_can_say(tmp_path: Path) -> None:
     assert definition.config == {"spark.sql.shuffle.partitions": "3"}
 
 
-def test_several_documents_are_several_pipelines(tmp_path: Path) -> None:
+def test_each_document_is_a_pipeline(tmp_path: Path) -> None:
     assert [each.name for each in read(tmp_path, f"{SMALL}---\n{SMALL.replace('name: a', 'name: b')}")] == [
         "a",
         "b",
@@ -87,39 +87,39 @@ def test_several_documents_are_several_pipelines(tmp_path: Path) -> None:
         (SMALL.replace("source: {topic: in}", "source: {topic: in, formt: json}"),
          "p.yaml:2: pipeline.source has no key 'formt'; did you mean 'format'?"),
         (SMALL + "stepps: []\n", "p.yaml:4: pipeline has no key 'stepps'; did you mean 'steps'?"),
-        (SMALL + "trigger: soon\n", "p.yaml:4: 'soon' is no trigger"),
+        (SMALL + "trigger: soon\n", "p.yaml:4: 'soon' is not a trigger"),
         (SMALL + "exactly_once: maybe\n", "p.yaml:4: pipeline.exactly_once has no value 'maybe'"),
         ("name: a\nsink: {topic: out}\n", "p.yaml:1: pipeline needs the key 'source'"),
-        ("name: a\nsource: {topic: in}\n", "p.yaml:1: pipeline needs one of the keys 'sink' and 'sinks'"),
+        ("name: a\nsource: {topic: in}\n", "needs exactly one of the keys 'sink' and 'sinks'"),
         (SMALL.replace("{topic: in}", "{topic: in, format: json}"), "json needs source.schema, such as 'id"),
         (SMALL.replace("{topic: in}", "{topic: in, format: jsn}"), "no value 'jsn'; did you mean 'json'?"),
-        (SMALL.replace("{topic: in}", "{topic: in, pattern: x}"), "topics or a pattern of topics, not both"),
-        (SMALL.replace("name: a", "name: a/b"), "p.yaml:1: 'a/b' is no name"),
-        (SMALL + "steps:\n  - filter: x\n    sql: y\n", "p.yaml:5: a step has one key of"),
+        (SMALL.replace("{topic: in}", "{topic: in, pattern: x}"), "either topics or a pattern, not both"),
+        (SMALL.replace("name: a", "name: a/b"), "p.yaml:1: 'a/b' is not a valid name"),
+        (SMALL + "steps:\n  - filter: x\n    sql: y\n", "p.yaml:5: a step needs exactly one of"),
         (SMALL + "steps:\n  - fliter: x\n", "p.yaml:5: steps has no key 'fliter'; did you mean 'filter'?"),
         (SMALL + "checks:\n  - {name: a, expect: b, on_fail: explode}\n", "on_fail has no value 'explode'"),
         (SMALL + "checks:\n  - {name: a, expect: b, on_fail: dead_letter}\n", "needs the key 'dead_letter'"),
         (SMALL + "checks:\n  - {name: a, expect: b}\n  - {name: a, expect: c}\n", "two checks are named 'a'"),
         (SMALL + "checks:\n  - {name: a, expect: b, on_fail: warn, at_most: x}\n", "'x' is neither a number"),
-        (SMALL + "checks:\n  - {name: a, expect: b, at_most: 5%}\n", "at_most is for drop, dead_letter"),
-        ("name: a\nsource: {format: rate}\nsink: {topic: out}\ndead_letter: d\n", "the source reads none"),
-        ("name: [a\nsource: x\n", "this is not YAML"),
-        ("- a\n- b\n", "p.yaml:1: pipeline is a mapping with the keys name"),
-        ("", "there is no pipeline in it"),
-        (SMALL + "name: b\n", "p.yaml:4: pipeline has the key 'name' twice"),
+        (SMALL + "checks:\n  - {name: a, expect: b, at_most: 5%}\n", "use at_most with drop"),
+        ("name: a\nsource: {format: rate}\nsink: {topic: out}\ndead_letter: d\n", "needs a source that reads topics"),
+        ("name: [a\nsource: x\n", "invalid YAML"),
+        ("- a\n- b\n", "p.yaml:1: pipeline must be a mapping with the keys name"),
+        ("", "no pipeline found"),
+        (SMALL + "name: b\n", "p.yaml:4: pipeline contains the key 'name' twice"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_error_names_file_line_and_remedy(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(BadDefinition) as caught:
         read(tmp_path, text)
     assert message in str(caught.value)
 
 
-def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
+def test_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BadDefinition, match="No such file"):
         read_definitions(tmp_path / "nothing.yaml")
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00name")
-    with pytest.raises(BadDefinition, match="not text in UTF-8"):
+    with pytest.raises(BadDefinition, match="not UTF-8 text"):
         read_definitions(tmp_path / "binary.yaml")
 
 
@@ -134,5 +134,5 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
         ("often", None),
     ],
 )
-def test_triggers(text: str, trigger: dict[str, object] | None) -> None:
+def test_trigger_is_an_interval_or_available_now(text: str, trigger: dict[str, object] | None) -> None:
     assert trigger_of(text) == trigger

@@ -1,4 +1,4 @@
-"""Pipelines of YAML text, hosted in the session of the test until they have ended."""
+"""Run the pipelines of YAML text in the session of the test until they have ended."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from moldau.base.backoff import Backoff
 from moldau.pipelines.runtime.host import Host, Hosted
-from moldau.pipelines.runtime.loading import load
+from moldau.pipelines.runtime.pipeline_files import load
 from moldau.pipelines.runtime.python_pipeline import Context
 from moldau.pipelines.runtime.restarts import Policy
 from moldau.pipelines.runtime.state import StateFolder, Status
@@ -18,7 +19,7 @@ from tests.harness.waiting import eventually
 def host_of(
     spark: SparkSession, servers: str, folder: Path, files: list[Path], policy: Policy | None = None
 ) -> Host:
-    """All pipelines of these files, not started yet; their state lies in the folder."""
+    """Return a host with all pipelines of these files, not started; their state is in the folder."""
     host = Host(spark, StateFolder(folder / "state"), lambda: 0)
     for name, runnable in load(files).pipelines.items():
         context = Context(servers, str(folder / "state" / name / "checkpoint"))
@@ -27,7 +28,7 @@ def host_of(
 
 
 def run_to_the_end(host: Host, timeout: float = 180.0) -> dict[str, Status]:
-    """What became of the pipelines, all of which end by themselves."""
+    """Run pipelines that end by themselves; return their statuses."""
 
     def ended() -> bool:
         host.tick(time.monotonic())
@@ -41,7 +42,7 @@ def run_to_the_end(host: Host, timeout: float = 180.0) -> dict[str, Status]:
 
 
 def run_yaml(spark: SparkSession, servers: str, folder: Path, text: str) -> dict[str, Status]:
-    """Run pipelines that end by themselves; what is left in the folder is found by the next run."""
+    """Run pipelines of YAML text that end by themselves; the next run in the folder continues."""
     file = folder / "pipelines.yaml"
     file.write_text(text)
-    return run_to_the_end(host_of(spark, servers, folder, [file], Policy(first_pause_s=0.1, tries=3)))
+    return run_to_the_end(host_of(spark, servers, folder, [file], Policy(Backoff(0.1, 60.0), tries=3)))

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from moldau.base.backoff import Backoff
 from moldau.pipelines.runtime.definition import BadDefinition
-from moldau.pipelines.runtime.loading import load
+from moldau.pipelines.runtime.pipeline_files import load
 from moldau.pipelines.runtime.restarts import Policy
 from moldau.testing import Cluster
-from tests.pipelines.runtime.hosting import host_of, run_to_the_end
+from tests.pipelines.runtime.hosts import host_of, run_to_the_end
 from tests.pipelines.runtime.topics import committed, create, orders, produce
 
 pytestmark = pytest.mark.timeout(400)
@@ -84,14 +85,16 @@ def never(spark):
 """
 
 
-def test_each_as_if_it_were_alone(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
+def test_pipelines_of_one_driver_are_independent(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
     servers = broker.bootstrap_servers
     create(servers, 1, "host-in", "host-out", "host-none", "host-checked", "host-dead")
     produce(servers, "host-in", orders(0, 30))
     (tmp_path / "p.yaml").write_text(STOPPING)
     (tmp_path / "failing.py").write_text(FAILING)
     files = [tmp_path / "p.yaml", tmp_path / "failing.py"]
-    host = host_of(spark, servers, tmp_path, files, Policy(first_pause_s=0.01, longest_pause_s=0.1, tries=12))
+    host = host_of(spark, servers, tmp_path, files, Policy(Backoff(0.01, 0.1), tries=12))
     found = run_to_the_end(host)
     states = {name: status.state for name, status in found.items()}
     assert states == {
@@ -114,13 +117,16 @@ def test_each_as_if_it_were_alone(spark: SparkSession, broker: Cluster, tmp_path
     assert found["too-many"].dead_letters == len(committed(servers, "host-dead")) == 5
     assert len(committed(servers, "host-checked")) == 30 - 2 - 5
     assert "the check 'number' expects 'id + 1', which is bigint; it" in str(found["no-condition"].error)
-    assert "the check 'unknown' is not understood: [UNRESOLVED_COLUMN" in str(found["no-column"].error)
-    assert "the record of host-in-0 at offset 0 is not the delimited columns" in str(
-        found["unreadable"].error
+    assert "the condition of the check 'unknown' is invalid: [UNRESOLVED_COLUMN" in str(
+        found["no-column"].error
+    )
+    assert (
+        "the record of host-in-0 at offset 0 cannot be decoded: invalid delimited text for the schema"
+        in str(found["unreadable"].error)
     )
     assert found["sometimes"].restarts == 10
     assert {query["query"] for query in found["several"].queries} == {"several", "several-1"}
-    assert "gives int: it should give a frame" in str(found["never"].error)
+    assert "returns int; it must return a data frame" in str(found["never"].error)
     assert found["counting"].checks == {"unreadable": 0, "check small": 20}
     assert {value for _, value, _ in committed(servers, "host-out")} == {
         b'{"odd":0,"number":15}',
@@ -129,13 +135,13 @@ def test_each_as_if_it_were_alone(spark: SparkSession, broker: Cluster, tmp_path
     assert committed(servers, "host-none") == []
 
 
-def test_files_that_are_no_pipelines(tmp_path: Path) -> None:
+def test_files_without_pipelines_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("x = 1\n")
     (tmp_path / "a.txt").write_text("")
     for name, message in (
-        ("empty.py", "there is no pipeline in it: a function with @pipeline"),
-        ("a.txt", "files that end with .yaml, .yml, .py, .sql"),
-        ("missing.yaml", "there is no such file"),
+        ("empty.py", "no pipeline found; define a function with @pipeline"),
+        ("a.txt", "must end with .yaml, .yml, .py, .sql"),
+        ("missing.yaml", "no such file"),
     ):
         with pytest.raises(BadDefinition, match=message):
             load([tmp_path / name])

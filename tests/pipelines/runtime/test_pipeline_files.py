@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from moldau.testing import Cluster
 from tests.harness.waiting import eventually
-from tests.pipelines.runtime.hosting import host_of
+from tests.pipelines.runtime.hosts import host_of
 from tests.pipelines.runtime.topics import committed, create, orders, produce
 
 pytestmark = pytest.mark.timeout(400)
@@ -31,7 +31,9 @@ application = KafkaStreams(builder.build(), config)
 """
 
 
-def test_sql_and_streams_are_hosted_too(spark: SparkSession, broker: Cluster, tmp_path: Path) -> None:
+def test_sql_scripts_and_streams_applications_are_hosted(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
     servers = broker.bootstrap_servers
     create(servers, 1, "host-sql-in", "host-streams", "host-sql")
     produce(servers, "host-sql-in", [b"not JSON", *orders(0, 30)])

@@ -1,7 +1,7 @@
-"""Files as pipelines: YAML definitions, Python files, scripts in SQL.
+"""Load pipelines from files: YAML definitions, Python files, SQL scripts.
 
-A Python file may have functions with `@pipeline`, objects of `Pipeline`, a plain function `pipeline(spark)`,
-and applications of `moldau.pipelines.streams`, at the top of the module; all of them become pipelines.
+A Python file may have functions with `@pipeline`, `Pipeline` objects, a plain function `pipeline(spark)` and
+`KafkaStreams` applications at module level; each of them is a pipeline.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from moldau.pipelines.runtime.definition import NAME, BadDefinition, Definition, no_name
+from moldau.pipelines.runtime.definition import NAME, BadDefinition, Definition, invalid_name
 from moldau.pipelines.runtime.outputs import start_definition
 from moldau.pipelines.runtime.python_pipeline import Context, Pipeline, Runnable
 from moldau.pipelines.runtime.steps import load_file
@@ -29,7 +29,7 @@ KINDS = (".yaml", ".yml", ".py", ".sql")
 
 @dataclass(frozen=True, slots=True)
 class Defined:
-    """A pipeline from YAML."""
+    """A pipeline defined in YAML."""
 
     definition: Definition
 
@@ -42,17 +42,22 @@ class Defined:
         return start_definition(spark, self.definition, servers, context.checkpoints)
 
     def close(self) -> None:
-        """Nothing but queries was started."""
+        """There is nothing but queries to close."""
 
 
 class Application:
-    """An application of streams in a Python file; it starts once only, so the file makes it each time."""
+    """A `KafkaStreams` application of a Python file. It can start only once, so the file is loaded each
+    time."""
 
     def __init__(self, name: str, file: Path, variable: str) -> None:
         self.name = name
         self._file = file
         self._variable = variable
         self._running: Any = None
+
+    @property
+    def definition(self) -> None:
+        return None
 
     def start(self, spark: SparkSession, context: Context) -> list[StreamingQuery]:
         self._running = getattr(load_file(self._file), self._variable)
@@ -69,14 +74,18 @@ class Application:
 class Script:
     """A file of SQL statements, whose persistent queries run as long as the pipeline.
 
-    Its definitions are kept in a catalog of its own, so a script that has been run only has its queries
-    started again. One that was changed is run again: `CREATE OR REPLACE` is what it needs then.
+    The script has its own catalog: the next start of an unchanged script only starts its queries. A changed
+    script is executed again, so it needs `CREATE OR REPLACE`.
     """
 
     def __init__(self, name: str, file: Path) -> None:
         self.name = name
         self._file = file
         self._engine: SqlEngine | None = None
+
+    @property
+    def definition(self) -> None:
+        return None
 
     def start(self, spark: SparkSession, context: Context) -> list[StreamingQuery]:
         from moldau.pipelines.sql import SqlEngine, SqlError
@@ -105,7 +114,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The pipelines of some files, and the settings of the session that they ask for."""
+    """The pipelines of files by name, their files, and the Spark settings they require."""
 
     pipelines: Mapping[str, Runnable]
     files: Mapping[str, Path]
@@ -113,44 +122,46 @@ class Loaded:
 
 
 def load(files: Sequence[Path], *, trigger: Mapping[str, Any] | None = None) -> Loaded:
-    """All pipelines of these files; a `trigger` takes the place of theirs."""
+    """Return all pipelines of these files; `trigger` overrides their triggers."""
     pipelines: dict[str, Runnable] = {}
-    places: dict[str, Path] = {}
+    origins: dict[str, Path] = {}
     config: dict[str, str] = {}
     for file in files:
-        for each in _of(file, trigger):
+        for each in _load_file(file, trigger):
             if not NAME.fullmatch(each.name):
-                raise BadDefinition(f"{file}: {no_name(each.name)}")
+                raise BadDefinition(f"{file}: {invalid_name(each.name)}")
             if each.name in pipelines:
-                raise BadDefinition(f"{file}: there is a pipeline {each.name} in {places[each.name]} already")
+                raise BadDefinition(
+                    f"{file}: the pipeline {each.name} is already defined in {origins[each.name]}"
+                )
             pipelines[each.name] = each
-            places[each.name] = file
+            origins[each.name] = file
             if isinstance(each, Defined):
                 config.update(each.definition.config)
-    return Loaded(pipelines, places, config)
+    return Loaded(pipelines, origins, config)
 
 
-def _of(file: Path, trigger: Mapping[str, Any] | None) -> list[Runnable]:
+def _load_file(file: Path, trigger: Mapping[str, Any] | None) -> list[Runnable]:
     if not file.is_file():
-        raise BadDefinition(f"{file}: there is no such file")
+        raise BadDefinition(f"{file}: no such file")
     if file.suffix in (".yaml", ".yml"):
         definitions = read_definitions(file)
         return [Defined(replace(each, trigger=trigger) if trigger else each) for each in definitions]
     if file.suffix == ".py":
-        return _of_module(file, trigger)
+        return _load_module(file, trigger)
     if file.suffix == ".sql":
-        _refuse_to_end(file, trigger, "the queries of SQL")
+        _refuse_available_now(file, trigger, "SQL queries")
         return [Script(file.stem, file)]
-    raise BadDefinition(f"{file}: pipelines are in files that end with {', '.join(KINDS)}")
+    raise BadDefinition(f"{file}: the file name of a pipeline must end with {', '.join(KINDS)}")
 
 
-def _refuse_to_end(file: Path, trigger: Mapping[str, Any] | None, what: str) -> None:
-    """Rather than run for ever where somebody waits for the end."""
+def _refuse_available_now(file: Path, trigger: Mapping[str, Any] | None, what: str) -> None:
+    """Refuse `--available-now` for pipelines that never end by themselves."""
     if trigger is not None and trigger.get("availableNow"):
-        raise BadDefinition(f"{file}: {what} run until they are stopped: leave --available-now out")
+        raise BadDefinition(f"{file}: {what} run until they are stopped; omit --available-now")
 
 
-def _of_module(file: Path, trigger: Mapping[str, Any] | None) -> list[Runnable]:
+def _load_module(file: Path, trigger: Mapping[str, Any] | None) -> list[Runnable]:
     module = load_file(file)
     found: list[Runnable] = []
     for variable, value in vars(module).items():
@@ -159,11 +170,11 @@ def _of_module(file: Path, trigger: Mapping[str, Any] | None) -> list[Runnable]:
         elif variable == "pipeline" and inspect.isfunction(value) and value.__module__ == module.__name__:
             found.append(Pipeline(file.stem, value, trigger_of_run=trigger))
         elif type(value).__name__ == "KafkaStreams":
-            _refuse_to_end(file, trigger, "applications of streams")
+            _refuse_available_now(file, trigger, "streams applications")
             found.append(Application(value.settings.application_id, file, variable))
     if not found:
         raise BadDefinition(
-            f"{file}: there is no pipeline in it: a function with @pipeline, a function pipeline(spark), or "
-            "an application of moldau.pipelines.streams"
+            f"{file}: no pipeline found; define a function with @pipeline, a function pipeline(spark), or a "
+            "KafkaStreams application"
         )
     return found

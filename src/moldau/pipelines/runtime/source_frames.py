@@ -1,8 +1,8 @@
-"""A pipeline's source as a frame: records of topics decoded into columns, or any format that Spark reads.
+"""The source of a pipeline as a data frame: decoded records of topics, or any format that Spark reads.
 
-Decoded records have the columns of their schema, those of the key's schema, and `record`: a struct with key,
-value, topic, partition, offset and timestamp as they were. Without a format they have the columns of Spark's
-Kafka connector, as they are.
+Decoded records have the columns of their schema, those of the key's schema, and `record`: a struct with the
+original key, value, topic, partition, offset and timestamp. Without a format, records have the columns of
+Spark's Kafka connector.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 
 
 def source_frame(spark: SparkSession, definition: Definition, bootstrap_servers: str) -> DataFrame:
-    """What the source gives; with a column of errors if records are decoded."""
+    """Return the frame of the source; with the column `ERROR` if records are decoded."""
     source = definition.source
     if not source.is_topic:
         return _any_format(spark, source)
@@ -77,26 +77,31 @@ def _decoded(raw: DataFrame, source: Source, *, fail: bool) -> DataFrame:
 
 
 def _failing(rows: DataFrame) -> DataFrame:
-    """Without a place for them, records that cannot be read stop the query rather than get lost."""
+    """Stop the query at a record that cannot be decoded: there is no dead-letter topic."""
     record = F.col(RECORD)
     message = F.concat(
         F.lit(f"{STOPPED} the record of "),
         *(record["topic"], F.lit("-"), record["partition"].cast("string")),
-        *(F.lit(" at offset "), record["offset"].cast("string"), F.lit(" is "), F.col(ERROR)["message"]),
-        F.lit(". With the key 'dead_letter' such records go to a topic"),
+        *(
+            F.lit(" at offset "),
+            record["offset"].cast("string"),
+            F.lit(" cannot be decoded: "),
+            F.col(ERROR)["message"],
+        ),
+        F.lit(". Set 'dead_letter' to send such records to a topic"),
     )
-    good = F.col(ERROR).isNull()
-    return rows.filter(F.when(good, F.lit(True)).otherwise(F.raise_error(message).cast("boolean")))
+    decoded = F.col(ERROR).isNull()
+    return rows.filter(F.when(decoded, F.lit(True)).otherwise(F.raise_error(message).cast("boolean")))
 
 
 def parse_schema(text: str) -> StructType:
-    """Columns as they are written in SQL."""
+    """Parse columns in SQL's DDL syntax."""
     from pyspark.errors import ParseException
 
     try:
         schema = StructType.fromDDL(text)
     except ParseException as wrong:
-        raise BadDefinition(f"the schema '{text}' is not understood: {_first_line(wrong)}") from wrong
+        raise BadDefinition(f"the schema '{text}' is invalid: {_first_line(wrong)}") from wrong
     if not isinstance(schema, StructType):
         raise BadDefinition(f"the schema '{text}' is not a list of columns, such as 'id LONG, name STRING'")
     return schema

@@ -102,7 +102,7 @@ def test_each_document_is_a_pipeline(tmp_path: Path) -> None:
         (SMALL + "checks:\n  - {name: a, expect: b}\n  - {name: a, expect: c}\n", "two checks are named 'a'"),
         (SMALL + "checks:\n  - {name: a, expect: b, on_fail: warn, at_most: x}\n", "'x' is neither a number"),
         (SMALL + "checks:\n  - {name: a, expect: b, at_most: 5%}\n", "use at_most with drop"),
-        ("name: a\nsource: {format: rate}\nsink: {topic: out}\ndead_letter: d\n", "needs a source that reads topics"),
+        ("name: a\nsource: {format: rate}\nsink: {topic: out}\ndead_letter: d\n", "needs a source"),
         ("name: [a\nsource: x\n", "invalid YAML"),
         ("- a\n- b\n", "p.yaml:1: pipeline must be a mapping with the keys name"),
         ("", "no pipeline found"),

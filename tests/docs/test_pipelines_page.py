@@ -1,4 +1,4 @@
-"""docs/PIPELINES.md does what it says: its Python is run block by block, its commands on its own YAML."""
+"""The Python and the commands of docs/PIPELINES.md run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(folder: Path, command: list[str]) -> str:
     return done.stdout
 
 
-def test_the_python_of_the_page(tmp_path: Path) -> None:
+def test_python_of_the_page_runs(tmp_path: Path) -> None:
     code = [text for language, text in blocks((ROOT / PAGE).read_text()) if language == "python"]
     assert len(code) == 4
     with Cluster() as node:
@@ -35,7 +35,7 @@ def test_the_python_of_the_page(tmp_path: Path) -> None:
         assert len(committed(node.bootstrap_servers, "copied-things")) == 3
 
 
-def test_the_commands_of_the_page(tmp_path: Path) -> None:
+def test_commands_of_the_page_run(tmp_path: Path) -> None:
     part = section(PAGE, "Pipelines from files")
     (definition,) = blocks(part, "yaml")
     (commands,) = blocks(part, "console")
@@ -46,12 +46,12 @@ def test_the_commands_of_the_page(tmp_path: Path) -> None:
         produce(servers, "orders", [*orders(0, 103), b"nonsense"])
         lines = commands.text.replace(ADDRESS, servers).splitlines()
         moldau = [sys.executable, "-m", "moldau.cli.main"]
-        said = [run(tmp_path, [*moldau, *line.split()[1:]]) for line in lines]
-        assert "large-orders.yaml: large-orders is a pipeline" in said[0]
-        assert ["large-orders", "finished"] in [line.split()[:2] for line in said[2].splitlines()]
-        assert "large-orders finished" in said[3]
-        assert not (tmp_path / "data").exists(), "a broker beside it wants that folder for itself"
-        assert "2 dead letters" in said[3]
+        printed = [run(tmp_path, [*moldau, *line.split()[1:]]) for line in lines]
+        assert "large-orders.yaml: large-orders is a pipeline" in printed[0]
+        assert ["large-orders", "finished"] in [line.split()[:2] for line in printed[2].splitlines()]
+        assert "large-orders finished" in printed[3]
+        assert not (tmp_path / "data").exists(), "a broker does not accept other folders there"
+        assert "2 dead letters" in printed[3]
         assert [value for _, value, _ in committed(servers, "large-orders")] == [
             b'{"id":101,"gross":151.5}',
             b'{"id":102,"gross":153.0}',

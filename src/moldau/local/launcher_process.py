@@ -21,6 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from moldau.base.child_exits import ChildExits
+
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
@@ -85,17 +87,14 @@ class _LauncherProcess:
         #: Sockets of requests that are not completely read yet.
         self._received: list[socket.socket] = []
         self._nodes: dict[int, _Node] = {}
-        self._wakeup, self._woken_by = socket.socketpair()
-        self._wakeup.setblocking(False)
-        self._woken_by.setblocking(False)
-        signal.set_wakeup_fd(self._woken_by.fileno(), warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        self._exits = ChildExits()
 
     def serve(self) -> None:
         """Serve until the owner closes its end or exits."""
         while os.getppid() == self._parent:
             ready = self._wait()
-            self._reap()
+            for pid, status in self._exits.collect(self._nodes):
+                self._nodes.pop(pid).exited(status)
             for node in self._nodes.values():
                 if node.reports.fileno() in ready and not node.killed:
                     node.kill()
@@ -111,20 +110,11 @@ class _LauncherProcess:
     def _wait(self) -> set[int]:
         poll = select.poll()
         poll.register(self._channel, select.POLLIN)
-        poll.register(self._wakeup, select.POLLIN)
+        poll.register(self._exits, select.POLLIN)
         for node in self._nodes.values():
             if not node.killed:
                 poll.register(node.reports, select.POLLIN)
-        ready = {descriptor for descriptor, _ in poll.poll(_PARENT_CHECK_MS)}
-        with contextlib.suppress(BlockingIOError):
-            self._wakeup.recv(4096)
-        return ready
-
-    def _reap(self) -> None:
-        for pid in list(self._nodes):
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                self._nodes.pop(pid).exited(status)
+        return {descriptor for descriptor, _ in poll.poll(_PARENT_CHECK_MS)}
 
     def _take_requests(self) -> bool:
         """Start the requested nodes; return False when the owner has closed the channel."""
@@ -163,12 +153,11 @@ class _LauncherProcess:
 
     def _release(self) -> None:
         """Close the sockets and reset the signals of the launcher and of the other nodes."""
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
+        self._exits.reset()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         others = [node.reports for node in self._nodes.values()]
-        for each in (self._channel, self._wakeup, self._woken_by, *self._received, *others):
+        for each in (self._channel, *self._received, *others):
             each.close()
 
 

@@ -1,4 +1,4 @@
-"""The figures of pipelines, read as Prometheus reads them; docs/PIPELINES.md names them all."""
+"""The Prometheus metrics of pipelines; docs/PIPELINES.md documents them all."""
 
 from __future__ import annotations
 

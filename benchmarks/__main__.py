@@ -17,12 +17,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.interop import jars
-
 from benchmarks import coordination, picture, report, scale
 from benchmarks.brokers import Software, apache, moldau
 from benchmarks.clients import FOLDER, JavaClient, Librdkafka
 from benchmarks.workloads import Figures, Round
+from tests.interop import jars
 
 _DOCS = Path(__file__).parents[1] / "docs"
 _QUICK = 0.1

@@ -18,13 +18,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.harness.apache.node import free_port, java_command
-from tests.harness.wire.batches import batch
-from tests.harness.wire.requests import create_topic, produce
-
 from benchmarks.processes import memory_megabytes
 from moldau.base.errors import ErrorCode
 from moldau.local.plan import single_node_properties
+from tests.harness.apache.node import free_port, java_command
+from tests.harness.wire.batches import batch
+from tests.harness.wire.requests import create_topic, produce
 
 #: What `kafka-server-start.sh` gives the virtual machine.
 _SERVER_OPTIONS = (

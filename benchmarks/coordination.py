@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.harness.wire.requests import create_and_wait
-
 from benchmarks.brokers import Broker, Software
 from benchmarks.processes import cpu_seconds
 from benchmarks.workloads import Figures
@@ -33,6 +31,7 @@ from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.harness.wire.requests import create_and_wait
 
 MEMBERS = 50
 _DEATHS = 10

@@ -14,12 +14,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.harness.wire.batches import batch
-from tests.harness.wire.requests import METADATA_VERSION, PRODUCE_VERSION, produce_request
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.network.client import NodeConnection
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.harness.wire.batches import batch
+from tests.harness.wire.requests import METADATA_VERSION, PRODUCE_VERSION, produce_request
 
 _ANSWER_MS = 2000
 _LOOK_SECONDS = 0.005

@@ -18,7 +18,6 @@ import time
 from pathlib import Path
 
 from confluent_kafka import Producer
-from tests.interop import jars
 
 from benchmarks import report
 from benchmarks.__main__ import machine, publish_tables
@@ -38,6 +37,7 @@ from benchmarks.workloads import CPU, RECORDS, Figures
 from moldau.client import AdminClient
 from moldau.client.admin.topic_types import NewTopic
 from moldau.testing import Cluster
+from tests.interop import jars
 
 PEER = "official connector"
 _PARTITIONS = 4

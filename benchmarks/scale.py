@@ -7,6 +7,9 @@ from __future__ import annotations
 import statistics
 import time
 
+from benchmarks.brokers import Broker, Software
+from benchmarks.processes import cpu_seconds
+from benchmarks.workloads import Figures
 from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import (
     FETCH_VERSION,
@@ -16,10 +19,6 @@ from tests.harness.wire.requests import (
     produce_request,
 )
 from tests.harness.wire.wire import Wire
-
-from benchmarks.brokers import Broker, Software
-from benchmarks.processes import cpu_seconds
-from benchmarks.workloads import Figures
 
 PARTITIONS = 2000
 _SHORT_MB = 10

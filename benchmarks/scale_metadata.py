@@ -18,8 +18,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from tests.unit.controller.harness import Cluster
-
 from moldau.controller.partitions.isr import alter_partition
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
@@ -33,6 +31,7 @@ from moldau.protocol.messages.alter_partition import (
     RequestTopicData,
 )
 from moldau.quorum.batches import data_batch, read_batches
+from tests.unit.controller.harness import Cluster
 
 PARTITIONS_PER_TOPIC = 100
 REPLICAS = 3

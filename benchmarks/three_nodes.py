@@ -12,10 +12,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.harness.apache.node import free_port
-from tests.harness.wire.requests import METADATA_VERSION
-from tests.harness.wire.wire import Wire
-
 from benchmarks.brokers import NodeProcess, Software
 from benchmarks.processes import cpu_seconds, memory_megabytes
 from moldau.base.errors import ErrorCode
@@ -23,6 +19,9 @@ from moldau.base.ids import METADATA_TOPIC
 from moldau.protocol.messages import describe_quorum
 from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.harness.apache.node import free_port
+from tests.harness.wire.requests import METADATA_VERSION
+from tests.harness.wire.wire import Wire
 
 NODES = (1, 2, 3)
 REPLICAS = 3

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from tests.harness.wire.requests import create_and_wait
-
 from benchmarks.brokers import Broker, Software
 from benchmarks.clients import JavaClient, Librdkafka, Outcome
 from benchmarks.processes import cpu_seconds, peak_of
+from tests.harness.wire.requests import create_and_wait
 
 Figures = dict[str, float]
 

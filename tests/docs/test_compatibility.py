@@ -1,31 +1,31 @@
-"""docs/COMPATIBILITY.md is what the code says it is, and leaves nothing unexplained."""
+"""docs/COMPATIBILITY.md is current and complete."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from tools import compatibility
-
 from moldau.protocol.apis import APIS
 from moldau.server.dispatch.apis import served_apis
 from moldau.server.roles import BROKER
 from tests.docs.markdown import ROOT
+from tools.compatibility.page import document, unexplained
+from tools.compatibility.tables import DIFFERENCES, NOT_SERVED
 
 
-def test_the_document_is_current() -> None:
+def test_document_is_current() -> None:
     written = (ROOT / "docs" / "COMPATIBILITY.md").read_text()
-    assert written == compatibility.document(), "run: python -m tools.compatibility > docs/COMPATIBILITY.md"
+    assert written == document(), "run: python -m tools.compatibility > docs/COMPATIBILITY.md"
 
 
 def test_every_api_is_served_or_has_one_reason() -> None:
-    assert compatibility.unexplained() == []
-    reasons = Counter(key for reason in compatibility.NOT_SERVED for key in reason.keys)
+    assert unexplained() == []
+    reasons = Counter(key for reason in NOT_SERVED for key in reason.keys)
     assert reasons.keys() <= APIS.keys()
     assert set(reasons.values()) == {1}
     assert not reasons.keys() & served_apis(BROKER).keys()
 
 
-def test_every_difference_says_why() -> None:
-    for differences in compatibility.DIFFERENCES.values():
+def test_every_difference_has_a_reason() -> None:
+    for differences in DIFFERENCES.values():
         for difference in differences:
             assert difference.what.endswith(".") and difference.why.endswith(".")

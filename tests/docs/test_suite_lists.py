@@ -1,15 +1,15 @@
-"""The lists of other people's suites: well-formed, complete, and counted rightly in docs/COMPATIBILITY.md."""
+"""The lists of other projects' test suites are well-formed, complete and counted in docs/COMPATIBILITY.md."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from tools.compatibility_suites import LISTS, suite_counts
 
 from tests.interop.suites import listing
 from tests.interop.suites.catalog import SUITES
 from tests.interop.suites.suite import Outcome, Suite
+from tools.compatibility.suites import LISTS, suite_counts
 
 
 @pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
@@ -22,7 +22,7 @@ def test_every_result_is_a_pass_or_has_its_reason(suite: Suite) -> None:
             assert outcome == Outcome("pass") or (outcome.result in ("fail", "skip") and outcome.reason), test
 
 
-def test_the_document_counts_what_the_lists_say() -> None:
+def test_counts_of_the_document_equal_the_lists() -> None:
     assert len(list(LISTS.glob("*.txt"))) == len(SUITES)
     counts = {each.package: each for each in suite_counts()}
     for suite in SUITES.values():
@@ -32,7 +32,7 @@ def test_the_document_counts_what_the_lists_say() -> None:
         assert count.apache == len(known.passes("apache"))
 
 
-def test_an_update_never_takes_a_pass_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_update_never_removes_a_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listing, "_FOLDER", tmp_path)
     suite = next(iter(SUITES.values()))
     known = listing.read(suite)

@@ -253,7 +253,7 @@ def test_old_tutorials(tools: Tools, topic: str) -> None:
     assert (done.code, done.out, done.err) == (0, "", "")
     done = tools.run("kafka-topics", "--list", "--zookeeper", "localhost:2181")
     assert done.code == 0
-    assert "--zookeeper is no longer needed" in done.err
+    assert "--zookeeper is ignored" in done.err
 
 
 def test_nobody_there() -> None:

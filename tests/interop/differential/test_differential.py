@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tools.compatibility import NOT_SERVED
 
 from moldau.protocol.apis import APIS
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
@@ -50,6 +49,7 @@ from tests.interop.differential import (
 )
 from tests.interop.differential.broker import Asked, Broker
 from tests.interop.differential.normal import differences
+from tools.compatibility.tables import NOT_SERVED
 
 pytestmark = pytest.mark.interop
 

@@ -1,8 +1,6 @@
-"""The table of other people's test suites in docs/COMPATIBILITY.md, counted from the committed lists.
+"""The results of other projects' test suites, counted from the lists in `tests/interop/suites`.
 
-The lists lie in `tests/interop/suites`, a line for each test: its name, its result on Moldau, its result on
-Apache Kafka. They are part of the repository, as the document is, and not of the installed package; without
-them there is no table.
+A list has one line per test: its name, its result on Moldau, its result on Apache Kafka.
 """
 
 from __future__ import annotations
@@ -12,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-LISTS = Path(__file__).parents[1] / "tests" / "interop" / "suites"
+LISTS = Path(__file__).parents[2] / "tests" / "interop" / "suites"
 
 _PASS = "pass"
 
 
 class SuiteCount(NamedTuple):
-    """`missing` counts what Apache Kafka passes and Moldau does not, by reason."""
+    """The counts of a suite; `missing` counts the tests that only Apache Kafka passes, by reason."""
 
     package: str
     total: int
@@ -32,22 +30,23 @@ def suite_counts(lists: Path = LISTS) -> list[SuiteCount]:
 
 
 def section() -> Iterator[str]:
+    """Yield the section of the page, or nothing if there are no lists."""
     counts = suite_counts()
     if not counts:
         return
     yield (
-        "## Other people's test suites\n\n"
-        "The integration tests that client projects ship in their packages, run unchanged by `make interop`\n"
-        "against Moldau, and the same way against Apache Kafka 4.3; each test by name is in\n"
-        "`tests/interop/suites/*.txt`. A test that passed once must go on passing.\n"
+        "## Test suites of other projects\n\n"
+        "`make interop` runs the integration tests that client projects ship in their packages, unchanged,\n"
+        "against Moldau and Apache Kafka 4.3. `tests/interop/suites/*.txt` lists every test by name. A test\n"
+        "that has passed once must keep passing.\n"
     )
     rows = [
-        "| suite | tests | Moldau passes | Apache Kafka passes | of these Moldau lacks |",
+        "| suite | tests | pass on Moldau | pass on Apache Kafka | pass on Apache Kafka only, by reason |",
         "|---|---:|---:|---:|---|",
     ]
     for each in counts:
-        lacks = ", ".join(f"{reason} ({count})" for reason, count in each.missing.most_common())
-        rows.append(f"| {each.package} | {each.total} | {each.moldau} | {each.apache} | {lacks} |")
+        missing = ", ".join(f"{reason} ({count})" for reason, count in each.missing.most_common())
+        rows.append(f"| {each.package} | {each.total} | {each.moldau} | {each.apache} | {missing} |")
     yield "\n".join(rows) + "\n"
 
 

@@ -1,0 +1,361 @@
+"""The APIs that Moldau does not serve, and its intended differences from Apache Kafka, each with its reason.
+
+An API without a handler must have a reason in `NOT_SERVED`. Every intended difference is in `DIFFERENCES`;
+any other is a bug.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from moldau.protocol.api_keys import ApiKey
+
+
+class Reason(NamedTuple):
+    why: str
+    keys: tuple[ApiKey, ...]
+
+
+NOT_SERVED = (
+    Reason(
+        "The streams group protocol (KIP-1071) is not implemented yet.",
+        (ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE),
+    ),
+    Reason(
+        "Authentication is not implemented yet.",
+        (
+            ApiKey.SASL_HANDSHAKE,
+            ApiKey.SASL_AUTHENTICATE,
+            ApiKey.CREATE_DELEGATION_TOKEN,
+            ApiKey.RENEW_DELEGATION_TOKEN,
+            ApiKey.EXPIRE_DELEGATION_TOKEN,
+            ApiKey.DESCRIBE_DELEGATION_TOKEN,
+            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ),
+    ),
+    Reason(
+        "Client telemetry (KIP-714) needs a receiver plugin. Apache Kafka does not announce these APIs "
+        "without one either.",
+        (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY),
+    ),
+)
+
+
+class Difference(NamedTuple):
+    what: str
+    why: str
+
+
+DIFFERENCES: dict[str, tuple[Difference, ...]] = {
+    "Producing and fetching": (
+        Difference(
+            "A batch with a consistent header (magic, length, CRC, counts, timestamps) is stored as "
+            "received. Records that contradict the header are detected only where records are parsed "
+            "anyway: in compacted topics, on recompression, and by the cleaner. Apache Kafka validates "
+            "every record.",
+            "Between producer and consumer a batch is opaque, so no cost depends on the number of records.",
+        ),
+        Difference(
+            "A fetch response contains whole batches only. Apache Kafka fills it up with the beginning of "
+            "the next batch, which clients discard.",
+            "The incomplete batch would be sent in vain.",
+        ),
+        Difference(
+            "`max.connections`: a connection above the limit is accepted and not read until another one is "
+            "closed. For a connection on the inter-broker listener, Apache Kafka closes the connection of "
+            "another listener that has been idle the longest.",
+            "A connection in use is never closed.",
+        ),
+        Difference(
+            "Quotas are stored and described but not enforced: no response is delayed, and the throttle "
+            "time is always 0.",
+            "Enforcement is not implemented yet.",
+        ),
+        Difference(
+            "The transactional id pattern of ListTransactions is an RE2 expression, not one of Java: "
+            "look-around and back-references are rejected with INVALID_REGULAR_EXPRESSION.",
+            "RE2 matches in linear time, so a pattern cannot block the node.",
+        ),
+    ),
+    "Groups and transactions": (
+        Difference(
+            "FindCoordinator creates the internal topic that it needs and answers once the topic exists. "
+            "Apache Kafka answers COORDINATOR_NOT_AVAILABLE meanwhile.",
+            "The client would only retry.",
+        ),
+        Difference(
+            "A transaction marker for a partition without a leader is written once the partition has one. "
+            "Apache Kafka treats the partition as deleted and completes the transaction without the marker.",
+            "Consumers with `read_committed` would wait at that partition forever.",
+        ),
+        Difference(
+            "While their partition has fewer in-sync replicas than required, coordinators reject requests "
+            "that must be stored at once with COORDINATOR_NOT_AVAILABLE. Apache Kafka's group coordinator "
+            "does so after `offsets.commit.timeout.ms`.",
+            "No change is stored after its request was answered with an error.",
+        ),
+        Difference(
+            "A request to another broker fails as soon as the metadata shows that the broker is gone. "
+            "Apache Kafka waits for `request.timeout.ms`.",
+            "The new leader is known by then.",
+        ),
+        Difference(
+            "A pending JoinGroup or SyncGroup is answered with REBALANCE_IN_PROGRESS if the same member "
+            "sends another one, and with UNKNOWN_MEMBER_ID if the member leaves. Apache Kafka does not "
+            "answer some of these requests.",
+            "No client waits forever.",
+        ),
+        Difference(
+            "OffsetFetch and the describe APIs see changes that are appended but not committed yet, and "
+            "wait for the commit. Apache Kafka answers with the committed state.",
+            "A client that reads after a commit request was sent sees that commit.",
+        ),
+    ),
+    "The metadata quorum": (
+        Difference(
+            "Voters whose leader has exited or resigned start an election at once, in the order of their "
+            "ids or of the leader's list, and grant pre-votes at once. Apache Kafka's voters wait for a "
+            "timeout and reject votes until then. The rules that decide the election are the same.",
+            "There is no reason to wait for a leader that is gone.",
+        ),
+        Difference(
+            "A voter that starts requests pre-votes after 100 ms without a leader. Apache Kafka's waits for "
+            "its election timeout first.",
+            "A quorum whose voters all start has a leader at once.",
+        ),
+        Difference(
+            "A leader that removed itself from the voters and stopped before another voter had the record "
+            "becomes a candidate once more. In Apache Kafka no voter can be elected then.",
+            "Its log is the longest, so a quorum of two would remain without a leader.",
+        ),
+        Difference(
+            "A controller that does not learn the leader from any voter asks again after "
+            "`controller.quorum.retry.backoff.ms`. Apache Kafka asks again at once.",
+            "The voters are holding an election.",
+        ),
+        Difference(
+            "One of several voters does not start if its `quorum-state` file cannot be read, or is missing "
+            "although its log exists. Apache Kafka starts without the file if it is missing.",
+            "A voter that has lost its vote could vote twice in an epoch (Raft §5.2).",
+        ),
+        Difference(
+            "A message that names this node as the leader of an epoch in which it does not know it led is "
+            "ignored. Apache Kafka's process exits.",
+            "A peer still refers to its leadership before a restart; the node leads again in a later epoch "
+            "only.",
+        ),
+    ),
+    "Topics and metadata": (
+        Difference(
+            "A broker or controller whose process has exited is detected when its connections break and new "
+            "ones are refused. Apache Kafka waits for the end of its session.",
+            "Failover takes a fraction of a second instead of ten seconds.",
+        ),
+        Difference(
+            "While a broker appears to have died, Metadata responses wait until its partitions have new "
+            "leaders, at most two seconds; the dead broker remains listed for two more seconds.",
+            "Clients request metadata as soon as their connections break. After a stale response, or one "
+            "without the broker, librdkafka waits a second or two before it requests metadata again.",
+        ),
+        Difference(
+            "Metadata for a topic that is created automatically contains the topic. Apache Kafka first "
+            "answers LEADER_NOT_AVAILABLE or UNKNOWN_TOPIC_OR_PARTITION, and the client retries.",
+            "The response waits for the creation, which takes a few milliseconds.",
+        ),
+        Difference(
+            "A fetch session or a delayed fetch with the id of a deleted topic fails with UNKNOWN_TOPIC_ID, "
+            "like any other fetch. Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION, or "
+            "INCONSISTENT_TOPIC_ID once another topic of that name exists.",
+            "The client named the topic by its id only; all three errors make clients refresh their "
+            "metadata.",
+        ),
+        Difference(
+            "A new topic can be written to as soon as CreateTopics is answered; a deleted one is unknown at "
+            "once.",
+            "The node applies a change before it answers.",
+        ),
+        Difference(
+            "A CreatePartitions request for more than 10,000 partitions fails with POLICY_VIOLATION, as "
+            "CreateTopics does in both.",
+            "A single request must not occupy the node for minutes.",
+        ),
+        Difference(
+            "`kafka-storage format` leaves features that are not served at level 0: `streams.version`. "
+            "Levels given with `--feature` are written as given.",
+            "Clients choose their protocols by these levels.",
+        ),
+        Difference(
+            "Configurations altered on the controller's listener are validated as on a broker. Apache "
+            "Kafka's controller accepts a null, a duplicate, a read-only or an invalid broker "
+            "configuration, and resigns on an unknown operation.",
+            "A tool with `--bootstrap-controller` deserves the same response.",
+        ),
+        Difference(
+            "Quotas of the entity type `ip` accept addresses only; a host name is rejected instead of "
+            "resolved.",
+            "The controller decides without I/O.",
+        ),
+    ),
+    "Invalid requests": (
+        Difference(
+            "Errors carry a message also where Apache Kafka sends only a code (Produce, DescribeProducers).",
+            "A person may read it.",
+        ),
+        Difference(
+            "Produce with null records fails with INVALID_RECORD; Apache Kafka never answers it. An unknown "
+            "codec fails with UNSUPPORTED_COMPRESSION_TYPE; a batch that claims two gigabytes with "
+            "INVALID_RECORD; an unknown isolation level, an unknown operation on configurations, or a topic "
+            "without name and id with INVALID_REQUEST. Apache Kafka answers all of them with "
+            "UNKNOWN_SERVER_ERROR.",
+            "The code names the problem.",
+        ),
+        Difference(
+            "ShareFetch answers an unknown topic id with UNKNOWN_TOPIC_ID for that topic; Apache Kafka "
+            "fails the request with UNKNOWN_SERVER_ERROR. DescribeShareGroupOffsets answers at once for a "
+            "partition that does not exist; Apache Kafka retries for half a minute first.",
+            "The code names the problem, and no client waits in vain.",
+        ),
+        Difference(
+            "FetchSnapshot answers an unknown snapshot, position or epoch with the specific error. Apache "
+            "Kafka intends to, but fails with UNKNOWN_SERVER_ERROR.",
+            "A follower can react to the specific error.",
+        ),
+        Difference(
+            "A registration with an unknown security protocol fails with INVALID_REGISTRATION. Apache "
+            "Kafka's active controller resigns.",
+            "The request is wrong, not the controller.",
+        ),
+        Difference(
+            "With INVALID_RECORD the log start offset is always -1; Apache Kafka returns it in some cases.",
+            "No client uses it.",
+        ),
+        Difference(
+            "A negative size limit of a fetch is treated as 0.",
+            "The first batch is always returned.",
+        ),
+        Difference(
+            "A topic that cannot be created automatically because its name collides with another one fails "
+            "with INVALID_TOPIC_EXCEPTION in Metadata instead of being unknown.",
+            "The client does not retry until its timeout.",
+        ),
+        Difference(
+            "An invalid topic name in DescribeTopicPartitions is the error of that topic, not of the whole "
+            "request.",
+            "The other topics are described.",
+        ),
+        Difference(
+            "ElectLeaders with an unknown election type is rejected even without partitions.",
+            "The request is invalid in both cases.",
+        ),
+    ),
+    "Starting, crashing, full disks": (
+        Difference(
+            "A node that was killed serves again as soon as its logs are recovered. Apache Kafka waits "
+            "until the session of the previous process has expired (`broker.session.timeout.ms`).",
+            "The lock on the log directory proves that the previous process is gone.",
+        ),
+        Difference(
+            "A node does not start with a damaged metadata log, and names the file, unless the damage is an "
+            "incomplete write at the end. Apache Kafka truncates the log at the first invalid batch.",
+            "The records after the damage were committed; losing topics silently is worse than not starting.",
+        ),
+        Difference(
+            "A log directory that was full is used again when there is space. Apache Kafka takes it offline "
+            "until a restart.",
+            "The incomplete write is truncated, so the log is intact.",
+        ),
+        Difference(
+            "Damage in inactive segments is also searched for in the background, not only by readers and "
+            "the cleaner.",
+            "It is better found before the data is needed.",
+        ),
+        Difference(
+            "A partition folder without `partition.metadata` is opened as that of the topic with its name. "
+            "Apache Kafka renames it to `-stray`.",
+            "Its records are all that is left of the partition.",
+        ),
+        Difference(
+            "A node does not start if SSL or SASL listeners, an authorizer or tiered storage are configured.",
+            "Ignoring these settings would be unsafe.",
+        ),
+        Difference(
+            "Settings that concern only the Java implementation, such as `num.network.threads` and "
+            "`num.io.threads`, are accepted and described but have no effect.",
+            "The same properties file starts both.",
+        ),
+    ),
+    "Retention and compaction": (
+        Difference(
+            "Topics with `compact,delete` lose old segments every `log.retention.check.interval.ms`, like "
+            "those with `delete`. In Apache Kafka the cleaner threads delete them.",
+            "Retention does not depend on the cleaner.",
+        ),
+        Difference(
+            "Compaction runs in a separate process, which exits when there is nothing to do.",
+            "The process of the broker keeps serving meanwhile.",
+        ),
+    ),
+    "Tools": (
+        Difference(
+            "`--help` prints to standard output and exits with 0; in Apache Kafka it prints to standard "
+            "error and exits with 1.",
+            "Asking for help is not an error.",
+        ),
+        Difference(
+            "An invalid command line is reported in one sentence with a hint instead of the whole help.",
+            "The sentence names the problem.",
+        ),
+        Difference(
+            "`kafka-consumer-groups` exits with 1 if no broker can be reached, or if a value is not the "
+            "number it must be. Apache Kafka's prints the error and exits with 0, as both do for groups "
+            "that do not exist or have members.",
+            "Scripts must notice that nothing was done.",
+        ),
+        Difference(
+            "The formatters of internal topics print one line per record. Apache Kafka's print all records "
+            "on one line.",
+            "Lines can be read, searched and counted.",
+        ),
+        Difference(
+            "`kafka-console-consumer --include` discovers new topics within ten seconds, also in a group. "
+            "Apache Kafka's discovers them every five minutes (`metadata.max.age.ms`).",
+            "A user at a terminal does not wait that long.",
+        ),
+        Difference(
+            "`kafka-consumer-perf-test` without `--group` assigns partitions directly. Apache Kafka's joins "
+            "a random group.",
+            "The tool measures consuming.",
+        ),
+        Difference(
+            "`kafka-metadata-shell` also reads the folder of a node (`--directory`, even while it runs) and "
+            "running controllers (`--controllers`). `/brokers`, `/topics/orders/0` and others are shortcuts "
+            "into `/image`. The default entity of a quota is shown as `user(<default>)`. Apache Kafka's may "
+            "answer before it has read the whole file.",
+            "Users mostly need the current metadata.",
+        ),
+        Difference(
+            "`kafka-reassign-partitions --generate` places the replicas of a partition on different "
+            "machines, not only on different racks.",
+            "It places replicas as the controller places those of new partitions.",
+        ),
+        Difference(
+            "`kafka-features upgrade --release-version` skips features that the cluster does not support.",
+            "An update is all or nothing, and would be rejected because of them.",
+        ),
+        Difference(
+            "`kafka-e2e-latency` lets a fetch wait for the record. Apache Kafka's polls without waiting "
+            "(`fetch.max.wait.ms=0`).",
+            "Consumers wait, and constant polling would slow down what is measured.",
+        ),
+        Difference(
+            "`kafka-server-start -daemon` returns when the node is ready, or with 1 and the reason if it "
+            "does not start.",
+            "Scripts do not have to wait and check.",
+        ),
+        Difference(
+            "`kafka-server-stop` stops nodes of Moldau only, not of Apache Kafka.",
+            "Both may run on one machine.",
+        ),
+    ),
+}

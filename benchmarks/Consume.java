@@ -7,9 +7,9 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * What kafka-consumer-perf-test measures, but with a partition assigned by hand: it needs no consumer group.
+ * Measures the same as kafka-consumer-perf-test, but with an assigned partition instead of a consumer group.
  *
- * <p>Arguments: BOOTSTRAP TOPIC COUNT. Prints one line of JSON. Counts from the first records on.
+ * <p>Arguments: BOOTSTRAP TOPIC COUNT. Prints one line of JSON. The time starts with the first records.
  */
 public class Consume {
     public static void main(String[] arguments) {

@@ -1,1 +1,1 @@
-"""Moldau beside Apache Kafka on the same machine, in the same run, with the same clients: `make bench`."""
+"""Benchmarks of Moldau and Apache Kafka on the same machine with the same clients: `make bench`."""

@@ -1,8 +1,8 @@
-"""A broker under measurement: the same properties file and the same two steps, format and start, for both.
+"""The brokers under test: both use the same properties file and the same two steps, format and start.
 
-Moldau is started as its users start it, by its commands; Apache Kafka with the virtual machine's options that
-its own start script sets, and 1 GB of heap. A broker counts as ready when it has acknowledged a record, which
-is asked over a bare socket, so that no client's timers are measured.
+Moldau is started with its own commands, Apache Kafka with the JVM options of its start script and 1 GB of
+heap. A broker is ready when it has acknowledged a record sent over a plain socket, so that timers of a client
+are not measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.harness.apache.node import free_port, java_command
 from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import create_topic, produce
 
-#: What `kafka-server-start.sh` gives the virtual machine.
+#: The JVM options of `kafka-server-start.sh`.
 _SERVER_OPTIONS = (
     "-server",
     "-Xms1g",
@@ -47,7 +47,7 @@ _FIRST = "first"
 
 @dataclass(frozen=True, slots=True)
 class Software:
-    """What is run: the commands that format a folder and start a node, without the properties file."""
+    """The commands that format a folder and start a node, without the properties file."""
 
     name: str
     format: Sequence[str]
@@ -57,7 +57,7 @@ class Software:
 def moldau() -> Software:
     run = "import sys; from moldau.cli.{} import {} as main; sys.exit(main())"
     storage, server = run.format("kafka.storage", "main"), run.format("kafka.server.command", "start_main")
-    # Compiled once, as when a package is installed.
+    # Compile once, like the installation of a package does.
     modules = (
         "import moldau.cli.kafka.storage, moldau.cli.kafka.server.command, "
         "moldau.server.run, moldau.server.startup.format, uvloop"
@@ -67,7 +67,7 @@ def moldau() -> Software:
 
 
 def apache(libs: Path, folder: Path) -> Software:
-    """`folder` is where the settings of its log go."""
+    """Return the commands of Apache Kafka; `folder` receives its logging configuration."""
     logging = folder / "log4j2.properties"
     logging.write_text(_LOGGING)
     options = (f"-Dlog4j2.configurationFile={logging}", *_SERVER_OPTIONS)
@@ -79,13 +79,13 @@ def apache(libs: Path, folder: Path) -> Software:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, but Python keeps the bytecode it compiled, as in an installed package."""
+    """Return the environment in which Python caches bytecode, as for an installed package."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return environment | {"PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "moldau-bench-bytecode")}
 
 
 class NodeProcess:
-    """A node by its properties, with everything it has in one folder; it is formatted, started and ended."""
+    """A node with its properties and data in one folder, which can be formatted, started and stopped."""
 
     def __init__(self, software: Software, folder: Path, properties: Mapping[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ class NodeProcess:
     @property
     def pid(self) -> int:
         if self._process is None:
-            raise RuntimeError("the node does not run")
+            raise RuntimeError("the node is not running")
         return self._process.pid
 
     @property
@@ -113,7 +113,7 @@ class NodeProcess:
             sys.exit(f"{self.name} cannot format: {done.stdout}{done.stderr}")
 
     def start(self) -> None:
-        """`check` says whether it got anywhere."""
+        """Start the process; `check` tells whether it still runs."""
         with self._log.open("ab") as log:
             command = [*self._software.start, str(self._file)]
             self._process = subprocess.Popen(
@@ -121,7 +121,7 @@ class NodeProcess:
             )
 
     def check(self, begin: float) -> None:
-        """End everything when the node is gone, or when it has not got ready since `begin`."""
+        """Exit with the end of the log if the process has exited, or is not ready long after `begin`."""
         gone = self._process is None or self._process.poll() is not None
         if gone or time.monotonic() > begin + _START_SECONDS:
             sys.exit(f"{self.name} did not start: {self._log.read_text()[-3000:]}")
@@ -134,7 +134,7 @@ class NodeProcess:
 
 
 class Broker:
-    """One node in a folder of its own, which is gone when the context ends."""
+    """A node in its own folder, which is removed when the context ends."""
 
     def __init__(self, software: Software) -> None:
         self.name = software.name
@@ -161,14 +161,14 @@ class Broker:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def first_start(self) -> float:
-        """Seconds from nothing to the first acknowledged record."""
+        """Format and start the node; return the seconds until the first acknowledged record."""
         begin = time.monotonic()
         self._node.format("--standalone")
         self.start()
         return time.monotonic() - begin
 
     def start(self, topic: str = _FIRST, partition: int = 0) -> float:
-        """Seconds until that partition acknowledged a record; a topic that is missing is created."""
+        """Start the node; return the seconds until a partition acknowledges a record."""
         begin = time.monotonic()
         self._node.start()
         while not self._acknowledges(topic, partition):
@@ -177,7 +177,7 @@ class Broker:
         return time.monotonic() - begin
 
     def stop(self) -> float:
-        """An orderly stop; the seconds it took."""
+        """Shut the node down with SIGTERM and return the seconds that took."""
         begin = time.monotonic()
         self._node.end(signal.SIGTERM)
         return time.monotonic() - begin

@@ -1,7 +1,7 @@
-"""The clients that make the load: librdkafka in C, and Java's own performance tools.
+"""The clients that generate load: librdkafka in C, and Kafka's Java performance tools.
 
-Python clients are too slow to see a broker's limits. `load.c` and `Consume.java` are compiled here. What a
-client says last is the outcome.
+Python clients are too slow to reach the limits of a broker. `load.c` and `Consume.java` are compiled here.
+The last line that a client prints is its result.
 """
 
 from __future__ import annotations
@@ -21,16 +21,14 @@ Outcome = dict[str, float]
 FOLDER = jars.FOLDER / "bench"
 _HERE = Path(__file__).parent
 _SENT = re.compile(r"(\d+) records sent, ([\d.]+) records/sec")
-#: The virtual machine's usual options: a client that runs for seconds wants its full compiler.
+#: The default JVM options; a client that runs for seconds needs the optimising compiler.
 _JAVA_OPTIONS = ("-XX:+UseSerialGC",)
 
 
 class Librdkafka:
     def __init__(self) -> None:
         if shutil.which("gcc") is None:
-            sys.exit(
-                "The load comes from C: install a compiler and librdkafka (apt install gcc librdkafka-dev)."
-            )
+            sys.exit("The load generator needs a C compiler and librdkafka (apt install gcc librdkafka-dev).")
         FOLDER.mkdir(parents=True, exist_ok=True)
         self._program = FOLDER / "load"
         command = ["gcc", "-O2", "-o", str(self._program), str(_HERE / "load.c"), "-lrdkafka"]

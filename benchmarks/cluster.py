@@ -1,8 +1,9 @@
-"""`python -m benchmarks.cluster`: three Moldau nodes beside three of Apache Kafka, replication 3, acks=all.
+"""`python -m benchmarks.cluster`: compare three nodes of Moldau with three of Apache Kafka, acks=all.
 
-Both clusters take turns on the same machine with the same properties files: how long writers wait when a node
-is killed or stopped (`failover`), throughput, latency, what it costs, and how soon a node that was away has
-caught up. The median of the rounds counts, and the spread is shown.
+Both clusters run alternately on the same machine with the same properties files. Measured are the time
+without acknowledged writes after a node is killed or stopped (`failover`), throughput, latency, CPU time and
+memory, and the time a restarted node needs to catch up. The tables show the median and the spread of the
+rounds.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ AIMS = (
 
 
 class _Round:
-    """One turn of one cluster."""
+    """One round of one cluster."""
 
     def __init__(self, librdkafka: Librdkafka, share: float) -> None:
         self._librdkafka = librdkafka
@@ -157,10 +158,10 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="how often each cluster has its turn")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds per cluster")
     parser.add_argument("--quick", action="store_true", help="one round with a fifth of the load")
-    parser.add_argument("--json", default="benchmarks-cluster.json", help="where all figures go")
-    parser.add_argument("--publish", action="store_true", help="put the tables into docs/BENCHMARKS.md")
+    parser.add_argument("--json", default="benchmarks-cluster.json", help="file for all figures")
+    parser.add_argument("--publish", action="store_true", help="update the tables in docs/BENCHMARKS.md")
     return parser
 
 

@@ -1,9 +1,9 @@
-"""Groups and transactions: how soon a group settles again, how many commits and transactions a second.
+"""Groups and transactions: the duration of a rebalance, and the rates of commits and transactions.
 
-Members of the group are bare connections that speak the classic protocol, so that no client's timers are
-measured: the time counts from the moment the first of them hears of the rebalance until the last one has its
-partitions. Commits come over 20 connections, each waiting for its answer. Transactions are librdkafka's, by
-eight producers at a time; reading, processing and writing goes through one process that commits every 100 ms.
+Members of the group are plain connections that use the classic protocol, so that timers of a client are not
+measured. A rebalance lasts from the first member that is notified to the last member that has its assignment.
+Commits are sent over 20 connections, each with one request in flight. Transactions are those of eight
+producers of librdkafka. Consume, transform and produce runs in one process that commits every 100 ms.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ FIGURES = (SETTLE, COMMITS, COMMIT_CPU, TRANSACTIONS, PROCESSED)
 
 
 def measure(software: Software, share: float = 1.0) -> Figures:
-    """All figures of one broker, on a node of its own; `share` of the usual time."""
+    """Measure one broker on its own node, for `share` of the usual time."""
     with Broker(software) as broker:
         broker.first_start()
         for topic in (_TOPIC, _OUTPUT):
@@ -88,7 +88,7 @@ async def _connect(bootstrap: str, group: str = "") -> NodeConnection:
 
 
 class _Member:
-    """One member of a classic group; `follow` keeps it in the group until it is told to leave."""
+    """A member of a classic group; `follow` keeps it in the group until it leaves."""
 
     def __init__(self, connection: NodeConnection, group: str) -> None:
         self.connection = connection
@@ -99,7 +99,7 @@ class _Member:
         self.heard_at = 0.0
 
     async def join(self) -> None:
-        """Until the member has its part of the newest generation."""
+        """Wait until the member has its assignment of the latest generation."""
         while True:
             joined = await self.connection.call(self._join_request())
             self.member_id = joined.member_id or self.member_id
@@ -173,7 +173,7 @@ async def _settle_time(bootstrap: str, number: int) -> float:
 
 
 async def _until_steady(members: list[_Member]) -> None:
-    """Everybody in one generation, for half a second."""
+    """Wait until all members are in one generation for half a second."""
     steady = 0
     while steady < 10:
         steady = steady + 1 if len({member.generation for member in members}) == 1 else 0
@@ -205,7 +205,7 @@ async def _commit(bootstrap: str, number: int, deadline: float) -> int:
 
 
 def _transactions(bootstrap: str, seconds: float) -> float:
-    """Of one record each, to a partition of the producer's own."""
+    """Measure transactions of one record each, every producer with its own partition."""
     counts = [0] * _PRODUCERS
     ready = threading.Barrier(_PRODUCERS)
 
@@ -225,7 +225,7 @@ def _transactions(bootstrap: str, seconds: float) -> float:
 
 
 def _processed(bootstrap: str, count: int) -> float:
-    """Everything of one topic to another, in transactions that hold the offsets too."""
+    """Copy a topic to another one in transactions that include the consumed offsets."""
     with Producer[Any, Any]({"bootstrap.servers": bootstrap}) as producer:
         for number in range(count):
             producer.send(_TOPIC, b"%d" % number, partition=number % 8)

@@ -1,9 +1,8 @@
-"""How long a cluster keeps somebody waiting who writes to every partition with acks=all, while a node goes.
+"""The longest time without an acknowledged write (acks=all) while a node is killed or stopped.
 
-Each partition has a writer with connections of its own that sends one record after the other and looks for
-the new leader as soon as it is refused or the connection breaks, asking the brokers every few milliseconds.
-So no client's timers are measured, only when the cluster takes writes again. The figure is the longest time
-between two acknowledgements on any partition.
+Each partition has a writer with its own connections, which sends one record at a time. When a write is
+rejected or the connection breaks, it requests metadata from all brokers every few milliseconds until it finds
+the new leader. So timers of a client are not measured, only the time until the cluster accepts writes again.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _PAUSE_SECONDS = 0.002
 
 
 class _Writer:
-    """Writes to one partition until it is told to stop, and keeps the longest time without a success."""
+    """Writes to one partition until it is stopped, and records the longest time without a success."""
 
     def __init__(self, ports: list[int], topic: str, partition: int) -> None:
         self._ports = ports
@@ -42,7 +41,7 @@ class _Writer:
 
     @property
     def gap(self) -> float:
-        """The longest time so far, the one that still lasts included."""
+        """Return the longest time so far, including the current one."""
         return max(self.longest, time.monotonic() - self._last if self._last else 0.0)
 
     async def run(self, ended: asyncio.Event) -> None:
@@ -77,7 +76,7 @@ class _Writer:
         return bool(answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE)
 
     async def _leader(self) -> int:
-        """The port of the leader, by whoever answers first; negative when nobody knows one."""
+        """Return the leader's port from the first response; negative if no broker knows a leader."""
         request = MetadataRequest(
             topics=[MetadataRequestTopic(name=self._topic)], allow_auto_topic_creation=False
         )
@@ -102,18 +101,18 @@ class _Writer:
 
 
 class Probe:
-    """Writers for all partitions of a topic, in a thread of their own."""
+    """Writers for all partitions of a topic, in a background thread."""
 
     def __init__(self, ports: list[int], topic: str, partitions: int) -> None:
         self._writers = [_Writer(ports, topic, partition) for partition in range(partitions)]
 
     def begin(self) -> None:
-        """Count from now on."""
+        """Restart the measurement."""
         for writer in self._writers:
             writer.begin()
 
     def longest(self, quiet_seconds: float, patience_seconds: float = 90.0) -> float:
-        """The longest time without an acknowledgement on any partition, once all have gone on for a while."""
+        """Return the longest time without an acknowledgement, once all partitions have recovered."""
         deadline = time.monotonic() + patience_seconds
         steady_since, before = time.monotonic(), self._gap()
         while time.monotonic() < min(deadline, steady_since + quiet_seconds):

@@ -1,11 +1,11 @@
-/* Load on a broker from librdkafka in C, because a Python client is too slow to see the broker's limits.
+/* A load generator with librdkafka in C, because a Python client is too slow to reach the limits of a broker.
  *
  *   load produce BOOTSTRAP TOPIC PARTITIONS COUNT SIZE [name=value ...]
  *   load consume BOOTSTRAP TOPIC PARTITIONS COUNT SIZE [name=value ...]
  *   load latency BOOTSTRAP TOPIC PARTITIONS COUNT SIZE RATE [name=value ...]
  *
- * Prints one line of JSON. Further arguments are librdkafka settings; `connections=N` makes N producers, each
- * with a connection and a partition of its own.
+ * Prints one line of JSON. Further arguments are librdkafka settings; `connections=N` starts N producers, each
+ * with its own connection and partition.
  */
 #include <librdkafka/rdkafka.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
-"""The picture in `docs/`: one pair of bars for each chosen figure, with values and ratio, as SVG.
+"""The picture in `docs/`: an SVG with a pair of bars, values and ratio for each chosen figure.
 
-The longer bar of a pair has the full width, so a pair shows its ratio whatever the unit. Colours follow the
-reader's light or dark setting.
+The longer bar of a pair has the full width, so a pair shows its ratio independently of the unit. Colours
+follow the reader's light or dark colour scheme.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1f232
 
 
 def svg(figures: dict[str, Compared], subtitle: str) -> str:
-    """Needs figures of both brokers."""
+    """Return the SVG; figures of both brokers are required."""
     body = [
         _text(24, 36, "Moldau beside Apache Kafka 4.3", "title"),
         _text(24, 58, subtitle, "soft"),

@@ -1,8 +1,8 @@
-"""The jobs of `benchmarks.pipelines`: one process, one Spark session, one connector; figures go out as JSON.
+"""The jobs of `benchmarks.pipelines`: one process with one Spark session and one connector; it prints JSON.
 
-The start is measured in a process of its own: `FIRST_ROW` counts from before `pyspark` is imported to the
-first row of a topic, and our session is one for a quick start. Every throughput job runs in a session for
-long jobs, twice, and the second run counts. CPU time is that of the driver, its virtual machine and workers.
+The start is measured in a separate process: `FIRST_ROW` is the time from before `pyspark` is imported to the
+first row of a topic, with a `quick_start` session on Moldau's side. Every throughput job runs twice in a
+normal session, and the second run counts. CPU time is that of the driver, its JVM and the Python workers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.workloads import CPU, RECORDS, Figures
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: The turn that measures nothing but the start.
+#: The argument for a process that measures only the start.
 START = "start"
 FIRST_ROW = "import to the first row of a topic, s"
 SESSION = "import to a session, s"
@@ -40,7 +40,7 @@ _WINDOW_PARTITIONS = "4"
 
 
 class Inputs(NamedTuple):
-    """What was prepared: topics `small`, `large`, `events` and how many records each has."""
+    """The prepared topics `small`, `large` and `events`, and their numbers of records."""
 
     servers: str
     folder: str
@@ -102,7 +102,7 @@ class Jobs:
         _finished(writer.trigger(availableNow=True).start())
 
     def _copy(self) -> None:
-        """Half of the topic, so that the job stays as long as the others."""
+        """Read half of the topic, so that the job takes as long as the others."""
         half = json.dumps({"small": {str(p): self.inputs.small // 8 for p in range(4)}})
         frame = self._read_stream("small", {"startingOffsets": half}).select("key", "value")
         writer = frame.writeStream.format(self._format).option("checkpointLocation", self._folder())
@@ -149,7 +149,7 @@ class Jobs:
 
 
 def started(inputs: Inputs, connector: str) -> Figures:
-    """From nothing to the first row, in a session that is meant to start quickly where there is one."""
+    """Measure the start up to the first row, with a `quick_start` session on Moldau's side."""
     begin = time.monotonic()
     spark = _official(connector) if connector else _ours(quick_start=True)
     session = time.monotonic() - begin
@@ -188,7 +188,7 @@ def _finished(query: Any) -> None:
 
 
 def _latencies(servers: str, source: str, target: str) -> list[float]:
-    """Seconds from producing a record to its copy, once the query has copied the first one."""
+    """Return the seconds from producing each record to its copy, after the query has copied the first one."""
     from confluent_kafka import Consumer, Producer
 
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
@@ -198,7 +198,7 @@ def _latencies(servers: str, source: str, target: str) -> list[float]:
     producer.flush()
     while (message := consumer.poll(60)) is None or message.error():
         if message is None:
-            sys.exit("the copy did not begin within a minute")
+            sys.exit("the query did not copy a record within a minute")
     count = _RATE * _LATENCY_SECONDS
     sender = threading.Thread(target=_send, args=(producer, source, count))
     sender.start()

@@ -1,10 +1,10 @@
-"""`python -m benchmarks.pipelines`: our Spark connector beside Spark's own, on one Moldau broker.
+"""`python -m benchmarks.pipelines`: compare Moldau's Spark connector with Spark's own, on a Moldau broker.
 
-Both take turns: a fresh process with a session of its own does all jobs (`benchmarks/pipeline_jobs.py`) and
-says what each took. Our side has the session of `moldau.pipelines.session`, the other Spark's defaults with
-the connector's jars, as its users have it, and both the same cores and memory. Reading Parquet natively is
-shown as the ceiling. The copy from topic to topic is exactly once on our side and at least once on the other,
-which has no more to offer.
+Both run alternately: a new process with its own session runs all jobs (`benchmarks/pipeline_jobs.py`) and
+prints the results. Moldau's side uses `moldau.pipelines.session`, the other one Spark's defaults with the
+jars of the connector; cores and memory are the same. Reading Parquet natively is measured as an upper bound.
+The copy from topic to topic is exactly-once on Moldau's side and at-least-once on the other, which offers no
+more.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="moldau-bench-") as folder, Cluster() as cluster:
         inputs = _filled(cluster.bootstrap_servers, Path(folder), share)
         connector = ",".join(map(str, jars.spark_connector_jars()))
-        # Whoever starts quickly does so from the second time on: the first one records what the others use.
+        # A quick start is quick from the second time: the first start fills the caches that later ones use.
         _run(inputs, "", START)
         for number in range(1 if options.quick else options.rounds):
             sides = [("moldau", ""), ("apache", connector)]
@@ -82,7 +82,7 @@ def main() -> int:
 
 
 def _filled(servers: str, folder: Path, share: float) -> Inputs:
-    """The topics that are read, filled once for both sides."""
+    """Create and fill the topics that both sides read."""
     small, large, events = (int(count * share) for count in (4_000_000, 500_000, 1_000_000))
     inputs = Inputs(servers, str(folder), small, large, events)
     with AdminClient(servers) as admin:
@@ -144,10 +144,10 @@ def _markdown(rounds: report.Rounds) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pipelines", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3, help="how often each side has its turn")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds per side")
     parser.add_argument("--quick", action="store_true", help="one round with a tenth of the load")
-    parser.add_argument("--json", default="benchmarks-pipelines.json", help="where all figures go")
-    parser.add_argument("--publish", action="store_true", help="put the tables into docs/BENCHMARKS.md")
+    parser.add_argument("--json", default="benchmarks-pipelines.json", help="file for all figures")
+    parser.add_argument("--publish", action="store_true", help="update the tables in docs/BENCHMARKS.md")
     return parser
 
 

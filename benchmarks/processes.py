@@ -1,7 +1,7 @@
-"""What a broker costs: CPU time and resident memory of its process and all processes below it.
+"""CPU time and memory of a broker: of its process and all descendants.
 
-Memory is what Linux calls RSS, added up; pages of mapped files count where they are mapped. Where processes
-are forks of each other it is PSS instead, in which a page that several have counts once.
+Memory is the sum of the resident set sizes (RSS), which include pages of mapped files. For processes that are
+forks of each other it is the proportional set size (PSS), which counts shared pages once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SAMPLE_SECONDS = 0.2
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time, that of ended children included."""
+    """Return user and system time, including that of exited children."""
     return sum(sum(map(int, _stat(each)[11:15])) for each in _family(pid)) / _TICKS
 
 
@@ -27,7 +27,7 @@ def memory_megabytes(pid: int) -> float:
 
 
 def unshared_megabytes(pid: int) -> float:
-    """Memory of a family of forks."""
+    """Return the PSS of a tree of forked processes."""
     return sum(_pss_kilobytes(each) for each in _family(pid)) * 1024 / 1e6
 
 
@@ -40,7 +40,7 @@ def _pss_kilobytes(pid: int) -> int:
 
 @contextmanager
 def peak_of(figure: Callable[[], float]) -> Iterator[Callable[[], float]]:
-    """Look at a figure several times a second; the function given says the largest so far."""
+    """Sample a value several times a second; yield a function that returns the maximum so far."""
     largest = figure()
     ended = threading.Event()
 
@@ -67,7 +67,7 @@ def _family(pid: int) -> list[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields behind the name, which may hold anything; zeros for a process that has just ended."""
+    """Return the fields after the process name, which may contain spaces; zeros if the process has exited."""
     fields = _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
     return fields or ["0"] * 50
 

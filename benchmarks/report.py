@@ -1,7 +1,7 @@
-"""From the rounds of both brokers to tables: medians with their spread, ratios, and which aims are met.
+"""Tables from the rounds of both brokers: medians with their spread, ratios, and the aims that are met.
 
-A spread is half of the distance between the best and the worst round, in percent of the median: a ratio that
-differs from 1 by less than that says nothing.
+The spread is half of the distance between the best and the worst round, in percent of the median. A ratio
+that differs from 1 by less than the spread is not significant.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Rounds = dict[str, list[Figures]]
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """Moldau's figure over Apache's should be at least or at most `ratio`."""
+    """The ratio of Moldau's figure to that of Apache Kafka should be at least or at most `ratio`."""
 
     figure: str
     ratio: float
@@ -58,7 +58,7 @@ AIMS = (
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One figure of Moldau, beside Apache's where that was measured: median and spread of the rounds."""
+    """Median and spread of one figure of Moldau, and of Apache Kafka if that was measured."""
 
     name: str
     moldau: float
@@ -86,7 +86,7 @@ def _middle(name: str, rounds: Sequence[Figures]) -> tuple[float, float]:
 
 
 def markdown(figures: dict[str, Compared], once: dict[str, Figures]) -> str:
-    """All tables; `once` are figures that were measured a single time, by broker."""
+    """Return all tables; `once` has the figures that were measured a single time, by broker."""
     loads = [name.removesuffix(f": {CPU}") for name in figures if name.endswith(f": {CPU}")]
     bulk = [load for load in loads if f"{load}: {RECORDS}" in figures]
     eager = [load for load in loads if f"{load}: {REQUESTS}" in figures]

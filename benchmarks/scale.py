@@ -1,5 +1,6 @@
-"""Figures of scale: a long topic costs no more to read from its start than a short one, and many partitions
-cost little. Measured once, on a node of their own.
+"""Scale: reading from the start of a long and of a short topic, and the cost of many partitions.
+
+Each is measured once, on its own node.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _IDLE_SECONDS = 5.0
 
 
 def long_topic(software: Software, gigabytes: float) -> Figures:
-    """Fetches of 1 MB from the start of a short and of a long topic, in turns."""
+    """Measure fetches of 1 MB from the start of a short and of a long topic, alternately."""
     short, long = f"{_SHORT_MB} MB", f"{gigabytes:g} GB"
     with Broker(software) as broker:
         broker.first_start()
@@ -76,7 +77,7 @@ def many_partitions(software: Software) -> Figures:
 
 
 def _fill(bootstrap: str, topic: str, megabytes: int) -> None:
-    """Batches of 1 MB, several on their way at once, as a client would send them."""
+    """Produce batches of 1 MB with several requests in flight, like a client."""
     create_and_wait(bootstrap, topic)
     records = batch([(None, b"x" * 1000)] * (_BATCH_MB * 1000 - 30))
     request = produce_request(topic, records, acks=1)
@@ -93,7 +94,7 @@ def _fill(bootstrap: str, topic: str, megabytes: int) -> None:
 def _check(response: object) -> None:
     answer = response.responses[0].partition_responses[0]  # type: ignore[attr-defined]
     if answer.error_code != 0:
-        raise RuntimeError(f"a batch was refused: {answer}")
+        raise RuntimeError(f"a batch was rejected: {answer}")
 
 
 def _read_start(wire: Wire, topic: str) -> float:

@@ -1,9 +1,9 @@
-"""What metadata costs at scale: images, snapshots, and the controller's work when a node dies and returns.
+"""The cost of metadata at scale: images, snapshots, and the controller's work when a node dies and returns.
 
     python -m benchmarks.scale_metadata [--nodes 100] [--partitions 10000,50000,100000]
 
-The controller, the records and the images are the real ones; no node runs. Every size has a process
-of its own. Memory is what the process grows by when it loads a snapshot, as a broker does.
+The controller, the records and the images are the real ones; no node runs. Every size is measured in its own
+process. Memory is the growth of the process when it loads a snapshot, like a broker does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PARTITIONS_PER_TOPIC = 100
 REPLICAS = 3
 _RECORDS_PER_BATCH = 2000
 _SESSION_MS = 60_000
-#: How many partitions a leader names in one AlterPartition request.
+#: The largest number of partitions in an AlterPartition request.
 _PARTITIONS_PER_REQUEST = 500
 _HEARTBEAT_MS = 2000
 
@@ -46,7 +46,7 @@ Figures = dict[str, float]
 
 
 def timed(work: Callable[[], T]) -> tuple[T, float]:
-    """The result, and how many milliseconds of a core it took: what else runs on the machine counts less."""
+    """Return the result and the CPU time in ms, which other processes affect less than wall time."""
     begin = time.process_time()
     result = work()
     return result, (time.process_time() - begin) * 1e3
@@ -57,7 +57,7 @@ def resident_bytes() -> int:
 
 
 class Scale:
-    """A controller with many brokers and partitions, and a loader that follows it as a broker would."""
+    """A controller with many brokers and partitions, and a metadata loader like that of a broker."""
 
     def __init__(self, nodes: int, partitions: int) -> None:
         self.nodes = nodes
@@ -115,7 +115,7 @@ class Scale:
         self.figures["memory of the image, MB"] = (resident_bytes() - before) / 1e6
 
     def _publish(self, records: list[MetadataRecord]) -> float:
-        """Milliseconds until a broker has a new image with these records in it."""
+        """Return the milliseconds a broker needs to publish an image with these records."""
 
         def follow() -> MetadataImage:
             delta = MetadataDelta(self.image)
@@ -140,7 +140,7 @@ class Scale:
         self.figures[f"{what}: publish on a broker, ms"] = self._publish(records)
 
     def _die(self) -> None:
-        """The last broker is silent for too long, while all others are heard of."""
+        """Let the session of the last broker expire while all others send heartbeats."""
         cluster = self.cluster
         cluster.now += _SESSION_MS
         for broker in range(1, self.nodes):
@@ -156,7 +156,7 @@ class Scale:
         self._note("a node dies", records, took)
 
     def _return(self) -> None:
-        """It registers, is unfenced, and is taken back into every ISR by the leaders."""
+        """Register the broker again, unfence it, and add it to every ISR by requests of the leaders."""
         cluster, node = self.cluster, self.nodes
         records: list[MetadataRecord] = []
 
@@ -226,7 +226,9 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--nodes", type=int, default=100)
     arguments.add_argument("--partitions", default="10000,50000,100000")
-    arguments.add_argument("--here", action="store_true", help="measure one size in this process, as JSON")
+    arguments.add_argument(
+        "--here", action="store_true", help="measure one size in this process and print JSON"
+    )
     options = arguments.parse_args()
     sizes = [int(each) for each in options.partitions.split(",")]
     if options.here:

@@ -1,9 +1,9 @@
-"""A cluster of many nodes in the simulator: how metadata traffic grows, and how long a death takes.
+"""A cluster of many nodes in the simulator: growth of metadata traffic, and duration of a failover.
 
     python -m benchmarks.scale_nodes [--nodes 10,30,100] [--partitions 10]
 
-Nodes are real, and all of them live in one process with a virtual clock: three controllers, the rest brokers.
-Traffic is what passes over the controllers' listeners; times are virtual, with 2 ms of latency at most.
+All nodes run in one process with a virtual clock: three controllers, the rest brokers. Traffic is that of the
+controllers' listeners; times are virtual, with a network latency of at most 2 ms.
 `--partitions` are per broker, three replicas each.
 """
 
@@ -26,7 +26,7 @@ _CREATE_TOPICS_VERSION = 7
 
 
 class Traffic(Trace):
-    """Counts the bytes to and from the controllers' listeners."""
+    """Counts the bytes received and sent by the controllers' listeners."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class Many:
         await self._until(lambda leaders: victim not in leaders)
 
     async def _until(self, holds: object) -> None:
-        """Until every node's metadata says so."""
+        """Run until the metadata of every node satisfies the condition."""
         while True:
             images = [node.image for node in self.cluster.serving.values()]
             found = [image.topics.by_name.get("many") for image in images]

@@ -1,7 +1,6 @@
-"""Three nodes under measurement, each broker and controller, on this machine, with their own defaults.
+"""Three nodes under test, each broker and controller, on this machine, with default configurations.
 
-A cluster counts as ready when a topic with three replicas could be created, and every partition of it has all
-of them in sync.
+A cluster is ready when a topic with three replicas is created and all replicas of its partitions are in sync.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _QUORUM_VERSION = 1
 
 
 class ThreeNodes:
-    """The nodes are in folders of their own, which are gone when the context ends."""
+    """Nodes in their own folders, which are removed when the context ends."""
 
     def __init__(self, software: Software) -> None:
         self.name = software.name
@@ -66,10 +65,8 @@ class ThreeNodes:
             "log.dirs": str(self._folder / str(node) / "data"),
         }
 
-    # Nodes.
-
     def first_start(self) -> float:
-        """Seconds from nothing to a topic with three replicas in sync."""
+        """Format and start the nodes; return the seconds until a topic with three in-sync replicas exists."""
         begin = time.monotonic()
         for node in self._nodes.values():
             node.format()
@@ -79,7 +76,7 @@ class ThreeNodes:
         return time.monotonic() - begin
 
     def end(self, node: int, number: signal.Signals) -> None:
-        """The process is gone when this returns."""
+        """Kill a node and wait until its process has exited."""
         self._nodes[node].end(number)
 
     def start(self, node: int) -> None:
@@ -115,7 +112,7 @@ class ThreeNodes:
         return code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
     def wait_in_sync(self, topic: str, partitions: int, seconds: float = 120.0) -> None:
-        """Until every replica of the topic is in sync."""
+        """Wait until every replica of the topic is in sync."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             found = self.metadata(self.running()[0], topic)
@@ -126,7 +123,7 @@ class ThreeNodes:
         raise TimeoutError(f"{self.name}: not every replica of {topic} is in sync after {seconds} s")
 
     def metadata(self, node: int, topic: str) -> MetadataResponse | None:
-        """What a node says about a topic; None when it says nothing."""
+        """Return the metadata of a topic from a node; None if it does not answer."""
         request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
         try:
             with Wire(f"127.0.0.1:{self.ports[node]}", timeout=5) as wire:

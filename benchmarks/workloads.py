@@ -1,4 +1,4 @@
-"""What is measured of both brokers in every round, one workload after the other on a fresh node."""
+"""The workloads of a round, run one after the other on a new node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.harness.wire.requests import create_and_wait
 
 Figures = dict[str, float]
 
-#: Each names a figure and its unit; the tables, the aims and the picture speak of figures by these names.
+#: Names of figures with their units, which the tables, the aims and the picture use.
 READY = "format to first acknowledged record, s"
 IDLE = "resident memory idle, MB"
 LOADED = "resident memory under load, at most, MB"
@@ -30,7 +30,7 @@ def latency_name(quantile: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Produce:
-    """A load of librdkafka's producer; `consumed`: the same topic is read back afterwards."""
+    """A workload of librdkafka's producer; with `consumed`, the topic is consumed afterwards."""
 
     name: str
     size: int
@@ -70,7 +70,7 @@ PRODUCE = (
 
 @dataclass(slots=True)
 class Round:
-    """One turn of one broker: `figures` fills as the workloads run."""
+    """One round of one broker; the workloads fill `figures`."""
 
     librdkafka: Librdkafka
     java: JavaClient | None
@@ -92,7 +92,7 @@ class Round:
         return self.figures
 
     def _warm_up(self, broker: Broker) -> None:
-        """Unmeasured, for both: a virtual machine compiles what it runs often, and is slow before that."""
+        """Warm both brokers up without measuring: a JVM is slow until it has compiled frequent code."""
         bootstrap, topic, count = broker.bootstrap, _topic(broker, "warm-up"), self._scaled(1_500_000)
         self.librdkafka.run("produce", bootstrap, topic, count, 100)
         self.librdkafka.run("consume", bootstrap, topic, count, 100)

@@ -1,8 +1,8 @@
-"""One to five consumers share four partitions, and every way to commit.
+"""One to five consumers share four partitions; then offsets are committed in every possible way.
 
-Each step starts one consumer more in the same group and prints who has which partitions: the fifth has none
-and waits for somebody to leave. Then offsets are committed automatically, synchronously, asynchronously, both
-combined, for chosen records, and when partitions are taken away.
+Each step adds a consumer to the group and prints the assignments: the fifth consumer has no partition until
+another one leaves. Then offsets are committed automatically, synchronously, asynchronously, both combined,
+for chosen records, and when partitions are revoked.
 
     moldau dev                                  # in another terminal
     python examples/consumer_groups.py
@@ -34,7 +34,7 @@ Group = list[Consumer[Any, Any]]
 
 
 def settle(group: Group) -> None:
-    """Poll everybody until each partition belongs to one of them and nobody has two more than another."""
+    """Poll all consumers until every partition is assigned and their numbers differ by at most one."""
     deadline = time.monotonic() + 60
     while True:
         for consumer in group:
@@ -44,7 +44,7 @@ def settle(group: Group) -> None:
         if sum(sizes) == len(set().union(*held)) == PARTITIONS and max(sizes) - min(sizes) <= 1:
             return
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the group does not settle: {held}")
+            raise TimeoutError(f"the group is not balanced after 60 seconds: {held}")
 
 
 def show(group: Group) -> None:
@@ -71,14 +71,14 @@ def share(settings: dict[str, Any]) -> None:
 
 
 class CommitOnRevoke(RebalanceListener):
-    """The last occasion to say how far we are with partitions that somebody else will have."""
+    """Commits before partitions are revoked, so that their next owner continues at the right offset."""
 
     def __init__(self, consumer: Consumer[Any, Any]) -> None:
         self._consumer = consumer
 
     def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
         committed = self._consumer.commit_sync()
-        print(f"  on revoke: {_told(committed)}")
+        print(f"  on revoke: {_format(committed)}")
 
 
 def commits(settings: dict[str, Any]) -> None:
@@ -90,17 +90,17 @@ def commits(settings: dict[str, Any]) -> None:
     with Consumer[Any, Any]({**settings, "enable.auto.commit": False}) as consumer:
         consumer.subscribe([TOPIC], listener=CommitOnRevoke(consumer))
         _read(consumer, 10)
-        print(f"  synchronously: {_told(consumer.commit_sync())}")
+        print(f"  synchronously: {_format(consumer.commit_sync())}")
         _read(consumer, 10)
         consumer.commit_async(on_commit=_answered)
         _read(consumer, 10)
-        # While running, asynchronous commits are enough: a later one makes up for one that failed.
+        # Between polls an asynchronous commit is enough: the next one includes a failed one.
         consumer.commit_async()
         _read(consumer, 10)
         chosen = {each: at - 1 for each in consumer.assignment() if (at := consumer.position(each))}
-        print(f"  chosen offsets: {_told(consumer.commit_sync(chosen))}")
-        # At the end, a synchronous one makes sure.
-        print(f"  combined: {_told(consumer.commit_sync())}")
+        print(f"  chosen offsets: {_format(consumer.commit_sync(chosen))}")
+        # At the end a synchronous commit ensures that the offsets are stored.
+        print(f"  combined: {_format(consumer.commit_sync())}")
 
 
 def _read(consumer: Consumer[Any, Any], count: int) -> int:
@@ -108,15 +108,15 @@ def _read(consumer: Consumer[Any, Any], count: int) -> int:
     while read < count:
         read += len(consumer.poll(0.2))
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{read} of {count} records came")
+            raise TimeoutError(f"only {read} of {count} records arrived within 60 seconds")
     return read
 
 
 def _answered(offsets: Any, error: KafkaError | None) -> None:
-    print(f"  asynchronously: {error if error is not None else _told(offsets)}")
+    print(f"  asynchronously: {error if error is not None else _format(offsets)}")
 
 
-def _told(offsets: dict[TopicPartition, Any]) -> str:
+def _format(offsets: dict[TopicPartition, Any]) -> str:
     return ", ".join(f"{each.partition}@{at.offset}" for each, at in sorted(offsets.items())) or "nothing new"
 
 
@@ -133,7 +133,7 @@ def main() -> None:
         "bootstrap.servers": options.bootstrap_server,
         "group.id": f"tour-{uuid.uuid4().hex[:8]}",
         "auto.offset.reset": "earliest",
-        # How soon the others hear of a newcomer.
+        # Members learn of a rebalance with their next heartbeat.
         "heartbeat.interval.ms": 500,
     }
     share({**settings, "enable.auto.commit": False})

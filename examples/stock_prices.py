@@ -1,9 +1,9 @@
-"""A producer with everything switched on: prices of stocks, made up as we go.
+"""A producer that uses many features: it sends random stock prices.
 
-Prices are JSON, keyed by the stock. Important stocks have a partition of their own, so a rush on the others
-never holds them up. An interceptor counts what was sent and acknowledged. Records travel in compressed
-batches, failed sends are tried again, and Ctrl-C ends it in order: everything sent is acknowledged, then the
-figures are printed.
+Prices are JSON, with the stock as key. Important stocks have their own partition, so that records of other
+stocks do not delay them. An interceptor counts sent and acknowledged records. Records are sent in compressed
+batches, and failed requests are retried. Ctrl-C stops the producer: it waits for all acknowledgements and
+prints metrics.
 
     moldau dev                                  # in another terminal
     python examples/stock_prices.py --records 10000
@@ -38,7 +38,7 @@ IMPORTANT = frozenset({"MOLD"})
 
 
 class ImportantFirst:
-    """The last partition is for important stocks alone; the others share the rest by their key."""
+    """Assigns important stocks to the last partition, and the others to the rest by their key."""
 
     def partition(
         self, topic: str, key: Any, key_bytes: Any, value: Any, value_bytes: Any, partitions: int
@@ -49,7 +49,7 @@ class ImportantFirst:
 
 
 class Counting(ProducerInterceptor):
-    """How many records of each stock were sent, and how many arrived where."""
+    """Counts the records sent by stock, and those acknowledged by partition."""
 
     def __init__(self) -> None:
         self.sent: Counter[str] = Counter()
@@ -68,7 +68,7 @@ class Counting(ProducerInterceptor):
 
 
 def prices(randomness: random.Random) -> Any:
-    """A random walk of every stock, for ever."""
+    """Yield prices of all stocks as endless random walks."""
     current = dict(STOCKS)
     while True:
         for stock in current:
@@ -79,7 +79,7 @@ def prices(randomness: random.Random) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--bootstrap-server", default="localhost:9092")
-    parser.add_argument("--records", type=int, default=1000, help="how many prices to send")
+    parser.add_argument("--records", type=int, default=1000, help="number of prices to send")
     options = parser.parse_args()
 
     with AdminClient(options.bootstrap_server) as admin:

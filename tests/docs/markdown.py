@@ -1,4 +1,4 @@
-"""The code blocks of our own documents."""
+"""The code blocks of the documentation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Block(NamedTuple):
 
 
 def section(document: str, heading: str) -> str:
-    """From a heading of the second level to the next one; an empty heading is everything before the first."""
+    """Return the section of a second-level heading; an empty heading is the text before the first one."""
     text = (ROOT / document).read_text()
     parts = re.split(r"(?m)^## (.*)$", text)
     if not heading:

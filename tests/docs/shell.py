@@ -1,4 +1,4 @@
-"""Lines of a document, run as a reader types them."""
+"""Commands of a document, run like a reader types them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ADDRESS = "localhost:9092"
 
 
 class Shell:
-    """A terminal in `folder` where our commands are on the path and the broker has another port."""
+    """A shell in `folder` with Moldau's commands on the path; commands use the port of a test broker."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""docs/CLIENT.md does what it says: its Python is run block by block, in one namespace, as a reader would."""
+"""The Python blocks of docs/CLIENT.md run, one after the other in one namespace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.docs.markdown import ROOT, blocks
 ADDRESS = "localhost:9092"
 
 
-def test_the_client_page() -> None:
+def test_blocks_of_the_client_page_run() -> None:
     page = blocks((ROOT / "docs" / "CLIENT.md").read_text())
     code = [text for language, text in page if language == "python"]
     assert len(code) == 7

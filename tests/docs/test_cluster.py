@@ -1,4 +1,4 @@
-"""What the README says about clusters, run as a reader types it."""
+"""The README's commands for clusters run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def free_ports() -> int:
 
 
 def with_ports(text: str, first: int) -> str:
-    """The text with other ports than 9092 to 9094 and 19092 to 19094."""
+    """Replace the ports 9092 to 9094 and 19092 to 19094 of a text."""
 
     def other(match: re.Match[str]) -> str:
         return f"{match[1]}{first + int(match[3]) - 2 + (10_000 if match[2] else 0)}"
@@ -46,7 +46,7 @@ def first_port() -> int:
     return free_ports()
 
 
-def test_three_nodes_with_one_command(tmp_path: Path, first_port: int) -> None:
+def test_dev_cluster_survives_a_killed_node(tmp_path: Path, first_port: int) -> None:
     shell = Shell(tmp_path, first_port)
     cluster = shell.open(f"{block(0, 'sh').strip()} --port {first_port}")
     assert cluster.stdout is not None
@@ -80,7 +80,7 @@ def test_three_nodes_with_one_command(tmp_path: Path, first_port: int) -> None:
 
 
 def everywhere(node_id: int, described: str) -> bool:
-    """Whether the node is in sync in every partition."""
+    """Return whether the node is in sync in every partition."""
     found = re.findall(r"Isr: (\S+)", described)
     return bool(found) and all(str(node_id) in each.split(",") for each in found)
 
@@ -109,7 +109,7 @@ def files(tmp_path: Path, first_port: int) -> Iterator[Files]:
         shell.run(f"kafka-server-stop --node-id {node_id} || true")
 
 
-def test_three_properties_files(tmp_path: Path, first_port: int, files: Files) -> None:
+def test_cluster_of_three_properties_files(tmp_path: Path, first_port: int, files: Files) -> None:
     *lines, stop = block(4, "sh").splitlines()
     assert stop == "kafka-server-stop"
     shell = Shell(tmp_path, first_port)
@@ -122,5 +122,5 @@ def test_three_properties_files(tmp_path: Path, first_port: int, files: Files) -
     logs = [tmp_path / "data" / f"server-{number}" for number in NODES]
     eventually(
         lambda: all((log / ".kafka_cleanshutdown").exists() for log in logs),
-        what="all have stopped",
+        what="all nodes to stop",
     )

@@ -1,4 +1,4 @@
-"""The examples run as their first lines say."""
+"""The examples run with the commands in their docstrings."""
 
 from __future__ import annotations
 

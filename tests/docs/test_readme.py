@@ -1,4 +1,4 @@
-"""The README does what it says: its five-minute tour is run line by line, as a reader would type it."""
+"""The README's commands and code run: the five-minute tour, the tests, the properties file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOUR = blocks(section("README.md", "A five-minute tour"))
 
 
 class Tour:
-    """Takes the blocks of the README one after the other."""
+    """Runs the blocks of the five-minute tour one after the other."""
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
@@ -40,7 +40,7 @@ class Tour:
 
 @pytest.fixture
 def tour(tmp_path: Path) -> Iterator[Tour]:
-    """The tour after its first block: a broker that was started with the README's own line."""
+    """The tour after its first block, with the broker that the README's command started."""
     port = free_port()
     tour = Tour(Shell(tmp_path, port))
     assert tour.block("sh").splitlines() == ["pip install .", "moldau dev"]
@@ -58,7 +58,7 @@ def tour(tmp_path: Path) -> Iterator[Tour]:
     assert (tmp_path / "data" / "orders-0").is_dir()
 
 
-def test_the_five_minute_tour(tour: Tour) -> None:
+def test_five_minute_tour(tour: Tour) -> None:
     created, described = tour.lines()
     assert created == "Created topic orders.\n"
     assert "PartitionCount: 3" in described
@@ -86,14 +86,14 @@ def test_the_five_minute_tour(tour: Tour) -> None:
     assert "Clients on this machine can use this cluster." in tour.shell.run(f"moldau doctor {ADDRESS}")
 
 
-def test_the_version_is_that_of_the_package() -> None:
+def test_version_equals_that_of_the_package() -> None:
     assert f"Moldau {moldau.__version__} is ready." in TOUR[1].text
     assert f'version = "{moldau.__version__}"' in (ROOT / "pyproject.toml").read_text()
     assert f"## {moldau.__version__} " in (ROOT / "CHANGELOG.md").read_text()
 
 
-def test_every_example_for_tests(tmp_path: Path) -> None:
-    """Of the README and of docs/TESTING.md; `run_pipeline` is the reader's own code."""
+def test_examples_of_tests_pass(tmp_path: Path) -> None:
+    """The examples are those of the README and docs/TESTING.md; `run_pipeline` is the reader's code."""
     texts = [section("README.md", "In your tests"), (ROOT / "docs" / "TESTING.md").read_text()]
     examples = [block.text for text in texts for block in blocks(text, "python")]
     assert len(examples) >= 3
@@ -105,7 +105,7 @@ def test_every_example_for_tests(tmp_path: Path) -> None:
     assert f"{sum(text.count('def test_') for text in examples)} passed" in done.stdout
 
 
-def test_with_your_own_properties_file(tmp_path: Path) -> None:
+def test_node_with_a_properties_file(tmp_path: Path) -> None:
     [commands] = blocks(section("README.md", "With your own properties file"), "sh")
     formatting, start, stop = commands.text.splitlines()
     operator = Operator(tmp_path)
@@ -115,7 +115,7 @@ def test_with_your_own_properties_file(tmp_path: Path) -> None:
     assert node.stdout is not None
     try:
         eventually(operator.ready, what="the port is open")
-        # Only our own node: others may run on this machine.
+        # Stop only this node: others may run on this machine.
         shell.run(f"{stop} --node-id {operator.node_id}")
         assert "is ready" in node.stdout.read()
         assert node.wait(30) == 0
@@ -124,7 +124,7 @@ def test_with_your_own_properties_file(tmp_path: Path) -> None:
         operator.stop()
 
 
-def test_documents_name_files_that_exist() -> None:
+def test_links_in_documents_name_existing_files() -> None:
     for document in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name} names {target}"

@@ -1,4 +1,4 @@
-"""Our command-line tools as a user runs them: in a process of their own."""
+"""Moldau's command-line tools, run like a user runs them: each in its own process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tool_command(name: str, *argv: str) -> list[str]:
 
 
 def run_tool(name: str, *argv: str, stdin: str = "", timeout: float = 60.0) -> ToolRun:
-    """Run a tool to its end; it never shows a traceback."""
+    """Run a tool until it exits; it must not print a traceback."""
     done = subprocess.run(
         tool_command(name, *argv), input=stdin, capture_output=True, text=True, timeout=timeout, check=False
     )
@@ -32,7 +32,7 @@ def run_tool(name: str, *argv: str, stdin: str = "", timeout: float = 60.0) -> T
 
 
 class Tools:
-    """Runs tools with the address of the node."""
+    """Runs tools with the address of a node."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -41,7 +41,7 @@ class Tools:
         return run_tool(name, "--bootstrap-server", self.bootstrap, *argv, stdin=stdin)
 
     def good(self, name: str, *argv: str, stdin: str = "") -> list[str]:
-        """Run a tool that must succeed; its lines."""
+        """Run a tool that must succeed and return its lines."""
         done = self.run(name, *argv, stdin=stdin)
         assert done.code == 0, done
         return done.lines

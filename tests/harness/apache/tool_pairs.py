@@ -1,8 +1,8 @@
-"""Our tools and Apache Kafka's Java tools, given the same command lines against the same broker.
+"""Moldau's tools and Apache Kafka's Java tools, run with the same command lines against the same broker.
 
-Output and exit codes must be the same once names, ids and times are made alike. Intended differences: help
-and usage (ours is shorter), stack traces (ours has none), and sentences that ours improves; where a command
-fails, the first sentence of ours must be somewhere in what Java says.
+Output and exit codes must be equal after names, ids and times are replaced. Intended differences: help and
+usage (Moldau's are shorter), stack traces (Moldau prints none), and improved messages. If a command fails,
+the first sentence of Moldau's tool must be part of the output of the Java tool.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Both(NamedTuple):
 
 
 class Tools:
-    """Runs a command line with both tools; `{topic}` is a topic of each tool's own."""
+    """Runs a command line with both tools; `{topic}` stands for a separate topic of each tool."""
 
     def __init__(self, node: Node, libs: Path, folder: Path) -> None:
         self.node = node
@@ -92,7 +92,7 @@ class Tools:
     def same(
         self, name: str, *argv: str, topic: str = "shared", stdin: str = "", bootstrap: bool = True
     ) -> str:
-        """Both succeed with the same output, which is returned."""
+        """Require that both succeed with the same output, and return it."""
         both = self.run(name, *argv, topic=topic, stdin=stdin, bootstrap=bootstrap)
         assert (both.ours.code, both.java.code) == (0, 0), both
         assert both.ours.out == both.java.out
@@ -103,14 +103,14 @@ class Tools:
         self.same("kafka-topics", *create, topic=topic)
 
     def same_lines(self, name: str, *argv: str, topic: str = "shared") -> list[str]:
-        """Both succeed with the same lines, in whatever order Java's hash tables give; they are returned."""
+        """Require that both succeed with the same lines in any order, and return them."""
         both = self.run(name, *argv, topic=topic)
         assert (both.ours.code, both.java.code) == (0, 0), both
         assert sorted(both.ours.lines) == sorted(both.java.lines)
         return both.ours.lines
 
     def same_error(self, name: str, *argv: str, topic: str = "shared") -> str:
-        """Both end with 0 and tell the same error on standard output; it is returned."""
+        """Require that both exit with 0 and print the same error to standard output, and return it."""
         both = self.run(name, *argv, topic=topic)
         assert (both.ours.code, both.java.code) == (0, 0), both
         errors = [[line for line in run.lines if line.startswith("Error: ")] for run in both]
@@ -119,7 +119,7 @@ class Tools:
         return errors[0][0]
 
     def same_failure(self, name: str, *argv: str, topic: str = "shared", bootstrap: bool = True) -> None:
-        """Both fail, and what ours says first Java says as well."""
+        """Require that both fail, and that the output of the Java tool contains our first sentence."""
         both = self.run(name, *argv, topic=topic, bootstrap=bootstrap)
         assert both.ours.code == both.java.code != 0, both
         sentence = (both.ours.out + both.ours.err).strip().splitlines()[0]

@@ -1,4 +1,4 @@
-"""The tools of a cluster against three real nodes; with `MOLDAU_TEST_BROKER=apache` against Apache Kafka."""
+"""The tools of a cluster against three nodes, or with `MOLDAU_TEST_BROKER=apache` against Apache Kafka."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def tools(cluster: Nodes) -> Tools:
 
 
 def create(tools: Tools, topic: str, assignment: str) -> None:
-    """Topics of which one replica is enough to go on."""
+    """Return tools for topics whose min.insync.replicas is 1."""
     config = ("--config", "min.insync.replicas=1")
     tools.good("kafka-topics", "--create", "--topic", topic, "--replica-assignment", assignment, *config)
     wait_until_known(tools.bootstrap, topic)
@@ -56,7 +56,7 @@ def create(tools: Tools, topic: str, assignment: str) -> None:
 
 
 def partitions(tools: Tools, topic: str) -> list[dict[str, str]]:
-    """What --describe says about each partition."""
+    """Return the output of --describe for each partition."""
     described = tools.good("kafka-topics", "--describe", "--topic", topic)[1:]
     return [dict(part.split(": ", 1) for part in line.split("\t") if ": " in part) for line in described]
 
@@ -76,7 +76,7 @@ def plan(path: Path, topic: str, replicas: list[list[int]], **more: object) -> s
     return str(path)
 
 
-def test_the_quorum_is_described(cluster: Nodes, tools: Tools) -> None:
+def test_quorum_status_and_replication_are_described(cluster: Nodes, tools: Tools) -> None:
     by_brokers = tools.good("kafka-metadata-quorum", "describe", "--status")
     said = dict(re.split(r":\s+", line, maxsplit=1) for line in by_brokers)
     assert said["LeaderId"] in ("1", "2", "3")
@@ -97,7 +97,7 @@ def test_the_quorum_is_described(cluster: Nodes, tools: Tools) -> None:
     assert all(" ms ago" in line for line in human[1:])
 
 
-def test_voters_that_cannot_be_changed_that_way(cluster: Nodes, tools: Tools) -> None:
+def test_invalid_voter_changes_are_rejected(cluster: Nodes, tools: Tools) -> None:
     unknown = ("--controller-id", "9", "--controller-directory-id", "7Pl7b8h4TDyPaOTHkLUIwg")
     gone = tools.run("kafka-metadata-quorum", "remove-controller", *unknown)
     assert (gone.code, gone.out) == (1, "")
@@ -106,9 +106,9 @@ def test_voters_that_cannot_be_changed_that_way(cluster: Nodes, tools: Tools) ->
     assert dry == ["DRY RUN of removing  KRaft controller 9 with directory id 7Pl7b8h4TDyPaOTHkLUIwg"]
 
 
-def test_a_voter_is_removed_and_added(cluster: Nodes, tools: Tools) -> None:
+def test_voter_is_removed_and_added(cluster: Nodes, tools: Tools) -> None:
     def quorum() -> tuple[int, dict[int, str], set[int]]:
-        """The leader, the directories of the voters, and the observers."""
+        """Return the leader, the directory ids of the voters, and the observers."""
         lines = tools.good("kafka-metadata-quorum", "describe", "--status")
         said = dict(re.split(r":\s+", line, maxsplit=1) for line in lines)
         voters = {voter["id"]: voter["directoryId"] for voter in json.loads(said["CurrentVoters"])}
@@ -135,7 +135,7 @@ def properties(cluster: Nodes, node: int) -> Path:
     return cluster.data_dir / f"node-{node}" / "server.properties"
 
 
-def test_features(cluster: Nodes, tools: Tools) -> None:
+def test_features_are_described_and_updated(cluster: Nodes, tools: Tools) -> None:
     described = {line.split()[1]: line for line in tools.good("kafka-features", "describe")}
     assert "FinalizedVersionLevel: 4.3-IV0" in described["metadata.version"]
     one = run_tool(
@@ -156,7 +156,7 @@ def test_features(cluster: Nodes, tools: Tools) -> None:
     assert refused.err == "1 out of 1 operation(s) failed.\n"
 
 
-def test_partitions_move_to_other_brokers(tools: Tools, topic: str, tmp_path: Path) -> None:
+def test_partitions_are_reassigned_to_other_brokers(tools: Tools, topic: str, tmp_path: Path) -> None:
     create(tools, topic, "1:2,2:3")
     tools.produce(topic, "".join(f"{number}\n" for number in range(200)))
     file = plan(tmp_path / "plan.json", topic, [[3, 2], [1, 3]])
@@ -189,7 +189,7 @@ def test_partitions_move_to_other_brokers(tools: Tools, topic: str, tmp_path: Pa
     assert tools.good("kafka-reassign-partitions", "--list") == ["No partition reassignments found."]
 
 
-def test_a_move_that_cannot_end_is_listed_and_cancelled(
+def test_ongoing_reassignment_is_listed_and_cancelled(
     cluster: Nodes, tools: Tools, topic: str, tmp_path: Path
 ) -> None:
     create(tools, topic, "1:2")
@@ -201,7 +201,7 @@ def test_a_move_that_cannot_end_is_listed_and_cancelled(
     by_controller = ("--bootstrap-controller", cluster.bootstrap_controllers)
     listed = run_tool("kafka-reassign-partitions", *by_controller, "--list")
     if line not in listed.lines:
-        # One batch goes through whatever the throttle is; the move may be over already.
+        # The throttle lets one batch pass, so the move may have completed already.
         assert [each["Replicas"] for each in partitions(tools, topic)] == ["1,3"]
     else:
         again = tools.run("kafka-reassign-partitions", *slowly)
@@ -215,7 +215,7 @@ def test_a_move_that_cannot_end_is_listed_and_cancelled(
     assert tools.good("kafka-reassign-partitions", "--list") == ["No partition reassignments found."]
 
 
-def test_replicas_move_between_directories(tools: Tools, topic: str, tmp_path: Path) -> None:
+def test_replicas_move_between_log_directories(tools: Tools, topic: str, tmp_path: Path) -> None:
     create(tools, topic, "1:2")
     tools.produce(topic, "a\nb\nc\n")
     with AdminClient(tools.bootstrap) as admin:
@@ -236,7 +236,7 @@ def test_replicas_move_between_directories(tools: Tools, topic: str, tmp_path: P
     assert tools.consume(topic, 3, "--from-beginning") == ["a", "b", "c"]
 
 
-def test_a_plan_is_proposed(tools: Tools, topic: str, tmp_path: Path) -> None:
+def test_generate_proposes_a_reassignment(tools: Tools, topic: str, tmp_path: Path) -> None:
     create(tools, topic, "1:2,1:2,1:2")
     (tmp_path / "topics.json").write_text(json.dumps({"version": 1, "topics": [{"topic": topic}]}))
     file = ("--topics-to-move-json-file", str(tmp_path / "topics.json"))
@@ -264,7 +264,7 @@ def test_a_plan_is_proposed(tools: Tools, topic: str, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_plans_that_are_refused(
+def test_invalid_reassignments_are_rejected(
     tools: Tools, topic: str, tmp_path: Path, replicas: list[list[int]], sentence: str
 ) -> None:
     create(tools, topic, "1:2")
@@ -273,7 +273,7 @@ def test_plans_that_are_refused(
     assert (done.code, done.out.startswith(sentence)) == (1, True), done
 
 
-def test_what_replicas_hold_is_compared(tools: Tools, topic: str) -> None:
+def test_replica_verification_compares_all_replicas(tools: Tools, topic: str) -> None:
     create(tools, topic, "1:2:3,3:2:1")
     tools.produce(topic, "".join(f"{number}\n" for number in range(500)))
     argv = ("--topics-include", topic, "--time", "-2", "--report-interval-ms", "200", "--max-wait-ms", "100")
@@ -300,7 +300,7 @@ def test_what_replicas_hold_is_compared(tools: Tools, topic: str) -> None:
     checking.stdout.close()
 
 
-def test_the_metadata_is_browsed(cluster: Nodes, tools: Tools, topic: str) -> None:
+def test_metadata_shell_reads_running_controllers(cluster: Nodes, tools: Tools, topic: str) -> None:
     create(tools, topic, "1:2:3")
     live = ("kafka-metadata-shell", "--controllers", cluster.bootstrap_controllers)
     assert run_tool(*live, "ls", "/").lines == ["image", "local"]
@@ -314,8 +314,8 @@ def test_the_metadata_is_browsed(cluster: Nodes, tools: Tools, topic: str) -> No
     assert said[6].startswith("invalid choice: 'nope'")
 
 
-def test_settings_of_a_broker_are_changed_where_they_apply(cluster: Nodes, tools: Tools) -> None:
-    """Every broker takes its own changes, whichever node is the active controller, and no other's."""
+def test_dynamic_broker_configs_apply_to_their_broker_only(cluster: Nodes, tools: Tools) -> None:
+    """A broker applies its own configs and no others, whichever node is the active controller."""
     change = AlterableConfig(name="background.threads", config_operation=0, value="12")
     resource = AlterConfigsResource(resource_type=4, resource_name="2", configs=[change])
     with AdminClient(tools.bootstrap) as admin:
@@ -337,10 +337,8 @@ def test_settings_of_a_broker_are_changed_where_they_apply(cluster: Nodes, tools
     tools.good("kafka-configs", "--alter", "--broker", "2", "--delete-config", "background.threads")
 
 
-def test_tools_do_not_mind_the_death_of_the_active_controller(
-    cluster: Nodes, tools: Tools, topic: str
-) -> None:
-    """Nothing is waited for: they find the new leaders and the new controller themselves."""
+def test_tools_work_while_the_active_controller_fails_over(cluster: Nodes, tools: Tools, topic: str) -> None:
+    """The test does not wait: the tools find the new leaders and the new controller."""
     create(tools, topic, "1:2:3,2:3:1,3:1:2")
     tools.produce(
         topic, "".join(f"{number}\tvalue\n" for number in range(90)), "--property", "parse.key=true"
@@ -362,8 +360,10 @@ def test_tools_do_not_mind_the_death_of_the_active_controller(
     eventually(lambda: isr_complete(tools, topic), timeout=60, what="the node to catch up")
 
 
-def test_a_dead_broker_and_its_return(cluster: Nodes, tools: Tools, topic: str, tmp_path: Path) -> None:
-    """The last test: what the tools say while a broker is gone, and giving it its leaders back."""
+def test_tools_report_a_dead_broker_and_elect_preferred_leaders_on_its_return(
+    cluster: Nodes, tools: Tools, topic: str, tmp_path: Path
+) -> None:
+    """This test must be the last one: it kills a broker."""
     create(tools, topic, "2:1,1:3,3:2")
     tools.produce(
         topic, "".join(f"{number}\tvalue\n" for number in range(90)), "--property", "parse.key=true"

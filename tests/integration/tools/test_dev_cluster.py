@@ -1,4 +1,4 @@
-"""`moldau dev --brokers 3`: one command, three nodes, a supervisor that keeps them company."""
+"""`moldau dev --brokers 3`: three nodes and their supervisor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.harness.wire.requests import wait_until_known
 
 
 class Dev:
-    """The command at work, and what it announced."""
+    """The running command and the lines it has printed."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -37,7 +37,7 @@ class Dev:
         return line.rstrip("\n")
 
     def stop(self) -> str:
-        """Ctrl-C; the rest of what was said."""
+        """Press Ctrl-C and return the remaining output."""
         os.killpg(self.process.pid, signal.SIGINT)
         out, err = self.process.communicate(timeout=60)
         assert (self.process.returncode, err) == (0, ""), err
@@ -79,13 +79,13 @@ def in_sync(bootstrap: str, topic: str, *nodes: str) -> bool:
 
 
 def describe(bootstrap: str, topic: str) -> list[dict[str, str]]:
-    """The partitions, by the names of the columns."""
+    """Return the described partitions as dictionaries of columns."""
     done = run_tool("kafka-topics", "--bootstrap-server", bootstrap, "--describe", "--topic", topic)
     rows = [line for line in done.lines if line.startswith("\t")]
     return [dict(cell.split(": ", 1) for cell in row.strip().split("\t") if ": " in cell) for row in rows]
 
 
-def test_a_node_is_killed_started_again_and_all_are_stopped(tmp_path: Path) -> None:
+def test_killed_node_is_reported_and_can_be_restarted(tmp_path: Path) -> None:
     with running(tmp_path, "--brokers", "3", "--port", "0", "--set", "num.partitions=2") as cluster:
         assert cluster.shown[0].endswith("is ready: 3 nodes.") and len(set(cluster.pids)) == 3
         created = run_tool(
@@ -123,14 +123,14 @@ def test_a_node_is_killed_started_again_and_all_are_stopped(tmp_path: Path) -> N
         later.stop()
 
 
-def test_no_node_outlives_its_supervisor(tmp_path: Path) -> None:
+def test_nodes_exit_when_their_supervisor_is_killed(tmp_path: Path) -> None:
     with running(tmp_path, "--brokers", "2", "--port", "0") as cluster:
         cluster.process.kill()
         eventually(lambda: not any(map(is_there, cluster.pids)), what="all nodes are gone")
 
 
-def test_stopping_one_node_by_its_id(tmp_path: Path) -> None:
-    """`kafka-server-stop` sees the nodes and not their supervisor; the id is one that nobody else has."""
+def test_server_stop_stops_one_node_by_its_id(tmp_path: Path) -> None:
+    """`kafka-server-stop` finds the nodes and not their supervisor; the id is unique on this machine."""
     identity = str(2**31 - 1 - os.getpid())
     with running(tmp_path, "--brokers", "2", "--port", "0", "--data", "elsewhere") as cluster:
         assert run_tool("kafka-server-stop", "--node-id", identity).code == 1
@@ -146,7 +146,7 @@ def test_stopping_one_node_by_its_id(tmp_path: Path) -> None:
         (["--set", "num.partitions=0"], "num.partitions"),
     ],
 )
-def test_mistakes_are_sentences(three: Path, options: list[str], said: str) -> None:
+def test_invalid_options_are_reported_in_one_sentence(three: Path, options: list[str], said: str) -> None:
     out, err = (process := dev(three, *options)).communicate(timeout=60)
     assert (process.returncode, out) == (1, ""), err
     assert said in err.replace("\n", " ") and "Traceback" not in err
@@ -154,14 +154,14 @@ def test_mistakes_are_sentences(three: Path, options: list[str], said: str) -> N
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder where a cluster of three was started once."""
+    """A folder in which a cluster of three nodes was started before."""
     folder = tmp_path_factory.mktemp("three")
     with running(folder, "--brokers", "3", "--port", "0") as cluster:
         cluster.stop()
     return folder
 
 
-def test_a_folder_of_a_single_node(tmp_path: Path) -> None:
+def test_folder_of_a_single_node_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "meta.properties").write_text("")
     out, err = (process := dev(tmp_path, "--brokers", "3", "--port", "0")).communicate(timeout=60)
@@ -169,7 +169,7 @@ def test_a_folder_of_a_single_node(tmp_path: Path) -> None:
     assert "holds the data of a single node" in err
 
 
-def test_a_port_in_use_is_one_sentence(three: Path) -> None:
+def test_port_in_use_is_reported_in_one_sentence(three: Path) -> None:
     with running(three) as cluster:
         port = cluster.bootstrap.split(",")[0].removeprefix("localhost:")
         out, err = (process := dev(three)).communicate(timeout=60)

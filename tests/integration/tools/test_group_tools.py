@@ -1,4 +1,4 @@
-"""The tools about groups and transactions against a running node, each in a process of its own."""
+"""The tools for groups and transactions against a running node, each in its own process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOUR_MS = 3_600_000
 
 @contextmanager
 def running(tools: Tools, name: str, *argv: str) -> Iterator[subprocess.Popen[str]]:
-    """A tool that goes on until it is ended."""
+    """A tool that runs until it is stopped."""
     command = tool_command(name, "--bootstrap-server", tools.bootstrap, *argv)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
@@ -39,7 +39,7 @@ def running(tools: Tools, name: str, *argv: str) -> Iterator[subprocess.Popen[st
 
 
 def groups(tools: Tools, *argv: str) -> list[list[str]]:
-    """The rows of a table, without its header."""
+    """Return the rows of a table without its header."""
     lines = tools.good("kafka-consumer-groups", *argv)
     return [line.split() for line in lines if line and not line.startswith("GROUP")]
 
@@ -51,7 +51,7 @@ def fill(tools: Tools, topic: str, partitions: int, records: int = 20) -> None:
 
 
 def shares(tools: Tools, group: str) -> list[int]:
-    """How many partitions each member has; nothing while the group is not at rest."""
+    """Return the number of partitions of each member; nothing while the group rebalances."""
     states = groups(tools, "--describe", "--group", group, "--state")
     if not states or "Stable" not in states[0]:
         return []
@@ -64,7 +64,7 @@ def share(tools: Tools, group: str, wanted: list[int]) -> bool:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_one_to_five_consumers_share_four_partitions(
+def test_four_partitions_are_balanced_over_one_to_five_consumers(
     start_node: StartNode, topic: str, protocol: str, tmp_path: Path
 ) -> None:
     often = {"group.consumer.heartbeat.interval.ms": 300, "group.consumer.min.heartbeat.interval.ms": 300}
@@ -86,7 +86,7 @@ def test_one_to_five_consumers_share_four_partitions(
         eventually(lambda: shares(tools, topic) == [1, 1, 1, 1], what="the fifth to be gone")
 
 
-def test_who_is_killed_is_replaced(tools: Tools, topic: str) -> None:
+def test_partitions_of_a_killed_consumer_are_reassigned(tools: Tools, topic: str) -> None:
     fill(tools, topic, 4)
     argv = ("--topic", topic, "--group", topic, "--command-property", "session.timeout.ms=6000")
     with ExitStack() as stack:
@@ -105,7 +105,7 @@ def all_read(tools: Tools, group: str) -> bool:
     return {row[5] for row in rows} == {"0"}
 
 
-def test_lag_is_what_was_not_read(tools: Tools, topic: str) -> None:
+def test_lag_is_the_number_of_unread_records(tools: Tools, topic: str) -> None:
     fill(tools, topic, 1, 10)
     argv = ("--group", topic, "--from-beginning")
     assert tools.consume(topic, 4, *argv)[-1] == "value-3"
@@ -124,7 +124,7 @@ def test_lag_is_what_was_not_read(tools: Tools, topic: str) -> None:
     assert [record["value"]["data"]["offset"] for record in mine] == [4, 7]
 
 
-def test_consumers_without_a_group_each_get_everything(tools: Tools, topic: str) -> None:
+def test_consumers_without_a_group_receive_all_records(tools: Tools, topic: str) -> None:
     fill(tools, topic, 3, 12)
     for _ in range(2):
         assert len(tools.consume(topic, 12, "--from-beginning")) == 12
@@ -137,7 +137,7 @@ def test_consumers_without_a_group_each_get_everything(tools: Tools, topic: str)
         assert own[0].startswith("console-consumer-")
 
 
-def test_patterns_find_topics_that_come_later(tools: Tools, topic: str) -> None:
+def test_include_discovers_new_topics(tools: Tools, topic: str) -> None:
     fill(tools, f"{topic}-a", 1, 2)
     argv = ("--include", rf"{topic}-\w", "--group", topic, "--from-beginning", "--max-messages", "4")
     with running(tools, "kafka-console-consumer", *argv) as reader:
@@ -182,7 +182,7 @@ def test_offsets_and_groups_are_deleted(tools: Tools, topic: str) -> None:
     assert topic not in tools.good("kafka-consumer-groups", "--list")
 
 
-def test_groups_at_work_are_left_alone(tools: Tools, topic: str) -> None:
+def test_groups_with_members_cannot_be_reset_or_deleted(tools: Tools, topic: str) -> None:
     fill(tools, topic, 1)
     with running(tools, "kafka-verifiable-consumer", "--topic", topic, "--group-id", topic):
         eventually(lambda: shares(tools, topic) == [1], what="the member to be at work")
@@ -195,7 +195,7 @@ def test_groups_at_work_are_left_alone(tools: Tools, topic: str) -> None:
         assert "GroupSubscribedToTopicException" in out[-1]
 
 
-def test_verifiable_clients_tell_everything(tools: Tools, topic: str) -> None:
+def test_verifiable_clients_report_every_event(tools: Tools, topic: str) -> None:
     tools.create(topic)
     sent = tools.good("kafka-verifiable-producer", "--topic", topic, "--max-messages", "50")
     told = [json.loads(line) for line in sent]
@@ -210,7 +210,7 @@ def test_verifiable_clients_tell_everything(tools: Tools, topic: str) -> None:
     assert committed[-1]["offsets"] == [{"topic": topic, "partition": 0, "offset": 50}]
 
 
-def test_a_verifiable_consumer_ends_in_order(tools: Tools, topic: str) -> None:
+def test_verifiable_consumer_reports_its_shutdown(tools: Tools, topic: str) -> None:
     fill(tools, topic, 1)
     with running(tools, "kafka-verifiable-consumer", "--topic", topic, "--group-id", topic) as consumer:
         eventually(lambda: shares(tools, topic) == [1], what="the member to be at work")
@@ -220,14 +220,14 @@ def test_a_verifiable_consumer_ends_in_order(tools: Tools, topic: str) -> None:
     assert names[-3:] == ["shutdown_requested", "partitions_revoked", "shutdown_complete"]
 
 
-def test_a_slow_producer_keeps_its_pace(tools: Tools, topic: str) -> None:
+def test_verifiable_producer_keeps_its_throughput(tools: Tools, topic: str) -> None:
     tools.create(topic)
     began = time.monotonic()
     tools.good("kafka-verifiable-producer", "--topic", topic, "--max-messages", "20", "--throughput", "20")
     assert time.monotonic() - began > 0.9
 
 
-def test_measuring_with_a_group(tools: Tools, topic: str) -> None:
+def test_consumer_perf_test_with_a_group(tools: Tools, topic: str) -> None:
     fill(tools, topic, 2, 40)
     argv = ("--topic", topic, "--num-records", "40", "--group", topic)
     _, line = tools.good("kafka-consumer-perf-test", *argv)
@@ -236,7 +236,7 @@ def test_measuring_with_a_group(tools: Tools, topic: str) -> None:
     assert sum(int(row[5]) for row in groups(tools, "--describe", "--group", topic)) == 0
 
 
-def test_latency_is_measured(tools: Tools, topic: str) -> None:
+def test_e2e_latency_is_measured(tools: Tools, topic: str) -> None:
     argv = ("--topic", topic, "--num-records", "20", "--producer-acks", "all", "--record-size", "50")
     created, first, average, percentiles = tools.good("kafka-e2e-latency", *argv, "--num-headers", "1")
     assert created.startswith(f'Topic "{topic}" does not exist.')
@@ -251,7 +251,7 @@ def table(lines: list[str]) -> list[dict[str, str]]:
 
 
 def begin(tools: Tools, name: str, topic: str) -> Any:
-    """A producer with a transaction that is open."""
+    """A producer with an open transaction."""
     producer = Producer({"bootstrap.servers": tools.bootstrap, "transactional.id": name})
     producer.init_transactions()
     producer.begin_transaction()
@@ -260,7 +260,7 @@ def begin(tools: Tools, name: str, topic: str) -> Any:
     return producer
 
 
-def test_transactions_are_shown_and_ended(tools: Tools, topic: str) -> None:
+def test_transactions_are_listed_described_and_terminated(tools: Tools, topic: str) -> None:
     tools.create(topic)
     producer = begin(tools, topic, topic)
     listing = ("list", "--transactional-id-pattern", topic)
@@ -280,11 +280,11 @@ def test_transactions_are_shown_and_ended(tools: Tools, topic: str) -> None:
     producer.purge()
 
 
-def test_a_hanging_transaction_is_found_and_aborted(start_node: StartNode, topic: str) -> None:
+def test_hanging_transaction_is_found_and_aborted(start_node: StartNode, topic: str) -> None:
     node = start_node(config={"transaction.partition.verification.enable": False})
     tools = Tools(node.bootstrap_servers)
     tools.create(topic)
-    # Without the verification a partition takes what no coordinator has ever heard of.
+    # Without transaction verification (KIP-890) a partition accepts records of unknown transactions.
     records = batch(
         attributes=TRANSACTIONAL,
         producer_id=4711,
@@ -305,7 +305,7 @@ def test_a_hanging_transaction_is_found_and_aborted(start_node: StartNode, topic
     assert table(tools.good("kafka-transactions", "find-hanging", "--topic", topic)) == []
 
 
-def test_nobody_there() -> None:
+def test_unreachable_cluster_is_reported_with_a_hint() -> None:
     for name, argv in (
         ("kafka-consumer-groups", ["--list"]),
         ("kafka-transactions", ["list"]),

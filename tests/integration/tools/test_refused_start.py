@@ -1,4 +1,4 @@
-"""A node that must not start says why in one sentence a person can act on."""
+"""A node that must not start reports the reason in one sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.harness.nodes.operator import OperatorNode
 
 
 def refusal(**arguments: object) -> str:
-    """What a node says that refuses to start."""
+    """Return the message of a node that does not start."""
     with pytest.raises(NodeFailed) as refused, Cluster(**arguments):  # type: ignore[arg-type]
         pass
     said = str(refused.value)
@@ -23,7 +23,7 @@ def refusal(**arguments: object) -> str:
     return said
 
 
-def test_a_folder_that_another_node_uses(tmp_path: Path) -> None:
+def test_log_directory_of_a_running_node_is_locked(tmp_path: Path) -> None:
     with Cluster(config={"log.dirs": str(tmp_path / "logs")}) as first:
         said = refusal(config={"log.dirs": str(tmp_path / "logs")})
         assert str(tmp_path / "logs") in said
@@ -31,7 +31,7 @@ def test_a_folder_that_another_node_uses(tmp_path: Path) -> None:
         assert first.running
 
 
-def test_a_folder_that_is_not_formatted(tmp_path: Path) -> None:
+def test_unformatted_log_directory_is_rejected(tmp_path: Path) -> None:
     node = OperatorNode(tmp_path)
     node.launch()
     assert node.wait() != 0
@@ -41,7 +41,7 @@ def test_a_folder_that_is_not_formatted(tmp_path: Path) -> None:
     assert not (tmp_path / "logs" / "__cluster_metadata-0").exists()
 
 
-def test_a_folder_of_another_cluster(tmp_path: Path) -> None:
+def test_log_directories_of_different_clusters_are_rejected(tmp_path: Path) -> None:
     for name in ("one", "two"):
         with Cluster(config={"log.dirs": str(tmp_path / name)}):
             pass
@@ -51,7 +51,7 @@ def test_a_folder_of_another_cluster(tmp_path: Path) -> None:
     assert str(tmp_path / "two") in said or str(tmp_path / "one") in said
 
 
-def test_a_folder_of_another_node(tmp_path: Path) -> None:
+def test_log_directory_of_another_node_is_rejected(tmp_path: Path) -> None:
     with Cluster(config={"log.dirs": str(tmp_path / "logs")}):
         pass
     said = refusal(config={"log.dirs": str(tmp_path / "logs"), "node.id": 2})
@@ -60,7 +60,7 @@ def test_a_folder_of_another_node(tmp_path: Path) -> None:
     assert str(tmp_path / "logs") in said
 
 
-def test_a_damaged_meta_properties(tmp_path: Path) -> None:
+def test_damaged_meta_properties_is_rejected(tmp_path: Path) -> None:
     with Cluster(config={"log.dirs": str(tmp_path / "logs")}):
         pass
     (tmp_path / "logs" / "meta.properties").write_text("version=77\nnode.id=1\n")
@@ -68,17 +68,17 @@ def test_a_damaged_meta_properties(tmp_path: Path) -> None:
     assert "meta.properties" in said
 
 
-def test_a_folder_without_its_metadata_log(tmp_path: Path) -> None:
+def test_missing_metadata_log_is_named(tmp_path: Path) -> None:
     with Cluster(config={"log.dirs": str(tmp_path / "logs")}):
         pass
     shutil.rmtree(tmp_path / "logs" / "__cluster_metadata-0")
     (tmp_path / "logs" / "bootstrap.checkpoint").unlink(missing_ok=True)
-    # It may be a controller that is to join others, so it waits, and says for what.
+    # It could be a controller that joins an existing quorum, so it waits and logs the reason.
     said = refusal(config={"log.dirs": str(tmp_path / "logs")}, start_timeout=8)
     assert re.search(r"metadata|format", said, re.IGNORECASE)
 
 
-def test_a_port_that_is_taken() -> None:
+def test_port_in_use_is_reported() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -89,7 +89,7 @@ def test_a_port_that_is_taken() -> None:
     assert re.search(r"in use|taken", said, re.IGNORECASE)
 
 
-def test_a_log_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_log_directory_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     said = refusal(config={"log.dirs": str(tmp_path / "file" / "logs")})
     assert str(tmp_path / "file") in said
@@ -120,12 +120,12 @@ def test_a_log_folder_that_cannot_be_made(tmp_path: Path) -> None:
     ],
     ids=lambda config: ",".join(f"{key}={value}"[:60] for key, value in config.items()),
 )
-def test_settings_that_cannot_be_are_named(config: dict[str, str]) -> None:
+def test_invalid_configs_are_named(config: dict[str, str]) -> None:
     said = refusal(config=config)
     assert any(key in said for key in config) or "listener.security.protocol.map" in said, said
 
 
-def test_names_nobody_knows_do_not_stop_the_start() -> None:
+def test_unknown_configs_do_not_prevent_the_start() -> None:
     with Cluster(config={"no.such.setting": "1", "zookeeper.connect": "localhost:2181"}) as node:
         assert node.running
         assert "no.such.setting" in node.log_file.read_text()

@@ -1,4 +1,4 @@
-"""Starting and stopping a node the way an operator does, with the kind of file that Apache Kafka ships."""
+"""kafka-server-start, kafka-server-stop and `moldau dev` with a properties file like that of Apache Kafka."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def formatted(operator: Operator) -> Operator:
     return operator
 
 
-class TestLife:
+class TestStart:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_format_start_and_a_signal(self, formatted: Operator, number: signal.Signals) -> None:
+    def test_signal_stops_a_formatted_node(self, formatted: Operator, number: signal.Signals) -> None:
         process = formatted.launch("--override", "log.retention.hours=24")
         eventually(formatted.ready, what="the port is open")
         described = run_tool(
@@ -48,7 +48,7 @@ class TestLife:
         assert process.wait(60) == 0
         assert "Traceback" not in formatted.said()
 
-    def test_a_daemon_is_ready_when_the_command_ends(self, formatted: Operator) -> None:
+    def test_daemon_is_ready_when_the_command_returns(self, formatted: Operator) -> None:
         environment = {**os.environ, "LOG_DIR": str(formatted.folder / "said")}
         done = subprocess.run(
             tool_command("kafka-server-start", "-daemon", str(formatted.file)),
@@ -65,7 +65,7 @@ class TestLife:
         eventually(lambda: not formatted.ready(), what="the node has stopped")
         eventually(lambda: formatted.stop().code == 1, what="there is nothing to stop")
 
-    def test_a_daemon_that_cannot_start_says_so(self, operator: Operator) -> None:
+    def test_daemon_that_cannot_start_is_reported(self, operator: Operator) -> None:
         done = subprocess.run(
             tool_command("kafka-server-start", "-daemon", str(operator.file)),
             env={**os.environ, "LOG_DIR": str(operator.folder)},
@@ -77,7 +77,7 @@ class TestLife:
         assert done.returncode == 1
         assert "kafka-storage" in done.stderr and "kafkaServer.out" in done.stderr
 
-    def test_moldau_server_is_the_same(self, formatted: Operator) -> None:
+    def test_moldau_server_equals_kafka_server_start(self, formatted: Operator) -> None:
         process = subprocess.Popen(
             [sys.executable, "-m", "moldau", "server", str(formatted.file)], stdout=subprocess.DEVNULL
         )
@@ -85,7 +85,7 @@ class TestLife:
         assert formatted.stop().code == 0
         assert process.wait(60) == 0
 
-    def test_a_second_node_on_the_same_file(self, formatted: Operator) -> None:
+    def test_second_node_with_the_same_file_is_rejected(self, formatted: Operator) -> None:
         process = formatted.launch()
         eventually(formatted.ready, what="the port is open")
         second = run_tool("kafka-server-start", str(formatted.file))
@@ -95,8 +95,8 @@ class TestLife:
         assert process.wait(60) == 0
 
 
-class TestStopping:
-    def test_only_the_node_that_is_meant(self, formatted: Operator, tmp_path: Path) -> None:
+class TestStop:
+    def test_only_the_selected_node_is_stopped(self, formatted: Operator, tmp_path: Path) -> None:
         (tmp_path / "other").mkdir()
         other = Operator(tmp_path / "other")
         assert other.format().code == 0
@@ -108,7 +108,7 @@ class TestStopping:
         assert other.stop().code == 0
         assert two.wait(60) == 0
 
-    def test_what_only_looks_like_a_node_is_left_alone(self, formatted: Operator) -> None:
+    def test_processes_that_resemble_a_node_are_not_stopped(self, formatted: Operator) -> None:
         words = f"kafka-server-start {formatted.file}"
         shell = subprocess.Popen(["sh", "-c", f"sleep 30; : {words}"])
         reader = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)", *words.split()])
@@ -122,7 +122,7 @@ class TestStopping:
             shell.wait()
             reader.wait()
 
-    def test_an_override_counts(self, operator: Operator) -> None:
+    def test_override_of_the_node_id_is_used(self, operator: Operator) -> None:
         mine = operator.node_id
         operator.file.write_text(operator.file.read_text().replace(f"node.id={mine}", "node.id=1"))
         operator.add(f"log.dirs={operator.folder}/mine")
@@ -137,8 +137,8 @@ class TestStopping:
         assert process.wait(60) == 0
 
 
-class TestRefusals:
-    def test_no_arguments_is_the_usage(self) -> None:
+class TestInvalidArguments:
+    def test_usage_is_printed_without_arguments(self) -> None:
         done = run_tool("kafka-server-start")
         assert done.code == 1
         assert "kafka-server-start [-daemon] server.properties [--override property=value]*" in done.err
@@ -148,28 +148,28 @@ class TestRefusals:
         done = run_tool(command, "--help")
         assert done.code == 0 and command in done.out and done.err == ""
 
-    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
+    def test_missing_file_is_reported(self, tmp_path: Path) -> None:
         done = run_tool("kafka-server-start", str(tmp_path / "no.properties"))
         assert done.code == 1
         assert done.err == f"Unable to read file {tmp_path / 'no.properties'}: No such file or directory\n"
 
-    def test_an_override_without_a_value(self, operator: Operator) -> None:
+    def test_override_without_a_value_is_rejected(self, operator: Operator) -> None:
         assert "'log.retention.hours' is not of the form property=value" in operator.refused(
             "--override", "log.retention.hours"
         )
 
-    def test_a_folder_that_is_not_formatted(self, operator: Operator) -> None:
+    def test_unformatted_log_directory_is_rejected(self, operator: Operator) -> None:
         said = operator.refused()
         assert f"{operator.folder}/kraft-combined-logs" in said
         assert "kafka-storage format" in said
 
-    def test_formatting_needs_to_know_the_quorum(self, operator: Operator) -> None:
+    def test_format_requires_the_quorum(self, operator: Operator) -> None:
         identity = run_tool("kafka-storage", "random-uuid").out.strip()
         done = run_tool("kafka-storage", "format", "-t", identity, "-c", str(operator.file))
         assert done.code == 1
         assert "--standalone" in done.out + done.err
 
-    def test_a_folder_of_another_cluster(self, formatted: Operator) -> None:
+    def test_log_directory_of_another_cluster_is_rejected(self, formatted: Operator) -> None:
         second = f"{formatted.folder}/second"
         formatted.file.write_text(
             re.sub("(?m)^log.dirs=.*$", f"log.dirs={second}", formatted.file.read_text())
@@ -191,7 +191,7 @@ class TestRefusals:
             ("log.segment.bytes=10", "log.segment.bytes"),
         ],
     )
-    def test_settings_that_cannot_be(self, formatted: Operator, setting: str, named: str) -> None:
+    def test_invalid_configs_are_named(self, formatted: Operator, setting: str, named: str) -> None:
         options = [setting.format(port=formatted.port)]
         if named == "SSL":
             options += [
@@ -200,7 +200,7 @@ class TestRefusals:
             ]
         assert named in formatted.refused(*[f"--override={option}" for option in options])
 
-    def test_a_name_nobody_knows_is_a_warning(self, formatted: Operator) -> None:
+    def test_unknown_config_is_logged_as_a_warning(self, formatted: Operator) -> None:
         formatted.add("log.retention.horus=5")
         process = formatted.launch()
         eventually(formatted.ready, what="the port is open")
@@ -220,7 +220,7 @@ class TestDev:
             start_new_session=True,
         )
 
-    def test_ctrl_c_ends_it_and_the_next_start_finds_the_data(self, tmp_path: Path) -> None:
+    def test_data_survives_a_restart(self, tmp_path: Path) -> None:
         identities = set()
         for _ in range(2):
             process = self.dev(tmp_path, "--port", "0", "--set", "log.retention.horus=5")
@@ -237,7 +237,7 @@ class TestDev:
             assert "log.retention.horus" in err and "Traceback" not in err
         assert len(identities) == 1
 
-    def test_a_port_in_use_is_one_sentence(self, tmp_path: Path) -> None:
+    def test_port_in_use_is_reported_in_one_sentence(self, tmp_path: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             out, err = (process := self.dev(tmp_path, "--port", str(port))).communicate(timeout=60)
@@ -253,7 +253,9 @@ class TestDev:
             (["--data", "/dev/null/data"], "Cannot use the data folder /dev/null/data"),
         ],
     )
-    def test_mistakes_are_sentences(self, tmp_path: Path, options: list[str], said: str) -> None:
+    def test_invalid_options_are_reported_in_one_sentence(
+        self, tmp_path: Path, options: list[str], said: str
+    ) -> None:
         out, err = (process := self.dev(tmp_path, "--port", "0", *options)).communicate(timeout=60)
         assert (process.returncode, out) == (1, "")
         assert said in err and "Traceback" not in err

@@ -1,4 +1,4 @@
-"""kafka-console-share-consumer against a running node, each in a process of its own."""
+"""kafka-console-share-consumer against a running node, each in its own process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOOL = "kafka-console-share-consumer"
 
 @pytest.fixture
 def queue(tools: Tools, topic: str) -> tuple[str, ...]:
-    """A topic with twenty records in two partitions; a group of its name reads it from the start."""
+    """A topic with twenty records in two partitions, and a share group that reads it from the start."""
     tools.create(topic, 2)
     tools.produce(topic, "".join(f"{number}\tvalue-{number}\n" for number in range(20)), *PARSE_KEY)
     begin = ("--add-config", "share.auto.offset.reset=earliest")
@@ -34,7 +34,7 @@ def members(tools: Tools, group: str) -> int:
     return sum(line.startswith(group) for line in lines)
 
 
-def test_two_consoles_of_one_group_get_each_record_once(
+def test_two_consumers_of_a_group_receive_each_record_once(
     tools: Tools, topic: str, queue: Sequence[str]
 ) -> None:
     command = tool_command(TOOL, "--bootstrap-server", tools.bootstrap, *queue)
@@ -53,14 +53,14 @@ def test_two_consoles_of_one_group_get_each_record_once(
 
 
 def lag(tools: Tools, group: str) -> int:
-    """How many records nobody has acknowledged yet; -1 while that is not known."""
+    """Return the number of unacknowledged records; -1 while it is unknown."""
     lines = tools.good("kafka-share-groups", "--describe", "--group", group)
     rows = [line.split() for line in lines if line.startswith(f"{group} ")]
     known = [int(row[-1]) for row in rows if row[-1].isdecimal()]
     return sum(known) if len(known) == 2 else -1
 
 
-def test_what_was_not_printed_goes_back_to_the_group(tools: Tools, queue: Sequence[str]) -> None:
+def test_unprinted_records_are_released(tools: Tools, queue: Sequence[str]) -> None:
     first = tools.run(TOOL, *queue, *SOON, "--max-messages", "3")
     assert (first.code, first.err) == (0, "Processed a total of 3 messages\n")
     rest = tools.good(TOOL, *queue, *SOON)
@@ -68,7 +68,9 @@ def test_what_was_not_printed_goes_back_to_the_group(tools: Tools, queue: Sequen
     assert sorted([*first.lines, *rest]) == VALUES
 
 
-def test_rejected_records_are_gone_and_released_ones_come_again(tools: Tools, queue: Sequence[str]) -> None:
+def test_rejected_records_are_archived_and_released_ones_redelivered(
+    tools: Tools, queue: Sequence[str]
+) -> None:
     shown = ("--formatter-property", "print.delivery=true", "--formatter-property", "print.offset=true")
     released = tools.good(TOOL, *queue, *SOON, "--release", "--max-messages", "1", *shown)
     assert released[0].split("\t")[:2] == ["Offset:0", "Delivery:1"]
@@ -78,9 +80,7 @@ def test_rejected_records_are_gone_and_released_ones_come_again(tools: Tools, qu
     assert tools.good(TOOL, *queue, "--timeout-ms", "2000") == []
 
 
-def test_a_record_that_cannot_be_printed_ends_the_tool_or_is_rejected(
-    tools: Tools, queue: Sequence[str]
-) -> None:
+def test_unformattable_record_is_an_error_or_rejected(tools: Tools, queue: Sequence[str]) -> None:
     numbers = ("--value-deserializer", "org.apache.kafka.common.serialization.LongDeserializer")
     failed = tools.run(TOOL, *queue, *SOON, *numbers)
     assert failed.code == 1
@@ -103,7 +103,7 @@ def test_a_record_that_cannot_be_printed_ends_the_tool_or_is_rejected(
         (["--topic", "t", "--group", "a", "--command-property", "group.id=b"], "'a', 'b'"),
     ],
 )
-def test_mistakes_on_the_command_line(tools: Tools, argv: list[str], sentence: str) -> None:
+def test_invalid_arguments_are_rejected(tools: Tools, argv: list[str], sentence: str) -> None:
     done = tools.run(TOOL, *argv)
     assert done.code == 1
     assert sentence in done.err

@@ -1,4 +1,4 @@
-"""The command-line tools against a running node, each in a process of its own."""
+"""The command-line tools against a running node, each in its own process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.integration.conftest import StartNode
 START_SECONDS = 0.3
 
 
-def test_the_life_of_a_topic(tools: Tools, topic: str) -> None:
+def test_topic_is_created_described_altered_and_deleted(tools: Tools, topic: str) -> None:
     create = ("kafka-topics", "--create", "--topic", topic, "--partitions", "13", "--replication-factor", "1")
     assert f"Created topic {topic}." in tools.good(*create)
     assert topic in tools.good("kafka-topics", "--list")
@@ -57,14 +57,14 @@ def test_the_life_of_a_topic(tools: Tools, topic: str) -> None:
         ),
     ],
 )
-def test_topics_that_cannot_be_created(tools: Tools, argv: list[str], sentence: str) -> None:
+def test_invalid_topics_are_rejected(tools: Tools, argv: list[str], sentence: str) -> None:
     done = tools.run("kafka-topics", "--create", *argv)
     assert done.code == 1
     assert done.out.startswith("Error while executing topic command : ")
     assert sentence in done.out
 
 
-def test_configs_of_a_topic(tools: Tools, topic: str) -> None:
+def test_topic_configs_are_altered_and_described(tools: Tools, topic: str) -> None:
     tools.create(topic)
     entity = ("--entity-type", "topics", "--entity-name", topic)
     change = ("--alter", "--add-config", "max.message.bytes=128000,cleanup.policy=[compact,delete]")
@@ -84,7 +84,7 @@ def test_configs_of_a_topic(tools: Tools, topic: str) -> None:
     assert "Invalid value abc for configuration retention.ms: Not a number of type LONG" in bad.err
 
 
-def test_configs_of_a_broker(tools: Tools) -> None:
+def test_broker_configs_are_altered_and_described(tools: Tools) -> None:
     entity = ("--entity-type", "brokers", "--entity-name", "1")
     tools.good("kafka-configs", *entity, "--alter", "--add-config", "background.threads=20")
     line = (
@@ -96,14 +96,14 @@ def test_configs_of_a_broker(tools: Tools) -> None:
     assert line not in tools.good("kafka-configs", *entity, "--describe")
 
 
-def test_lines_go_in_and_come_out(tools: Tools, topic: str) -> None:
+def test_produced_lines_are_consumed(tools: Tools, topic: str) -> None:
     tools.create(topic)
     tools.produce(topic, "one\ntwo\nthree\n")
     assert tools.consume(topic, 3, "--from-beginning") == ["one", "two", "three"]
     assert tools.consume(topic, 1, "--partition", "0", "--offset", "1") == ["two"]
 
 
-def test_keys_headers_and_nulls(tools: Tools, topic: str) -> None:
+def test_keys_headers_and_null_values(tools: Tools, topic: str) -> None:
     tools.create(topic)
     wanted = ("parse.key=true", "parse.headers=true", "null.marker=NULL")
     tools.produce(
@@ -122,14 +122,14 @@ def test_keys_headers_and_nulls(tools: Tools, topic: str) -> None:
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_compressed_lines(tools: Tools, topic: str, codec: str) -> None:
+def test_compression_codecs(tools: Tools, topic: str, codec: str) -> None:
     tools.create(topic)
     text = "".join(f"line number {number}\n" for number in range(200))
     tools.produce(topic, text, "--compression-codec", codec, "--timeout", "200")
     assert tools.consume(topic, 200, "--from-beginning") == text.splitlines()
 
 
-def test_all_partitions_are_read_without_a_group(tools: Tools, topic: str) -> None:
+def test_all_partitions_are_consumed_without_a_group(tools: Tools, topic: str) -> None:
     tools.create(topic, 5)
     lines = [f"{number}\tvalue-{number}" for number in range(50)]
     tools.produce(topic, "".join(f"{line}\n" for line in lines), "--property", "parse.key=true")
@@ -137,14 +137,14 @@ def test_all_partitions_are_read_without_a_group(tools: Tools, topic: str) -> No
     assert sorted(found) == sorted(lines)
 
 
-def test_an_idle_consumer_ends_by_its_timeout(tools: Tools, topic: str) -> None:
+def test_consumer_exits_after_timeout_ms(tools: Tools, topic: str) -> None:
     tools.create(topic)
     done = tools.run("kafka-console-consumer", "--topic", topic, "--timeout-ms", "500")
     assert (done.code, done.out) == (0, "")
     assert done.err.endswith("Processed a total of 0 messages\n")
 
 
-def test_a_consumer_ends_by_ctrl_c(tools: Tools, topic: str) -> None:
+def test_ctrl_c_stops_a_consumer(tools: Tools, topic: str) -> None:
     tools.create(topic)
     tools.produce(topic, "first\n")
     argv = ("--bootstrap-server", tools.bootstrap, "--topic", topic, "--from-beginning")
@@ -161,7 +161,7 @@ def test_a_consumer_ends_by_ctrl_c(tools: Tools, topic: str) -> None:
     assert (consumer.returncode, err) == (130, "Processed a total of 1 messages\n")
 
 
-def test_a_closed_pipe_ends_a_consumer_quietly(tools: Tools, topic: str) -> None:
+def test_closed_pipe_stops_a_consumer_silently(tools: Tools, topic: str) -> None:
     tools.create(topic)
     tools.produce(topic, "".join(f"{number}\n" for number in range(5000)))
     argv = ("--bootstrap-server", tools.bootstrap, "--topic", topic, "--from-beginning")
@@ -181,7 +181,7 @@ def test_a_closed_pipe_ends_a_consumer_quietly(tools: Tools, topic: str) -> None
     consumer.stderr.close()
 
 
-def test_offsets_and_deleting_records(tools: Tools, topic: str, tmp_path: Path) -> None:
+def test_offsets_reflect_deleted_records(tools: Tools, topic: str, tmp_path: Path) -> None:
     tools.create(topic, 2)
     tools.produce(topic, "k\ta\nk\tb\nk\tc\n", "--property", "parse.key=true")
     ends = [int(line.rpartition(":")[2]) for line in tools.offsets(topic)]
@@ -199,7 +199,7 @@ def test_offsets_and_deleting_records(tools: Tools, topic: str, tmp_path: Path) 
     assert tools.consume(topic, 1, "--from-beginning") == ["c"]
 
 
-def test_what_the_cluster_says_of_itself(tools: Tools, topic: str) -> None:
+def test_cluster_id_endpoints_log_dirs_and_api_versions(tools: Tools, topic: str) -> None:
     tools.create(topic)
     tools.produce(topic, "some bytes\n")
     (line,) = tools.good("kafka-cluster", "cluster-id")
@@ -216,7 +216,7 @@ def test_what_the_cluster_says_of_itself(tools: Tools, topic: str) -> None:
     assert versions[2] == "\tFetch(1): 4 to 18 [usable: 18],"
 
 
-def test_performance_tools(tools: Tools, topic: str) -> None:
+def test_perf_tools_print_throughput(tools: Tools, topic: str) -> None:
     tools.create(topic, 2)
     sent = ("--topic", topic, "--num-records", "5000", "--record-size", "100", "--throughput", "-1")
     total = tools.good("kafka-producer-perf-test", *sent)[-1]
@@ -228,7 +228,7 @@ def test_performance_tools(tools: Tools, topic: str) -> None:
     assert line.split(", ")[4] == "5000"
 
 
-def test_dumping_the_files_of_a_node(start_node: StartNode, topic: str) -> None:
+def test_dump_log_of_a_stopped_node(start_node: StartNode, topic: str) -> None:
     node = start_node()
     tools = Tools(node.bootstrap_servers)
     tools.create(topic)
@@ -244,7 +244,7 @@ def test_dumping_the_files_of_a_node(start_node: StartNode, topic: str) -> None:
     assert f'{{"type":"TOPIC_RECORD","version":0,"data":{{"name":"{topic}"' in done.out
 
 
-def test_old_tutorials(tools: Tools, topic: str) -> None:
+def test_options_of_older_releases_are_accepted(tools: Tools, topic: str) -> None:
     done = run_tool("kafka-topics", "--create", "--topic", topic, "--broker-list", tools.bootstrap)
     assert (done.code, f"Created topic {topic}." in done.out) == (0, True)
     done = run_tool(
@@ -256,7 +256,7 @@ def test_old_tutorials(tools: Tools, topic: str) -> None:
     assert "--zookeeper is ignored" in done.err
 
 
-def test_nobody_there() -> None:
+def test_unreachable_cluster_is_reported_with_a_hint() -> None:
     for name, argv in (
         ("kafka-topics", ["--list"]),
         ("kafka-console-producer", ["--topic", "t"]),
@@ -269,14 +269,14 @@ def test_nobody_there() -> None:
         assert "moldau doctor --bootstrap-server 127.0.0.1:1" in said
 
 
-def test_the_doctor_finds_the_node_well(tools: Tools) -> None:
+def test_doctor_finds_no_problem(tools: Tools) -> None:
     done = tools.run("doctor")
     assert done.code == 0, done
     assert "Clients on this machine can use this cluster." in done.out
 
 
 def spent_on(command: list[str]) -> float:
-    """Seconds of processor time, which a busy machine does not stretch."""
+    """Return seconds of CPU time, which do not depend on the load of the machine."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -29,7 +29,7 @@ def test_low_watermark_or_error_is_printed_per_partition(
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "message"),
     [
         ("{", "The input string is not a valid JSON"),
         ("{}", "Missing partitions field"),
@@ -43,6 +43,6 @@ def test_low_watermark_or_error_is_printed_per_partition(
         ),
     ],
 )
-def test_invalid_offset_files_are_rejected(text: str, sentence: str) -> None:
-    with pytest.raises(ToolError, match=sentence.replace("[", r"\[")):
+def test_invalid_offset_files_are_rejected(text: str, message: str) -> None:
+    with pytest.raises(ToolError, match=message.replace("[", r"\[")):
         parse_offsets(text)

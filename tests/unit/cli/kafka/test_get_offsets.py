@@ -44,7 +44,7 @@ def test_time_names_an_offset_spec_or_a_timestamp(broker: FakeBroker, text: str,
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         (["--time", "soon"], "Malformed time argument soon."),
         (["--topic", "nope"], "Could not match any topic-partitions with the specified filters"),
@@ -55,7 +55,7 @@ def test_time_names_an_offset_spec_or_a_timestamp(broker: FakeBroker, text: str,
     ],
 )
 def test_invalid_arguments_are_rejected(
-    broker: FakeBroker, argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    broker: FakeBroker, argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert get_offsets.main(["--bootstrap-server", broker.bootstrap, *argv]) == 1
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err

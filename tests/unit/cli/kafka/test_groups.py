@@ -39,7 +39,7 @@ def test_filters_select_groups_by_type_and_protocol(argv: list[str], left: set[s
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         ([], "Command must include exactly one action: --list."),
         (["--list", "--group-type", "x"], "--group-type must be a valid group type."),
@@ -47,7 +47,7 @@ def test_filters_select_groups_by_type_and_protocol(argv: list[str], left: set[s
     ],
 )
 def test_invalid_arguments_are_rejected(
-    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert groups.main(["--bootstrap-server", "127.0.0.1:1", *argv]) == 1
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -67,7 +67,7 @@ def test_elected_needless_and_failed_partitions_are_reported(
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         (["--all-topic-partitions"], "Missing required option(s): bootstrap-server, election-type"),
         (["--election-type", "x"], "Cannot parse argument 'x' of option election-type"),
@@ -90,21 +90,21 @@ def test_elected_needless_and_failed_partitions_are_reported(
     ],
 )
 def test_invalid_arguments_are_rejected(
-    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert leader_election.main(argv) == 1
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_partitions_are_parsed_and_duplicates_rejected() -> None:
     text = '{"partitions": [{"topic": "a", "partition": 1}, {"topic": "b", "partition": 0}]}'
     assert parse_partitions(text) == [TopicPartition("a", 1), TopicPartition("b", 0)]
     twice = '{"partitions": [{"topic": "a", "partition": 1}, {"topic": "a", "partition": 1}]}'
-    for bad, sentence in (
+    for bad, message in (
         ("", "Replica election data is empty"),
         ("{}", 'Replica election data is missing "partitions" field'),
         (twice, "Replica election data contains duplicate partitions: [a-1]"),
         ('{"partitions": [{"topic": 1}]}', "needs a field 'topic' that is a string"),
     ):
-        with pytest.raises(ToolError, match=re.escape(sentence)):
+        with pytest.raises(ToolError, match=re.escape(message)):
             parse_partitions(bad)

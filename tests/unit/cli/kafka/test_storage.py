@@ -49,7 +49,7 @@ def test_format_and_info(file: str, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
         ([], "you must specify one of the following: --standalone"),
         (["-s", "-r", "5"], "Unknown metadata.version '5'. Supported metadata.version are: 3.3-IV3, "),
@@ -66,18 +66,18 @@ def test_format_and_info(file: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     ids=str,
 )
 def test_refusals(
-    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert main(["format", "-t", CLUSTER, "-c", file, *arguments]) == 1
     said = capsys.readouterr()
-    assert sentence in said.err
+    assert message in said.err
     assert "Traceback" not in said.err
     assert said.out == ""
     assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message"),
     [
         (["info"], "the following arguments are required: --config/-c"),
         (["format", "-c", "x"], "the following arguments are required: --cluster-id/-t"),
@@ -88,10 +88,10 @@ def test_refusals(
     ids=str,
 )
 def test_command_lines_that_make_no_sense(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert main(arguments) == 1
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_bad_file_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ def parser() -> ToolParser:
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         (["--bogus"], "bogus is not a recognized option"),
         (["--lst"], r"lst is not a recognized option \(did you mean --list\?\)"),
@@ -38,8 +38,8 @@ def parser() -> ToolParser:
         (["stray"], "stray is not an option"),
     ],
 )
-def test_mistakes_in_kafkas_words(argv: list[str], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
+def test_mistakes_in_kafkas_words(argv: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         parser().parse(argv)
 
 
@@ -92,7 +92,7 @@ def test_old_ways_to_name_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "sentence"),
+    ("error", "code", "message"),
     [
         (UsageError("no sense"), 1, "no sense\nTry 'kafka-test --help'."),
         (ToolError("cannot"), 1, "cannot"),
@@ -101,13 +101,13 @@ def test_old_ways_to_name_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_failures_are_sentences(
-    error: BaseException, code: int, sentence: str, capsys: pytest.CaptureFixture[str]
+    error: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def execute(options: Namespace) -> int:
         raise error
 
     assert run_tool(parser, execute, ["--list"]) == code
-    assert capsys.readouterr().err.strip() == sentence
+    assert capsys.readouterr().err.strip() == message
 
 
 def test_topic_pattern_matches_whole_names_and_excludes_internal_topics() -> None:

@@ -47,7 +47,7 @@ def test_alter_configs(broker: FakeBroker, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         (["--topic", "t"], "Command must include exactly one action: --describe, --alter"),
         (["--describe"], "At least one entity type must be specified"),
@@ -79,7 +79,7 @@ def test_alter_configs(broker: FakeBroker, capsys: pytest.CaptureFixture[str]) -
     ],
 )
 def test_invalid_arguments_are_rejected(
-    broker: FakeBroker, argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    broker: FakeBroker, argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(command.main, broker, *argv) == 1
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -48,7 +48,7 @@ def test_missing_separator_is_an_error_unless_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "sentence"),
+    ("properties", "message"),
     [
         ({"headers.delimiter": ","}, "headers.delimiter and headers.separator may not be equal"),
         ({"headers.key.separator": ","}, "headers.separator and headers.key.separator may not be equal"),
@@ -56,8 +56,8 @@ def test_missing_separator_is_an_error_unless_ignored() -> None:
         ({"key.separator": ""}, "key.separator may not be empty"),
     ],
 )
-def test_conflicting_separators_are_rejected(properties: dict[str, str], sentence: str) -> None:
-    with pytest.raises(ToolError, match=sentence):
+def test_conflicting_separators_are_rejected(properties: dict[str, str], message: str) -> None:
+    with pytest.raises(ToolError, match=message):
         LineReader(properties)
 
 

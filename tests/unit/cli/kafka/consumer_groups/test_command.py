@@ -11,7 +11,7 @@ from tests.unit.cli.kafka.consumer_groups.groups_tool import GroupsTool
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         (["--list", "--describe", "--group", "g"], '"[group]" can\'t be used with option "[list]"'),
         ([], "Command must include exactly one action: --list, --describe, --delete, --reset-offsets"),
@@ -42,9 +42,9 @@ from tests.unit.cli.kafka.consumer_groups.groups_tool import GroupsTool
         (["--reset-offsets", "--group", "g", "--to-offset", "many"], "Cannot parse argument 'many'"),
     ],
 )
-def test_invalid_arguments_are_rejected(groups: GroupsTool, argv: list[str], sentence: str) -> None:
+def test_invalid_arguments_are_rejected(groups: GroupsTool, argv: list[str], message: str) -> None:
     code, _, err = groups.run(*argv)
-    assert (code, sentence in err) == (1, True), err
+    assert (code, message in err) == (1, True), err
 
 
 def test_bootstrap_server_is_required(capsys: pytest.CaptureFixture[str]) -> None:

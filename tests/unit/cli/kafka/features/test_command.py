@@ -56,7 +56,7 @@ def test_features_are_upgraded_downgraded_and_disabled(
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         (["upgrade"], "You must specify at least one feature to upgrade"),
         (["disable"], "You must specify at least one feature to disable"),
@@ -83,10 +83,10 @@ def test_features_are_upgraded_downgraded_and_disabled(
     ],
 )
 def test_invalid_arguments_are_rejected(
-    broker: FakeBroker, argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    broker: FakeBroker, argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command.main(["--bootstrap-server", broker.bootstrap, *argv]) == 1
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_bootstrap_address_is_required(capsys: pytest.CaptureFixture[str]) -> None:

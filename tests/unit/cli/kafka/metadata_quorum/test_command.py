@@ -99,7 +99,7 @@ def test_describe_replication(broker: FakeBroker, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         (["describe"], "One of --status or --replication must be specified"),
         (["describe", "--status", "--replication"], "Only one of --status or --replication should"),
@@ -111,10 +111,10 @@ def test_describe_replication(broker: FakeBroker, capsys: pytest.CaptureFixture[
     ],
 )
 def test_invalid_arguments_are_rejected(
-    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command.main(["--bootstrap-server", "127.0.0.1:1", *argv]) == 1
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_exactly_one_bootstrap_address_is_required(capsys: pytest.CaptureFixture[str]) -> None:

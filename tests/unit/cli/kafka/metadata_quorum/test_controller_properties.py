@@ -71,7 +71,7 @@ def test_voters_are_added_and_removed(
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "message"),
     [
         ({"node.id": None}, "node.id not found in configuration file"),
         ({"node.id": "x"}, "node.id is not a number"),
@@ -85,10 +85,10 @@ def test_voters_are_added_and_removed(
     ],
 )
 def test_invalid_controller_properties_are_rejected(
-    properties: dict[str, str], changes: dict[str, str | None], sentence: str
+    properties: dict[str, str], changes: dict[str, str | None], message: str
 ) -> None:
     changed = {name: value for name, value in {**properties, **changes}.items() if value is not None}
-    with pytest.raises(ToolError, match=re.escape(sentence)):
+    with pytest.raises(ToolError, match=re.escape(message)):
         controller_of(changed)
 
 

@@ -33,7 +33,7 @@ def test_invalid_sources_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixt
     alone = tmp_path / "00000000000000000005.log"
     alone.write_bytes(data_batch([encode_record(topic(7, "a")[1], 30)], 5, 1, 5))
     (tmp_path / "empty").mkdir()
-    for argv, sentence in (
+    for argv, message in (
         (["--snapshot", str(damaged), "ls"], "is damaged"),
         (["--snapshot", str(alone), "ls"], "cannot be read alone"),
         (["--snapshot", str(tmp_path / "nope"), "ls"], "No such file or directory"),
@@ -42,4 +42,4 @@ def test_invalid_sources_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixt
         (["ls"], "one of the arguments --snapshot/-s --directory/-d --controllers/-c is required"),
     ):
         assert main(argv) == 1
-        assert sentence in capsys.readouterr().err
+        assert message in capsys.readouterr().err

@@ -9,20 +9,20 @@ from moldau.cli.shared.tool import ToolError
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         (["--topic", "t", "--producer-acks", "1"], 'Missing required argument "[num-records]"'),
     ],
 )
 def test_missing_arguments_are_rejected(
-    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert e2e_latency.main(["--bootstrap-server", "127.0.0.1:1", *argv]) == 1
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "sentence"),
+    ("name", "value", "message"),
     [
         ("--num-records", "0", "Value for --num-records must be a positive integer."),
         ("--record-size", "-1", "Value for --record-size must be a non-negative integer."),
@@ -33,12 +33,12 @@ def test_missing_arguments_are_rejected(
     ],
 )
 def test_invalid_values_are_rejected(
-    name: str, value: str, sentence: str, capsys: pytest.CaptureFixture[str]
+    name: str, value: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     usual = {"--bootstrap-server": "127.0.0.1:1", "--topic": "t", "--num-records": "1"}
     usual |= {"--producer-acks": "1", "--record-size": "1", name: value}
     assert e2e_latency.main([word for pair in usual.items() for word in pair]) == 1
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_positional_arguments_are_converted(capsys: pytest.CaptureFixture[str]) -> None:

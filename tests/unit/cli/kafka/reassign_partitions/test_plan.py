@@ -48,7 +48,7 @@ def test_plan_round_trips_through_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "sentence"),
+    ("plan", "message"),
     [
         ("{", "The input string is not a valid JSON"),
         (text(version=2), "Not supported version field value 2"),
@@ -72,23 +72,23 @@ def test_plan_round_trips_through_json() -> None:
         (text(entry("12")), "needs a field 'replicas' that is a list"),  # type: ignore[arg-type]
     ],
 )
-def test_invalid_plans_are_rejected(plan: str, sentence: str) -> None:
+def test_invalid_plans_are_rejected(plan: str, message: str) -> None:
     with pytest.raises(ToolError) as refused:
         parse_plan(plan).checked()
-    assert sentence in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_topics_and_brokers_to_generate_from() -> None:
     assert parse_topics('{"topics": [{"topic": "b"}, {"topic": "a"}]}') == ["b", "a"]
     assert parse_brokers("1,2,3") == [1, 2, 3]
-    for call, sentence in (
+    for call, message in (
         (lambda: parse_topics('{"topics": [{"topic": "b"}, {"topic": "b"}]}'), "duplicate entries: [b]"),
         (lambda: parse_brokers("1,1"), "Error: Broker list contains duplicate entries: [1]"),
         (lambda: parse_brokers("1,x"), "must be a list of broker ids such as 0,1,2, not '1,x'"),
     ):
         with pytest.raises(ToolError) as refused:
             call()
-        assert sentence in str(refused.value)
+        assert message in str(refused.value)
 
 
 def test_sources_of_a_move_are_the_current_replicas() -> None:

@@ -59,8 +59,8 @@ def test_different_crcs_are_reported() -> None:
             2: data(batch(0, b"b"), high_watermark=1),
         }
     }
-    (sentence,), worst = checked.compare(fetched)
-    assert sentence.startswith("partition orders-0 has unmatched checksum at offset 0; replica 1's checksum ")
+    (message,), worst = checked.compare(fetched)
+    assert message.startswith("partition orders-0 has unmatched checksum at offset 0; replica 1's checksum ")
     assert worst.lag == 0
 
 

@@ -80,7 +80,7 @@ def test_alter_with_an_assignment_sends_only_the_new_partitions(broker: FakeBrok
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         (["--describe", "--topic", "nope"], "Topic 'nope' does not exist as expected"),
         (["--delete", "--topic", "nope"], "Topic 'nope' does not exist as expected"),
@@ -100,12 +100,12 @@ def test_alter_with_an_assignment_sends_only_the_new_partitions(broker: FakeBrok
     ],
 )
 def test_errors_are_printed_to_standard_output(
-    broker: FakeBroker, argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    broker: FakeBroker, argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(command.main, broker, *argv) == 1
     shown = capsys.readouterr().out
     assert shown.startswith("Error while executing topic command : ")
-    assert sentence in shown
+    assert message in shown
 
 
 def test_if_exists_ignores_missing_topics(broker: FakeBroker, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,7 +115,7 @@ def test_if_exists_ignores_missing_topics(broker: FakeBroker, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         (["--topic", "t"], "Command must include exactly one action"),
         (["--list", "--create"], "Command must include exactly one action"),
@@ -131,10 +131,10 @@ def test_if_exists_ignores_missing_topics(broker: FakeBroker, capsys: pytest.Cap
     ],
 )
 def test_invalid_arguments_are_rejected(
-    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command.main(["--bootstrap-server", "h:1", *argv]) == 1
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_error_message_of_the_broker_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

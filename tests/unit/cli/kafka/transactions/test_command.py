@@ -8,7 +8,7 @@ from moldau.cli.kafka.transactions import command
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         ([], "the following arguments are required: COMMAND"),
         (["describe"], "the following arguments are required: --transactional-id"),
@@ -19,7 +19,7 @@ from moldau.cli.kafka.transactions import command
     ],
 )
 def test_invalid_arguments_are_rejected(
-    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command.main(["--bootstrap-server", "127.0.0.1:1", *argv]) == 1
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -8,7 +8,7 @@ from moldau.cli.kafka.verifiable import consumer
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         (["--topic", "t"], 'Missing required argument "[group-id]"'),
         (
@@ -22,7 +22,7 @@ from moldau.cli.kafka.verifiable import consumer
     ],
 )
 def test_invalid_arguments_are_rejected(
-    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert consumer.main(["--bootstrap-server", "127.0.0.1:1", *argv]) == 1
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -10,17 +10,17 @@ from moldau.cli.kafka.verifiable import producer
 
 
 @pytest.mark.parametrize(
-    ("argv", "sentence"),
+    ("argv", "message"),
     [
         ([], 'Missing required argument "[topic]"'),
         (["--topic", "t", "--acks", "7"], "--acks: invalid choice: '7'"),
     ],
 )
 def test_invalid_arguments_are_rejected(
-    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert producer.main(["--bootstrap-server", "127.0.0.1:1", *argv]) == 1
-    assert sentence in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_keys_repeat() -> None:

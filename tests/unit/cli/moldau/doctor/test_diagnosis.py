@@ -61,28 +61,28 @@ def test_reachable_broker_has_no_problems() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bootstrap", "sentence"),
+    ("bootstrap", "message"),
     [
         ("localhost", "expected host:port"),
         ("no-such-host.invalid:9092", "The name no-such-host.invalid cannot be resolved"),
         ("127.0.0.1:1", "Nothing listens at 127.0.0.1:1"),
     ],
 )
-def test_addresses_without_a_broker_are_problems(bootstrap: str, sentence: str) -> None:
-    assert sentence in only_problem(bootstrap)
+def test_addresses_without_a_broker_are_problems(bootstrap: str, message: str) -> None:
+    assert message in only_problem(bootstrap)
 
 
 @pytest.mark.parametrize(
-    ("says", "sentence"),
+    ("says", "message"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is an HTTP server"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "is an SSH server"),
         (b"", "does not answer Kafka requests"),
     ],
 )
-def test_other_protocols_are_recognised(says: bytes, sentence: str) -> None:
+def test_other_protocols_are_recognised(says: bytes, message: str) -> None:
     with server_of_another_protocol(says) as address:
-        assert sentence in only_problem(address)
+        assert message in only_problem(address)
 
 
 def test_tls_listener_is_recognised() -> None:
@@ -113,18 +113,18 @@ def test_ssl_client_at_a_plaintext_listener_is_a_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    ("advertised", "sentence"),
+    ("advertised", "message"),
     [
         ("0.0.0.0:9092", "a wildcard that no client can connect to"),
         ("kafka-internal.invalid:9092", "cannot be resolved"),
         ("127.0.0.1:1", "Nothing listens at 127.0.0.1:1"),
     ],
 )
-def test_unreachable_advertised_addresses_are_problems(advertised: str, sentence: str) -> None:
+def test_unreachable_advertised_addresses_are_problems(advertised: str, message: str) -> None:
     with FakeBroker(advertised=advertised) as broker:
         (found,) = problems(broker.bootstrap)
     assert f"Broker 1 advertises {advertised}" in found.what
-    assert sentence in found.what
+    assert message in found.what
     assert f"advertised.listeners=PLAINTEXT://{broker.bootstrap}" in (found.advice or "")
 
 

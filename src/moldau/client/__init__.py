@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient, AsyncAdminClient, checked
     from moldau.client.admin.topic_types import NewTopic
     from moldau.client.aio import AsyncConsumer, AsyncProducer
-    from moldau.client.consumer.consumer import Consumer, RecordDeserializationError, WakeupError
+    from moldau.client.consumer.consumer import Consumer, WakeupError
+    from moldau.client.consumer.deserialization import RecordDeserializationError
     from moldau.client.consumer.rebalance import RebalanceListener
     from moldau.client.interceptors import ConsumerInterceptor, ProducerInterceptor
     from moldau.client.librdkafka import ClientError
@@ -56,7 +57,7 @@ _HOMES = {
     "ProducerInterceptor": "client.interceptors",
     "ProducerRecord": "client.records",
     "RebalanceListener": "client.consumer.rebalance",
-    "RecordDeserializationError": "client.consumer.consumer",
+    "RecordDeserializationError": "client.consumer.deserialization",
     "RecordMetadata": "client.records",
     "RoundRobinPartitioner": "client.partitioners",
     "StickyPartitioner": "client.partitioners",

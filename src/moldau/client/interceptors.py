@@ -1,7 +1,7 @@
-"""Looking at every record on its way: base classes for interceptors, named as in Java's clients.
+"""Base classes for interceptors, with the method names of Java's clients.
 
-Interceptors run in the order given, each on what the one before it returned. One that fails is logged and
-passed over: the record goes on without it.
+Interceptors run in the given order, each on the result of the one before it. If one raises, the exception is
+logged and the record continues as it was before it.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.records import ConsumerRecord, OffsetAndMetadata, ProducerRecord, RecordMetadata
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 
 class ProducerInterceptor:
-    """Overwrite what you need. `on_acknowledgement` holds up other records while it runs: keep it short."""
+    """Override what you need. `on_acknowledgement` delays other records while it runs: keep it short."""
 
     def on_send(self, record: ProducerRecord[Any, Any]) -> ProducerRecord[Any, Any]:
-        """Called in `send`, before serializing; the record that is returned is sent."""
+        """Called in `send`, before serialization; the returned record is sent."""
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
-        """Called when the record is acknowledged, or has failed."""
+        """Called when the record is acknowledged or has failed."""
 
     def close(self) -> None:
         """Called when the producer is closed."""
 
 
 class ConsumerInterceptor:
-    """Overwrite what you need."""
+    """Override what you need."""
 
     def on_consume(self, records: list[ConsumerRecord[Any, Any]]) -> list[ConsumerRecord[Any, Any]]:
-        """Called in `poll`; what is returned goes to the application."""
+        """Called in `poll`; the application receives the returned records."""
         return records
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Called when offsets were committed."""
+        """Called after offsets were committed."""
 
     def close(self) -> None:
         """Called when the consumer is closed."""
 
 
 def instances(choices: Any) -> list[Any]:
-    """Interceptors given as objects or classes, in a list."""
+    """Return interceptors that are given as objects or classes, as a list of objects."""
     if isinstance(choices, str):
         raise KafkaError(
             ErrorCode.INVALID_CONFIG, "interceptor.classes: give a list of objects or classes, not names"
@@ -56,19 +56,20 @@ def instances(choices: Any) -> list[Any]:
     return [each() if isinstance(each, type) else each for each in choices or ()]
 
 
-def passed_through(calls: Iterable[Callable[[T], T]], value: T) -> T:
-    """What becomes of `value` on its way through every interceptor."""
+def apply_all(calls: Iterable[Callable[[T], T]], value: T) -> T:
+    """Apply the calls of all interceptors to `value`, one after the other."""
     for call in calls:
         try:
             value = call(value)
         except Exception:
-            log.exception("an interceptor failed; the record goes on without it")
+            logger.exception("an interceptor failed and is skipped for this record")
     return value
 
 
-def told(calls: Iterable[Callable[[], None]]) -> None:
+def call_all(calls: Iterable[Callable[[], None]]) -> None:
+    """Make all calls; log the exceptions of those that fail."""
     for call in calls:
         try:
             call()
         except Exception:
-            log.exception("an interceptor failed")
+            logger.exception("an interceptor failed")

@@ -141,7 +141,7 @@ def test_records_found_beside_a_failing_listener_are_read_again(bootstrap: str, 
         found: list[Any] = []
         while not found:
             found += consumer.poll(1.0)
-        consumer._failures.append(LookupError("just now"))
+        consumer._listener_errors.append(LookupError("just now"))
         with pytest.raises(LookupError):
             consumer.poll(60.0)
         while len(found) < RECORDS:

@@ -26,7 +26,7 @@ import confluent_kafka
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
-from moldau.client.interceptors import ProducerInterceptor, instances, passed_through, told
+from moldau.client.interceptors import ProducerInterceptor, apply_all, call_all, instances
 from moldau.client.librdkafka import ClientError, called, client_error, create, log_error
 from moldau.client.metrics import ProducerMetrics
 from moldau.client.partitioners import ANY_PARTITION, Partitioner, choose_partitioner
@@ -103,7 +103,7 @@ class Producer(Generic[K, V]):
             record = ProducerRecord(topic, value, key, partition, timestamp, headers)
         self._check_open()
         if self._interceptors:
-            record = passed_through([each.on_send for each in self._interceptors], record)
+            record = apply_all([each.on_send for each in self._interceptors], record)
         key_bytes = self._key_serializer.serialize(record.topic, record.key, record.headers)
         value_bytes = self._value_serializer.serialize(record.topic, record.value, record.headers)
         future: Future[RecordMetadata] = Future()
@@ -190,9 +190,9 @@ class Producer(Generic[K, V]):
             )
         self._metrics.delivered(max(sizes[0], 0) + max(sizes[1], 0), failed=failure is not None)
         if self._interceptors:
-            told([partial(each.on_acknowledgement, metadata, failure) for each in self._interceptors])
+            call_all([partial(each.on_acknowledgement, metadata, failure) for each in self._interceptors])
         if on_delivery is not None:
-            told([partial(on_delivery, metadata, failure)])
+            call_all([partial(on_delivery, metadata, failure)])
         _settle(future, metadata, failure)
         if self._wanting_room:
             with self._room:
@@ -301,7 +301,7 @@ class Producer(Generic[K, V]):
         self._closed = True
         if threading.current_thread() is not self._poller:
             self._poller.join(5.0)
-        told([each.close for each in self._interceptors])
+        call_all([each.close for each in self._interceptors])
 
     def _abort_until(self, deadline: float) -> None:
         try:
@@ -321,7 +321,7 @@ class Producer(Generic[K, V]):
 
 
 def _ignored(name: str) -> None:
-    log.warning("the configuration '%s' is not known and is ignored", name)
+    log.warning("the configuration '%s' is unknown and is ignored", name)
 
 
 def _settle(

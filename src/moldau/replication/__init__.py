@@ -1,1 +1,1 @@
-"""A partition's roles, its high watermark and in-sync replicas; the replicas a node holds."""
+"""Replication: partitions in the roles of leader and follower, ISR changes, replica fetchers."""

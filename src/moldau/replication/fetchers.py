@@ -1,8 +1,8 @@
-"""The fetchers of a node: for every leader it follows `num.replica.fetchers` of them at most.
+"""The replica fetchers of a broker: up to `num.replica.fetchers` for each leader.
 
-A partition belongs to one of them by its name. One whose leader is not known, or has no endpoint for other
-brokers, waits here until the metadata knows better. Nothing is fetched before this broker is registered:
-leaders must know which life of it they hear from.
+A partition is assigned to one of them by a hash of its name. A partition whose leader is unknown, or has no
+endpoint for other brokers, waits for the next metadata change. Fetching starts after this broker is
+registered, because leaders check its broker epoch.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from moldau.base.java_hash import string_hash
 from moldau.config.broker.config import BrokerConfig
 from moldau.metadata.image import ClusterImage
 from moldau.network.client import OpenConnection
+from moldau.replication.fetch_session import PartitionKey
 from moldau.replication.fetcher import Fetcher
-from moldau.replication.following import PartitionKey
 from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition import Partition
 from moldau.replication.throttles import Throttle
@@ -38,20 +38,20 @@ class Fetchers:
         self._storage_failed = storage_failed
         self._open_connection = open_connection
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
-        #: Who follows what; None while the leader cannot be found.
+        #: Partition and fetcher; None while the leader's address is unknown.
         self._followed: dict[PartitionKey, tuple[Partition, Fetcher | None]] = {}
         self._closing: dict[asyncio.Task[None], None] = {}
-        self._begun = False
-        #: Where leaders are found, as long as the brokers and the settings are the same.
+        self._started = False
+        #: Addresses of leaders, valid for one cluster image and configuration.
         self._addresses: dict[int, tuple[str, int] | None] = {}
         self._addresses_of: tuple[ClusterImage, BrokerConfig] | None = None
 
     def begin(self) -> None:
-        self._begun = True
+        self._started = True
         self.brokers_changed()
 
     def follow(self, key: PartitionKey, partition: Partition) -> None:
-        """Fetch from the leader that the partition has now, in its present epoch."""
+        """Fetch from the present leader of the partition, in its present leader epoch."""
         self.unfollow(key)
         fetcher = self._fetcher(partition)
         self._followed[key] = (partition, fetcher)
@@ -64,7 +64,7 @@ class Fetchers:
             fetcher.remove(key)
 
     def brokers_changed(self) -> None:
-        """Leaders may be found elsewhere than before, or at all; or there is another number of fetchers."""
+        """Reassign partitions after leaders' addresses or `num.replica.fetchers` changed."""
         for key, (partition, fetcher) in list(self._followed.items()):
             if fetcher is None or self._place(partition) != self._place_of(fetcher):
                 self.follow(key, partition)
@@ -78,20 +78,20 @@ class Fetchers:
                 task.add_done_callback(lambda ended: self._closing.pop(ended, None))
 
     async def close(self) -> None:
-        self._begun = False
+        self._started = False
         self._followed.clear()
         fetchers, self._fetchers = list(self._fetchers.values()), {}
         await asyncio.gather(*(fetcher.close() for fetcher in fetchers), *self._closing)
 
     def _fetcher(self, partition: Partition) -> Fetcher | None:
         place = self._place(partition)
-        if place is None or not self._begun:
+        if place is None or not self._started:
             return None
         leader, number, address = place
         known = self._fetchers.get((leader, number))
         if known is not None and known.address == address:
             return known
-        # One with another address loses its partitions one by one, and then closes.
+        # A fetcher with an old address loses its partitions one by one and is closed when idle.
         fetcher = Fetcher(
             self._broker,
             self._logs,
@@ -108,7 +108,7 @@ class Fetchers:
         return fetcher
 
     def _place(self, partition: Partition) -> tuple[int, int, tuple[str, int]] | None:
-        """Leader, number of the fetcher, address of the leader."""
+        """Return leader, fetcher number and address of the leader."""
         leader = partition.registration.leader
         address = self._address(leader)
         if address is None:
@@ -121,7 +121,7 @@ class Fetchers:
         return fetcher.leader, fetcher.number, fetcher.address
 
     def _address(self, leader: int) -> tuple[str, int] | None:
-        """Looked up once for the thousands of partitions that a leader may have."""
+        """Return the address of a leader; cached, because a leader may have thousands of partitions."""
         cluster, config = self._broker.image.cluster, self._broker.config
         known = self._addresses_of
         if known is None or known[0] is not cluster or known[1] is not config:

@@ -1,14 +1,15 @@
-"""What a leader knows of its followers, and what follows: how far the log is committed, who is in sync.
+"""The leader's view of its followers: the high watermark, and which replicas are in sync.
 
-- The high watermark is the smallest log end of the replicas that are in sync, that are about to be (a change
-  the controller has not confirmed counts as far as it adds), or that are caught up and may be: else they
-  could never come in while records keep coming. It stands still while fewer than `min.insync.replicas` are
-  in sync.
-- A replica comes in when it has everything committed and the beginning of this leader epoch; it goes when it
-  was not caught up for `replica.lag.time.max.ms`. The controller decides: the leader proposes one change at a
-  time, and a proposal that takes replicas away counts only once it is confirmed.
+- The high watermark is the smallest log end offset of the replicas in the maximal ISR (the ISR, plus
+  replicas of a proposed but unconfirmed expansion) and of the caught-up replicas that may join it;
+  otherwise those could never join while records keep arriving. It does not advance while the ISR is smaller
+  than `min.insync.replicas`.
+- A replica joins the ISR when it has reached the high watermark and the start of this leader epoch. It
+  leaves when it was not caught up for `replica.lag.time.max.ms`. The controller decides: the leader
+  proposes one change at a time (AlterPartition), and a proposed shrink takes effect only when it is
+  confirmed.
 
-Pure: the partition that owns this sends the proposals and wakes those who wait.
+Pure: the owning partition sends proposals and notifies observers.
 """
 
 from __future__ import annotations
@@ -17,14 +18,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.metadata.image import RECOVERED, PartitionRegistration
+from moldau.config.broker.support import RACK_AWARE_SELECTOR
+from moldau.metadata.image import RECOVERED, MetadataImage, PartitionRegistration
 from moldau.replication.local_broker import ANY_EPOCH, LocalBroker
 from moldau.replication.remote_replica import NEVER, RemoteReplica
 from moldau.storage.log.log import Log
 
+#: No follower is preferred: the consumer reads from the leader.
+READ_FROM_LEADER = -1
+
 
 class IsrChange(NamedTuple):
-    """A proposal to the controller: who shall be in sync, with the broker epochs they were seen with."""
+    """A proposed ISR, with the broker epochs in which its members last fetched."""
 
     isr: tuple[int, ...]
     broker_epochs: tuple[int, ...]
@@ -32,9 +37,9 @@ class IsrChange(NamedTuple):
     partition_epoch: int
 
 
-#: The controller did not make the change, and says that the state it started from is right.
+#: The controller refused the change, and the leader's present state is right.
 _NOT_MADE = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
-#: The metadata will tell how things are; until then nothing is proposed.
+#: The leader's state is outdated: it proposes nothing until the metadata arrives.
 _OUTDATED = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -48,7 +53,7 @@ _OUTDATED = frozenset(
 
 
 class Leadership:
-    """From the moment a node leads until it does not, over any number of leader epochs."""
+    """Exists while this node leads, over any number of leader epochs."""
 
     __slots__ = ("_broker", "epoch_start_offset", "maximal_isr", "pending", "registration", "remotes")
 
@@ -56,16 +61,16 @@ class Leadership:
         self._broker = broker
         self.registration = registration
         self.remotes: dict[int, RemoteReplica] = {}
-        #: The change under way.
+        #: The proposed change without a response.
         self.pending: IsrChange | None = None
         self.maximal_isr: Sequence[int] = registration.isr
-        #: Where the log ended when this leader epoch began; None while there is no log.
+        #: The log end offset at the start of this leader epoch; None while the log is offline.
         self.epoch_start_offset: int | None = None
 
-    # Following the metadata.
+    # Metadata.
 
     def adopt(self, registration: PartitionRegistration) -> None:
-        """What the controller says about replicas and who is in sync; a proposal under way is off."""
+        """Adopt replicas and ISR of the controller; a pending proposal is dropped."""
         self.registration = registration
         self.pending = None
         self.maximal_isr = registration.isr
@@ -73,10 +78,10 @@ class Leadership:
         self.remotes = {replica: self.remotes.get(replica) or RemoteReplica(replica) for replica in others}
 
     def begin_epoch(self, log: Log, *, new_leader: bool) -> None:
-        """The first record of this epoch will be at the log end: followers must have come this far."""
+        """Record the log end offset as the start of this epoch, which followers must reach to be in sync."""
         now_ms, end = self._broker.now_ms(), log.log_end_offset
         self.epoch_start_offset = end
-        # Even without a record: followers with records of earlier epochs than this are told where to cut.
+        # Even if no record is written in it, the epoch ends earlier ones: followers truncate by it.
         log.leader_epochs.assign(self.registration.leader_epoch, end)
         for replica in self.remotes.values():
             in_sync = replica.id in self.registration.isr
@@ -85,13 +90,13 @@ class Leadership:
             else:
                 replica.begin_epoch(now_ms, end, in_sync=in_sync)
 
-    # What is committed.
+    # High watermark.
 
     def min_isr(self, log: Log) -> int:
         return min(log.config.min_insync_replicas, len(self.remotes) + 1)
 
     def committed_end(self, log: Log) -> int:
-        """How far every replica that counts has the log."""
+        """Return the smallest log end offset of all replicas that count for the high watermark."""
         end = leader_end = log.log_end_offset
         if not self.remotes:
             return end
@@ -99,19 +104,19 @@ class Leadership:
             return log.high_watermark
         for replica in self.remotes.values():
             if replica.log_end_offset < end and (
-                replica.id in self.maximal_isr or self._comes_in_soon(replica, leader_end)
+                replica.id in self.maximal_isr or self._may_join_isr(replica, leader_end)
             ):
                 end = replica.log_end_offset
         return end
 
-    def _comes_in_soon(self, replica: RemoteReplica, leader_end: int) -> bool:
+    def _may_join_isr(self, replica: RemoteReplica, leader_end: int) -> bool:
         broker = self._broker
         return replica.is_caught_up(leader_end, broker.now_ms(), broker.max_lag_ms) and broker.may_be_in_sync(
             replica.id, replica.broker_epoch
         )
 
     def low_watermark(self, log: Log) -> int:
-        """The smallest log start of all replicas that are alive."""
+        """Return the smallest log start offset of all live replicas."""
         starts = [
             replica.log_start_offset for replica in self.remotes.values() if self._broker.is_alive(replica.id)
         ]
@@ -120,7 +125,7 @@ class Leadership:
     # Followers.
 
     def follower(self, replica_id: int, *, epoch_known: bool) -> RemoteReplica:
-        """One of the replicas; KafkaError when it is none: the metadata here or there is behind."""
+        """Return a follower; `KafkaError` if it has no replica, because its metadata or ours is behind."""
         replica = self.remotes.get(replica_id)
         if replica is None:
             code = ErrorCode.UNKNOWN_LEADER_EPOCH if epoch_known else ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -134,14 +139,14 @@ class Leadership:
         if broker.is_outdated(replica.id, broker_epoch):
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"broker {replica.id} fetches with epoch {broker_epoch}, which is over",
+                f"broker {replica.id} fetches with the outdated broker epoch {broker_epoch}",
             )
         replica.fetched(offset, log_start_offset, leader_end, broker.now_ms(), broker_epoch)
 
-    # Who is in sync.
+    # In-sync replicas.
 
     def proposed_growth(self, replica: RemoteReplica, log: Log) -> IsrChange | None:
-        """Called after a fetch: may the replica come in?"""
+        """Propose to add a replica that has just fetched, if it has caught up; None otherwise."""
         registration, start = self.registration, self.epoch_start_offset
         if self.pending is not None or replica.id in registration.isr or start is None:
             return None
@@ -152,7 +157,7 @@ class Leadership:
         return self._propose((*registration.isr, replica.id), counted=(*registration.isr, replica.id))
 
     def proposed_shrinking(self, log: Log) -> IsrChange | None:
-        """Called from time to time: who has fallen behind?"""
+        """Propose to remove the replicas that lag; None if there are none."""
         isr = self.registration.isr
         if self.pending is not None or len(isr) < 2:
             return None
@@ -183,7 +188,7 @@ class Leadership:
     def confirmed(
         self, change: IsrChange, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int
     ) -> bool:
-        """The controller made the change; False when this is not news."""
+        """Adopt a change that the controller made; return False if it is outdated."""
         registration = self.registration
         if (
             self.pending is not change
@@ -197,10 +202,34 @@ class Leadership:
         return True
 
     def refused(self, change: IsrChange, code: ErrorCode) -> bool:
-        """The controller did not make the change; True when it should be asked again."""
+        """Handle a refused change; return whether to propose it again."""
         if self.pending is not change:
             return False
         if code in _NOT_MADE:
             self.adopt(self.registration)
             return False
         return code not in _OUTDATED
+
+
+def preferred_replica(
+    selector: str | None, rack: str, leadership: Leadership, fetch_offset: int, image: MetadataImage
+) -> int:
+    """Return the in-sync follower in the consumer's rack that has the offset (KIP-392); -1 for the leader."""
+    if selector != RACK_AWARE_SELECTOR or not rack:
+        return READ_FROM_LEADER
+    brokers = image.cluster.brokers
+    leader = brokers.get(leadership.registration.leader)
+    if leader is not None and leader.rack == rack:
+        return READ_FROM_LEADER
+    candidates = [
+        replica
+        for replica in leadership.remotes.values()
+        if replica.id in leadership.registration.isr
+        and replica.log_start_offset <= fetch_offset <= replica.log_end_offset
+        and (broker := brokers.get(replica.id)) is not None
+        and not broker.fenced
+        and broker.rack == rack
+    ]
+    # The follower with the largest log end offset and, among several, the last to be caught up.
+    best = max(candidates, key=lambda each: (each.log_end_offset, each.last_caught_up_ms), default=None)
+    return READ_FROM_LEADER if best is None else best.id

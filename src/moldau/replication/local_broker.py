@@ -1,4 +1,4 @@
-"""This broker and what it knows of the others: what a partition asks before it lets a replica be in sync."""
+"""This broker, and its view of the other brokers in the metadata image."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from moldau.base.clock import Clock
 from moldau.config.broker.config import BrokerConfig
 from moldau.metadata.image import BrokerRegistration, MetadataImage
 
-#: What a replica says that knows nothing of broker epochs.
+#: Sent by a replica that does not know broker epochs.
 ANY_EPOCH = -1
 
 
 class LocalBroker:
-    """`image` is the newest one this node knows of, `epoch` gives the broker epoch of its registration;
-    `on_lost` hears of every broker whose connection broke."""
+    """`image` is the newest metadata image, `epoch` returns the broker epoch of the registration, and
+    `on_lost` is called with the id of a broker whose connection broke."""
 
     __slots__ = ("_config", "clock", "epoch", "id", "image", "on_lost")
 
@@ -46,7 +46,7 @@ class LocalBroker:
         return self.config.integer("replica.lag.time.max.ms")
 
     def throttled_rate(self, name: str) -> float:
-        """A rate that is set only while the cluster runs: for this broker, or else for all."""
+        """Return a rate from the dynamic config of this broker or, if unset, of all brokers."""
         own, common = self.image.broker_config(self.id), self.image.default_broker_config()
         text = own.get(name, common.get(name))
         return math.inf if text is None else float(text)
@@ -55,16 +55,16 @@ class LocalBroker:
         return self.image.cluster.brokers.get(broker_id)
 
     def is_alive(self, broker_id: int) -> bool:
-        """Whether it is registered and may serve."""
+        """Return whether the broker is registered and not fenced."""
         broker = self.broker(broker_id)
         return broker is not None and not broker.fenced
 
     def is_outdated(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether a broker has begun a new life since it had this epoch."""
+        """Return whether the broker has registered again since it had this broker epoch."""
         broker = self.broker(broker_id)
         return broker is not None and not broker.fenced and ANY_EPOCH < broker_epoch < broker.epoch
 
     def may_be_in_sync(self, broker_id: int, broker_epoch: int | None) -> bool:
-        """Whether the controller would let a replica that fetched with this epoch into the ISR."""
+        """Return whether the controller would accept this replica in the ISR (KIP-841, KIP-903)."""
         broker = self.broker(broker_id)
         return broker is not None and broker.is_active and broker_epoch in (ANY_EPOCH, broker.epoch)

@@ -1,11 +1,12 @@
-"""One partition as this node sees it: its log, its role, and how far it is committed.
+"""One partition on this node: its log, its role, and how far it is committed.
 
-A leader keeps a `Leadership`, a follower none. What both can do is in `Replica`.
+A leader has a `Leadership`, which is the pure part of leading; a follower has none. `Progress` has the
+callbacks of those who wait.
 
 Invariants:
 
-- the high watermark never goes back, except where a log is cut below it after an unclean election;
-- state changes synchronously on the event loop; whoever waits is woken after the change is complete.
+- the high watermark never decreases, except where the log is truncated below it after an unclean election;
+- state changes synchronously on the event loop; observers are notified after the change is complete.
 """
 
 from __future__ import annotations
@@ -19,20 +20,26 @@ from moldau.protocol.messages.alter_partition import ResponsePartitionData
 from moldau.replication.leadership import IsrChange, Leadership
 from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition_changes import PartitionChanges
-from moldau.replication.replica import Replica
-from moldau.replication.waiters import Waiter
+from moldau.replication.progress import Progress
 from moldau.storage.disk.disk import Buffer
 from moldau.storage.log.append import AppendInfo, Origin
 from moldau.storage.log.log import Log
 from moldau.storage.producers.verification import NOT_REQUIRED, Guard
 
-__all__ = ["Partition", "Waiter"]
-
 logger = logging.getLogger(__name__)
 
 
-class Partition(Replica):
-    __slots__ = ("_broker", "_changes")
+class Partition:
+    __slots__ = (
+        "_broker",
+        "_changes",
+        "_registration",
+        "leadership",
+        "log",
+        "progress",
+        "topic_id",
+        "topic_partition",
+    )
 
     def __init__(
         self,
@@ -42,28 +49,55 @@ class Partition(Replica):
         broker: LocalBroker,
         changes: PartitionChanges,
     ) -> None:
-        super().__init__(topic_partition, topic_id, log)
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        #: None while its log directory is offline.
+        self.log = log
+        #: None unless this node is the leader.
+        self.leadership: Leadership | None = None
+        self.progress = Progress()
+        self._registration: PartitionRegistration | None = None
         self._broker = broker
         self._changes = changes
 
-    # The role.
+    # Role.
+
+    @property
+    def registration(self) -> PartitionRegistration:
+        if self._registration is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic_partition} has no role yet")
+        return self._registration
+
+    @property
+    def current(self) -> PartitionRegistration | None:
+        """The registration; None before the first role and after the last."""
+        return self._registration
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.registration.leader_epoch
+
+    @property
+    def is_leader(self) -> bool:
+        return self.leadership is not None
 
     def take_role(self, registration: PartitionRegistration) -> None:
-        """Adopt what the metadata log says about leader, epoch and in-sync replicas."""
+        """Adopt leader, epoch and in-sync replicas of the metadata log."""
         previous = self._registration
         if previous is not None and registration.partition_epoch < previous.partition_epoch + self.is_leader:
-            # The controller's answer to a proposal was faster than the metadata log. To adopt it again would
-            # drop the next proposal, and with it the replica that may already be in sync by it.
+            # The controller's response to a proposal arrived before the metadata log. Adopting the same
+            # change again would drop the next proposal, and with it a replica that may already be in sync
+            # by it.
             return
         self._registration = registration
         if registration.leader == self._broker.id:
             self._lead(registration, previous)
         elif self.leadership is not None:
             self.leadership = None
-            self._look_again(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self.progress.abandon(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _lead(self, registration: PartitionRegistration, previous: PartitionRegistration | None) -> None:
-        # In an epoch that we did not hear of somebody else may have led: what we know of followers is void.
+        # If an epoch was skipped, another broker may have led in it: the known state of followers is void.
         new_leader = (
             self.leadership is None
             or previous is None
@@ -75,19 +109,19 @@ class Partition(Replica):
             return
         if new_leader or (previous is not None and registration.leader_epoch > previous.leader_epoch):
             leadership.begin_epoch(self.log, new_leader=new_leader)
-            self._uncommitted_bytes = 0
-            # Fetches that wait were asked in an epoch that is over.
-            self.appended.wake(0)
+            self.progress.begin_epoch()
         self._advance(self.log)
 
     def stop(self) -> None:
-        """The replica leaves this node; whoever waits looks again and finds it gone."""
+        """Give up the replica, which leaves this node."""
         self._registration = None
         self.leadership = None
-        self._look_again(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self.progress.abandon(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    # Log.
 
     def take_log(self, log: Log) -> None:
-        """The log, when it could not be opened before, or now lies elsewhere."""
+        """Use a log that could not be opened before, or has moved to another directory."""
         self.log = log
         leadership = self.leadership
         if leadership is not None:
@@ -96,14 +130,65 @@ class Partition(Replica):
             self._advance(log)
 
     def go_offline(self) -> None:
-        """The disk below it has failed; whoever waits looks again and is told."""
+        """Give up the log, whose directory has failed."""
         self.log = None
-        self._look_again(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self.progress.abandon(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def leader_log(self, current_leader_epoch: int = -1) -> Log:
+        """Return the log if this node leads in the client's leader epoch (-1: any)."""
+        self._check_epoch(current_leader_epoch)
+        if self.leadership is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self.usable_log()
+
+    def readable_log(self, current_leader_epoch: int = -1) -> Log:
+        """Return the log of a leader or follower, for consumers that may read from either (KIP-392)."""
+        self._check_epoch(current_leader_epoch)
+        return self.usable_log()
+
+    def usable_log(self) -> Log:
+        if self.log is None:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"the log directory of {self.topic_partition} is offline"
+            )
+        return self.log
+
+    def _check_epoch(self, current_leader_epoch: int) -> None:
+        registration = self.registration
+        if current_leader_epoch >= 0:
+            if current_leader_epoch < registration.leader_epoch:
+                raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+            if current_leader_epoch > registration.leader_epoch:
+                raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    # Commits.
+
+    def committed(self, offset: int) -> bool:
+        """Return whether the record at `offset` is below the high watermark."""
+        return self.log is not None and self.log.high_watermark > offset
+
+    @property
+    def may_have_committed_more(self) -> bool:
+        """Whether an earlier leader may have committed records above the present high watermark."""
+        start = None if self.leadership is None else self.leadership.epoch_start_offset
+        return start is not None and self.log is not None and self.log.high_watermark < start
+
+    def _advance(self, log: Log) -> None:
+        leadership = self.leadership
+        if leadership is not None:
+            self.progress.advance(log, leadership.committed_end(log), self._commit_code)
+
+    def _commit_code(self, log: Log) -> ErrorCode:
+        """The ISR may have shrunk below `min.insync.replicas` after the append."""
+        leadership = self.leadership
+        if leadership is not None and len(leadership.maximal_isr) < leadership.min_isr(log):
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE
 
     # Leading.
 
     def check_in_sync(self) -> None:
-        """With acks=all the write is refused when too few replicas would hold it."""
+        """Refuse a write with acks=all if the ISR is smaller than `min.insync.replicas`."""
         registration, log = self.registration, self.leader_log()
         min_insync_replicas = min(log.config.min_insync_replicas, len(registration.replicas))
         if len(registration.isr) < min_insync_replicas:
@@ -132,13 +217,14 @@ class Partition(Replica):
             transaction_version=transaction_version,
         )
         if not info.duplicate:
-            self._uncommitted_bytes += info.size
+            progress = self.progress
+            progress.appended(info.size)
             self._advance(log)
-            self.appended.wake(info.size)
+            progress.log_end.notify(info.size)
         return info
 
     def note_fetch(self, replica_id: int, offset: int, log_start: int, leader_end: int, epoch: int) -> None:
-        """A follower asked for `offset` when our log ended at `leader_end`: it has everything before."""
+        """Record a follower's fetch at `offset`, sent when our log ended at `leader_end`."""
         log, leadership = self.leader_log(), self.leadership
         if leadership is None:
             return
@@ -152,21 +238,22 @@ class Partition(Replica):
         if before[1] != offset:
             self._advance(log)
         if before[0] != log_start:
-            self.cut.wake(0)
+            self.progress.log_start.notify(0)
+
+    # In-sync replicas.
 
     def shrink_isr(self) -> None:
-        """Let go of in-sync replicas that are too far behind."""
+        """Propose to remove in-sync replicas that lag longer than `replica.lag.time.max.ms`."""
         if self.leadership is None or self.log is None:
             return
-        # Who was about to come in and did not need not be waited for any longer.
+        # Replicas that were about to join the ISR and have fallen behind no longer hold back the high
+        # watermark.
         self._advance(self.log)
         change = self.leadership.proposed_shrinking(self.log)
         if change is not None:
             isr = self.registration.isr
             logger.info("%s: in-sync replicas %s shrink to %s", self.topic_partition, isr, change.isr)
             self._changes.submit(self, change)
-
-    # What became of proposals.
 
     def still_wants(self, change: IsrChange) -> bool:
         return self.leadership is not None and self.leadership.pending is change
@@ -186,7 +273,23 @@ class Partition(Replica):
         logger.info("%s: in-sync replicas %s refused: %s", self.topic_partition, change.isr, code.name)
         return self.leadership is not None and self.leadership.refused(change, code)
 
-    def _advance(self, log: Log) -> None:
-        leadership = self.leadership
-        if leadership is not None:
-            self._commit_to(log, leadership.committed_end(log))
+    # Following.
+
+    def append_as_follower(self, records: Buffer, leader_epoch: int) -> int:
+        """Append batches of the leader of an epoch; return the size of the whole batches among them."""
+        if self.leadership is not None:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker is the leader of {self.topic_partition}"
+            )
+        info = self.usable_log().append_as_follower(records, leader_epoch)
+        if info is None:
+            return 0
+        self.progress.appended(info.size)
+        return info.size
+
+    def adopt_offsets(self, high_watermark: int, log_start_offset: int) -> None:
+        """Adopt the leader's high watermark, as far as the log reaches, and its log start offset."""
+        log = self.usable_log()
+        self.progress.advance(log, high_watermark, self._commit_code)
+        if log_start_offset > log.log_start_offset:
+            log.delete_records_before(min(log_start_offset, log.high_watermark))

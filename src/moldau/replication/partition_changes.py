@@ -1,7 +1,7 @@
-"""Tells the controller of changed in-sync replicas: AlterPartition, one request at a time with all there is.
+"""Propose ISR changes to the controller: AlterPartition, one request at a time with all pending changes.
 
-A partition proposes and goes on; it is told how the controller decided. What cannot be delivered is tried
-again until it can, or until the partition no longer wants it.
+A partition submits a change and receives the controller's decision later. A request that fails is retried
+until it succeeds or the partition has withdrawn the change.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ from moldau.protocol.messages.alter_partition import (
 from moldau.replication.leadership import IsrChange
 from moldau.replication.local_broker import LocalBroker
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 AlterPartition = Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]]
-#: After a failure twice as long each time, up to the second.
 _BACKOFF = Backoff(0.05, 1.0)
 
 
@@ -41,7 +40,7 @@ class Proposer(Protocol):
     def change_made(self, change: IsrChange, answer: ResponsePartitionData) -> None: ...
 
     def change_refused(self, change: IsrChange, code: ErrorCode) -> bool:
-        """True: ask again."""
+        """Handle a refusal; return whether to send the change again."""
         ...
 
     def still_wants(self, change: IsrChange) -> bool: ...
@@ -51,7 +50,7 @@ class PartitionChanges:
     def __init__(self, broker: LocalBroker, alter_partition: AlterPartition) -> None:
         self._broker = broker
         self._alter_partition = alter_partition
-        self._unanswered: dict[tuple[TopicId, int], tuple[Proposer, IsrChange]] = {}
+        self._pending: dict[tuple[TopicId, int], tuple[Proposer, IsrChange]] = {}
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self._failures = 0
@@ -59,10 +58,10 @@ class PartitionChanges:
 
     def submit(self, partition: Proposer, change: IsrChange) -> None:
         key = (partition.topic_id, partition.topic_partition.partition)
-        if key in self._unanswered or self._closed:
+        if key in self._pending or self._closed:
             partition.change_refused(change, ErrorCode.OPERATION_NOT_ATTEMPTED)
             return
-        self._unanswered[key] = (partition, change)
+        self._pending[key] = (partition, change)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._send_all())
 
@@ -73,16 +72,16 @@ class PartitionChanges:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _send_all(self) -> None:
-        # What else is proposed in this turn of the loop goes with it.
+        # Changes submitted in the same iteration of the loop share the request.
         await asyncio.sleep(0)
         while self._drop_outdated():
-            sent = dict(self._unanswered)
+            sent = dict(self._pending)
             try:
                 response = await self._alter_partition(self._request(sent))
                 if response.error_code:
                     raise KafkaError(ErrorCode(response.error_code))
-                again = self._take(sent, response)
-            except Exception as error:  # noqa: BLE001  else nobody would ever hear of these proposals
+                again = self._handle_response(sent, response)
+            except Exception as error:  # noqa: BLE001  otherwise these changes would never be sent
                 await self._failed(error)
                 continue
             self._failures = 0
@@ -93,16 +92,14 @@ class PartitionChanges:
     async def _failed(self, error: Exception) -> None:
         trace = None if isinstance(error, KafkaError) else error
         if self._complaints.is_due(self._broker.clock.monotonic(), str(error)):
-            log.warning("the controller did not take changed in-sync replicas: %s", error, exc_info=trace)
+            logger.warning("AlterPartition failed, ISR changes are retried: %s", error, exc_info=trace)
         self._failures += 1
         await asyncio.sleep(_BACKOFF.seconds(self._failures))
 
     def _drop_outdated(self) -> bool:
-        """Leave out what nobody wants any more; is there anything left?"""
-        self._unanswered = {
-            key: each for key, each in self._unanswered.items() if each[0].still_wants(each[1])
-        }
-        return bool(self._unanswered)
+        """Drop withdrawn changes; return whether any are left."""
+        self._pending = {key: each for key, each in self._pending.items() if each[0].still_wants(each[1])}
+        return bool(self._pending)
 
     def _request(self, sent: dict[tuple[TopicId, int], tuple[Proposer, IsrChange]]) -> AlterPartitionRequest:
         topics: dict[TopicId, RequestTopicData] = {}
@@ -124,10 +121,10 @@ class PartitionChanges:
             broker_id=self._broker.id, broker_epoch=self._broker.epoch(), topics=list(topics.values())
         )
 
-    def _take(
+    def _handle_response(
         self, sent: dict[tuple[TopicId, int], tuple[Proposer, IsrChange]], response: AlterPartitionResponse
     ) -> bool:
-        """Tell the partitions; True when some are to be asked for again."""
+        """Notify the partitions of the decisions; return whether some changes must be sent again."""
         answers = {
             (topic.topic_id, each.partition_index): each
             for topic in response.topics
@@ -143,7 +140,7 @@ class PartitionChanges:
             if code and partition.change_refused(change, code):
                 again = True
                 continue
-            self._unanswered.pop(key, None)
+            self._pending.pop(key, None)
             if not code:
                 partition.change_made(change, answer)
         return again

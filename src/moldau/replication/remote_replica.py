@@ -1,8 +1,8 @@
-"""A follower as its leader knows it: how far it has fetched, and when it last had everything.
+"""A follower in the leader's view: how far it has fetched, and when it was last caught up.
 
-A follower is caught up when it has all the leader has, or had it a short while ago. One whose fetches are
-always a little behind, because records come without pause, counts as caught up at the time of its last fetch
-if this one reaches what was the end then.
+A follower is caught up if it has the whole log, or had it within `replica.lag.time.max.ms`. A follower that
+is always slightly behind, because records arrive continuously, counts as caught up at the time of its
+previous fetch if the present fetch reaches the log end offset of that time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RemoteReplica:
         self.forget(NEVER)
 
     def forget(self, caught_up_ms: float) -> None:
-        """A new leader knows nothing of its followers but who is in sync."""
+        """Reset the state, as a new leader knows only which followers are in sync."""
         self.log_start_offset = UNKNOWN
         self.log_end_offset = UNKNOWN
         self.last_fetch_leader_end = UNKNOWN
@@ -40,14 +40,14 @@ class RemoteReplica:
         self.broker_epoch: int | None = None
 
     def begin_epoch(self, now_ms: float, leader_end: int, *, in_sync: bool) -> None:
-        """The same leader in a new epoch; one that is not in sync must fetch before it counts again."""
+        """Continue in a new epoch of the same leader; a follower out of sync must fetch first to count."""
         self.last_fetch_leader_end = leader_end
         self.last_fetch_ms = self.last_caught_up_ms = now_ms if in_sync else NEVER
 
     def fetched(
         self, offset: int, log_start_offset: int, leader_end: int, now_ms: float, broker_epoch: int
     ) -> None:
-        """It asked for `offset`, so it has everything before, when the leader's log ended at `leader_end`."""
+        """Record a fetch at `offset`, which confirms all before it; the log ended at `leader_end`."""
         if offset >= leader_end:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif offset >= self.last_fetch_leader_end:
@@ -59,7 +59,7 @@ class RemoteReplica:
         self.broker_epoch = broker_epoch
 
     def still_at_end(self, now_ms: float) -> None:
-        """It asked for the end of the log again, and that has not moved."""
+        """Record another fetch at the unchanged end of the log."""
         self.last_fetch_ms = now_ms
         self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
 

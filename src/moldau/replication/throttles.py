@@ -1,8 +1,8 @@
-"""How fast throttled replicas may be copied: `leader.` and `follower.replication.throttled.rate`, and between
-directories `replica.alter.log.dirs.io.max.bytes.per.second`.
+"""Replication throttles: `leader.replication.throttled.rate`, `follower.replication.throttled.rate` and,
+between log directories, `replica.alter.log.dirs.io.max.bytes.per.second`.
 
-The rate is measured over a number of windows. Only the partitions that the topic's
-`….replication.throttled.replicas` names for this broker are held back, and only while they are not in sync.
+The rate is measured over a number of windows. Only the replicas in the topic's
+`….replication.throttled.replicas` are throttled, and only while they are not in sync.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
 class Throttle:
-    """`rate` and `windows` are asked anew each time: they change while the node runs."""
+    """`rate` and `windows` are called each time, because they are dynamic configs."""
 
     def __init__(
         self, clock: Clock, rate: Callable[[], float], windows: Callable[[], tuple[int, int]]
     ) -> None:
-        """`windows`: how many there are, and their length in seconds."""
+        """`windows` returns their number and their length in seconds."""
         self._clock = clock
         self._rate = rate
         self._windows = windows
-        #: By topic: the partitions, None for all.
+        #: Throttled partitions by topic; None for all.
         self._replicas: dict[str, frozenset[int] | None] = {}
         self._samples: deque[list[float]] = deque()
 
     def set_replicas(self, topic: str, replicas: str | None, broker_id: int) -> None:
-        """As the topic's setting says: `*`, or `partition:broker` separated by commas."""
+        """Adopt the topic's config: `*`, or `partition:broker` pairs separated by commas."""
         named = throttled_partitions(replicas or "", broker_id)
         if named is not None and not named:
             self._replicas.pop(topic, None)
@@ -67,7 +67,7 @@ class Throttle:
 
 
 def throttled_partitions(replicas: str, broker_id: int) -> frozenset[int] | None:
-    """The partitions whose replica on this broker is throttled; None for all."""
+    """Return the partitions whose replica on this broker is throttled; None for all."""
     if replicas.strip() == "*":
         return None
     pairs = (entry.strip().split(":") for entry in replicas.split(",") if ":" in entry)
@@ -75,7 +75,7 @@ def throttled_partitions(replicas: str, broker_id: int) -> frozenset[int] | None
 
 
 class Throttles:
-    """Those of a broker: what it sends to followers, what it fetches as one, what it moves between disks."""
+    """The throttles of a broker: as leader, as follower, and for moves between log directories."""
 
     def __init__(self, broker: LocalBroker) -> None:
         self._broker = broker
@@ -84,7 +84,7 @@ class Throttles:
         self.moves = self._throttle(MOVE_RATE, "alter.log.dirs.replication.quota")
 
     def follow_topic(self, topic: str) -> None:
-        """The settings of a topic have changed."""
+        """Adopt the changed config of a topic."""
         configs, broker_id = self._broker.image.topic_config(topic), self._broker.id
         self.leader.set_replicas(topic, configs.get(LEADER_REPLICAS), broker_id)
         self.follower.set_replicas(topic, configs.get(FOLLOWER_REPLICAS), broker_id)

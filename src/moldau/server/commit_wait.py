@@ -20,7 +20,7 @@ def until_committed(partition: Partition, offset: int, timeout_ms: int) -> Await
         if not settled.done():
             settled.set_result(code)
 
-    partition.when_committed(offset, settle)
+    partition.progress.when_committed(offset, settle)
     return _wait(settled, f"{partition.topic_partition} up to {offset}", timeout_ms)
 
 

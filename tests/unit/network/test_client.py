@@ -71,7 +71,7 @@ def fails_to_connect(sent: Sequence[bytes], expected: type[KafkaError], text: st
     run_with(handler, client)
 
 
-def test_answers_find_their_requests_in_any_order() -> None:
+def test_responses_are_matched_by_correlation_id() -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await negotiate(reader, writer)
         first, second = await read_request(reader), await read_request(reader)
@@ -88,7 +88,7 @@ def test_answers_find_their_requests_in_any_order() -> None:
     run_with(handler, client)
 
 
-def test_the_newest_version_of_both_sides_is_used() -> None:
+def test_newest_common_version_is_used() -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await negotiate(reader, writer)
         api_key, version, correlation_id = await read_request(reader)
@@ -108,7 +108,7 @@ def test_the_newest_version_of_both_sides_is_used() -> None:
     run_with(handler, client)
 
 
-def test_an_old_node_is_asked_again_in_its_own_version() -> None:
+def test_api_versions_is_retried_in_the_version_of_an_old_node() -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         api_key, _, correlation_id = await read_request(reader)
         only = [ApiVersion(api_key=18, min_version=0, max_version=2)]
@@ -126,7 +126,7 @@ def test_an_old_node_is_asked_again_in_its_own_version() -> None:
     run_with(handler, client)
 
 
-def test_no_answer_in_time_ends_the_connection() -> None:
+def test_request_timeout_closes_the_connection() -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await negotiate(reader, writer)
         await reader.read()
@@ -141,7 +141,7 @@ def test_no_answer_in_time_ends_the_connection() -> None:
     run_with(handler, client)
 
 
-def test_a_lost_connection_fails_all_requests_under_way() -> None:
+def test_lost_connection_fails_all_requests_in_flight() -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await negotiate(reader, writer)
         await read_request(reader)
@@ -159,7 +159,7 @@ def test_a_lost_connection_fails_all_requests_under_way() -> None:
     run_with(handler, client)
 
 
-def test_an_answer_that_cannot_be_read_fails_its_request() -> None:
+def test_malformed_response_fails_its_request() -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await negotiate(reader, writer)
         _, _, correlation_id = await read_request(reader)
@@ -173,7 +173,7 @@ def test_an_answer_that_cannot_be_read_fails_its_request() -> None:
     run_with(handler, client)
 
 
-def test_strangers_are_recognised() -> None:
+def test_servers_of_other_protocols_are_recognised() -> None:
     fails_to_connect([b"HTTP/1.1 400 Bad Request\r\n\r\n"], NotKafka, "is an HTTP server")
     fails_to_connect([b"\x15\x03\x03\x00\x02\x02\x50"], NotKafka, "speaks TLS")
     fails_to_connect([b"SSH-2.0-OpenSSH_9.2\r\n"], NotKafka, "is an SSH server")
@@ -183,12 +183,12 @@ def test_strangers_are_recognised() -> None:
     fails_to_connect([], ConnectionLost, "closed the connection")
 
 
-def test_garbage_that_says_nothing() -> None:
+def test_unknown_protocol_has_no_explanation() -> None:
     assert explain_garbage(b"\x00\x01\x02") is None
     assert explain_garbage(b"") is None
 
 
-def test_closed_ports_and_unknown_names() -> None:
+def test_closed_port_and_unknown_host_are_reported() -> None:
     async def main() -> None:
         server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
@@ -203,7 +203,7 @@ def test_closed_ports_and_unknown_names() -> None:
     asyncio.run(main())
 
 
-def test_a_port_that_stays_silent() -> None:
+def test_silent_port_times_out() -> None:
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 

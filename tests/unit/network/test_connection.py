@@ -74,7 +74,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.002)
 
 
-def test_answers_keep_the_order_of_requests() -> None:
+def test_responses_keep_the_order_of_requests() -> None:
     async def scenario() -> None:
         dispatcher = Scripted()
         async with listening(dispatcher) as (_, port):
@@ -89,7 +89,7 @@ def test_answers_keep_the_order_of_requests() -> None:
     asyncio.run(scenario())
 
 
-def test_a_request_that_waits_alone_holds_up_the_next() -> None:
+def test_exclusive_request_delays_the_next() -> None:
     async def scenario() -> None:
         dispatcher = Scripted()
         async with listening(dispatcher) as (_, port):
@@ -105,7 +105,7 @@ def test_a_request_that_waits_alone_holds_up_the_next() -> None:
     asyncio.run(scenario())
 
 
-def test_what_a_peer_sent_before_it_went_is_begun() -> None:
+def test_requests_sent_before_disconnecting_are_dispatched() -> None:
     class Noting(Scripted):
         begun: list[bytes]
 
@@ -130,7 +130,7 @@ def test_what_a_peer_sent_before_it_went_is_begun() -> None:
     asyncio.run(scenario())
 
 
-def test_large_answers_do_not_pile_up_behind_one_that_waits() -> None:
+def test_large_responses_do_not_accumulate_after_a_pending_one() -> None:
     async def scenario() -> None:
         dispatcher = Scripted()
         async with listening(dispatcher) as (_, port):
@@ -164,7 +164,7 @@ class _Recorder(asyncio.Transport):
         return False
 
 
-def test_small_answers_to_one_read_leave_in_one_write() -> None:
+def test_small_responses_to_one_read_share_one_write() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
         connection = Connection(Scripted(), 100_000, loop, lambda c: True, lambda c: None)
@@ -178,7 +178,7 @@ def test_small_answers_to_one_read_leave_in_one_write() -> None:
     asyncio.run(scenario())
 
 
-def test_small_and_large_answers_keep_their_order() -> None:
+def test_small_and_large_responses_keep_their_order() -> None:
     async def scenario() -> None:
         async with listening(Scripted()) as (_, port):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=4_000_000)
@@ -190,7 +190,7 @@ def test_small_and_large_answers_keep_their_order() -> None:
     asyncio.run(scenario())
 
 
-def test_what_was_answered_before_garbage_still_goes_out() -> None:
+def test_responses_before_an_invalid_frame_are_sent() -> None:
     async def scenario() -> None:
         async with listening(Scripted()) as (_, port):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -202,7 +202,7 @@ def test_what_was_answered_before_garbage_still_goes_out() -> None:
     asyncio.run(scenario())
 
 
-def test_nothing_is_answered_to_a_request_that_wants_no_answer() -> None:
+def test_request_without_response_is_not_answered() -> None:
     async def scenario() -> None:
         async with listening(Scripted()) as (_, port):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -213,7 +213,7 @@ def test_nothing_is_answered_to_a_request_that_wants_no_answer() -> None:
     asyncio.run(scenario())
 
 
-def test_a_peer_that_does_not_read_is_not_served_further() -> None:
+def test_requests_of_a_client_that_does_not_read_are_not_dispatched() -> None:
     async def scenario() -> None:
         dispatcher = Scripted()
         async with listening(dispatcher) as (_, port):
@@ -233,7 +233,7 @@ def test_a_peer_that_does_not_read_is_not_served_further() -> None:
     asyncio.run(scenario())
 
 
-def test_a_muted_connection_waits_before_its_next_request() -> None:
+def test_muted_connection_delays_its_next_request() -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
         async with listening(Scripted()) as (_, port):
@@ -248,7 +248,7 @@ def test_a_muted_connection_waits_before_its_next_request() -> None:
     asyncio.run(scenario())
 
 
-def test_garbage_ends_its_own_connection_only() -> None:
+def test_invalid_frame_closes_only_its_own_connection() -> None:
     async def scenario() -> None:
         async with listening(Scripted()) as (_, port):
             for garbage in (framed(b"?"), struct.pack(">i", 2**31 - 1), struct.pack(">i", -5)):
@@ -264,7 +264,7 @@ def test_garbage_ends_its_own_connection_only() -> None:
     asyncio.run(scenario())
 
 
-def test_too_many_connections_of_one_address_are_closed() -> None:
+def test_connections_over_the_limit_per_ip_are_closed() -> None:
     async def scenario() -> None:
         async with listening(Scripted(), ConnectionLimits(max_per_ip=1)) as (_, port):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -281,7 +281,7 @@ def test_too_many_connections_of_one_address_are_closed() -> None:
     asyncio.run(scenario())
 
 
-def test_over_the_limit_a_connection_waits_for_a_place() -> None:
+def test_connection_over_the_limit_is_served_when_another_closes() -> None:
     async def scenario() -> None:
         async with listening(Scripted(), ConnectionLimits(max_connections=1)) as (_, port):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -315,7 +315,7 @@ def test_idle_connections_are_closed() -> None:
     asyncio.run(scenario())
 
 
-def test_every_interface_is_served_over_ipv4_and_ipv6() -> None:
+def test_wildcard_listener_serves_ipv4_and_ipv6() -> None:
     async def scenario() -> None:
         listener = Listener("PLAINTEXT", Scripted(), ConnectionLimits(), max_frame=1000)
         port = listener.bind(None, 0)

@@ -22,7 +22,7 @@ def framed(*payloads: bytes) -> bytes:
 
 
 @given(st.lists(st.binary(max_size=40_000), max_size=12), st.integers(1, 5000), st.booleans())
-def test_any_cut_gives_the_same_frames(payloads: list[bytes], piece: int, keep: bool) -> None:
+def test_frames_do_not_depend_on_how_bytes_are_split(payloads: list[bytes], piece: int, keep: bool) -> None:
     buffer = FrameBuffer(1_000_000)
     stream = framed(*payloads)
     taken: list[bytes] = []
@@ -39,7 +39,7 @@ def test_any_cut_gives_the_same_frames(payloads: list[bytes], piece: int, keep: 
     assert buffer.buffered == 0
 
 
-def test_a_kept_frame_is_not_overwritten() -> None:
+def test_kept_frame_is_not_overwritten() -> None:
     buffer = FrameBuffer(100_000)
     feed(buffer, framed(b"first", b"second"))
     first = buffer.next_frame()
@@ -53,14 +53,14 @@ def test_a_kept_frame_is_not_overwritten() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, 1001, 2**31 - 1])
-def test_wild_lengths_are_refused(size: int) -> None:
+def test_invalid_frame_size_is_refused(size: int) -> None:
     buffer = FrameBuffer(1000)
     feed(buffer, struct.pack(">i", size))
     with pytest.raises(FrameTooLarge):
         buffer.next_frame()
 
 
-def test_an_announced_giant_costs_nothing_until_it_arrives() -> None:
+def test_large_announced_frame_allocates_memory_as_it_arrives() -> None:
     buffer = FrameBuffer(100 * 1024 * 1024)
     feed(buffer, struct.pack(">i", 90 * 1024 * 1024) + b"x" * 10)
     assert buffer.next_frame() is None

@@ -87,7 +87,7 @@ class Leader:
 
 
 class TestHighWatermark:
-    def test_it_is_the_smallest_log_end_in_sync(self, tmp_path: Path) -> None:
+    def test_high_watermark_is_the_smallest_log_end_offset_in_the_isr(self, tmp_path: Path) -> None:
         leader = Leader(tmp_path)
         leader.append(10)
         assert leader.committed < 0, "nobody has fetched yet"
@@ -95,7 +95,7 @@ class TestHighWatermark:
         leader.fetch(3, 5)
         assert leader.committed == 5
 
-    def test_it_does_not_wait_for_one_that_is_far_behind(self, tmp_path: Path) -> None:
+    def test_high_watermark_ignores_a_replica_that_is_far_behind(self, tmp_path: Path) -> None:
         leader = Leader(tmp_path, isr=(1, 2))
         leader.append(10)
         leader.fetch(2, 10)
@@ -105,7 +105,7 @@ class TestHighWatermark:
         leader.fetch(2, 11)
         assert leader.committed == 11
 
-    def test_it_waits_for_one_that_is_about_to_come_in(self, tmp_path: Path) -> None:
+    def test_high_watermark_waits_for_a_replica_proposed_for_the_isr(self, tmp_path: Path) -> None:
         leader = Leader(tmp_path, isr=(1, 2))
         leader.append(5)
         leader.fetch(2, 5)
@@ -114,7 +114,7 @@ class TestHighWatermark:
         leader.fetch(2, 6)
         assert leader.committed == 5, "the controller may have made 3 part of it already"
 
-    def test_it_waits_for_one_that_is_caught_up_and_may_come_in(self, tmp_path: Path) -> None:
+    def test_high_watermark_waits_for_a_caught_up_replica_that_may_join(self, tmp_path: Path) -> None:
         leader = Leader(tmp_path, isr=(1, 2))
         leader.append(5)
         leader.fetch(3, 5, epoch=13)
@@ -129,16 +129,14 @@ class TestHighWatermark:
         leader.clock.advance(LAG_MS + 1)
         assert leader.committed == 6, "it had its time"
 
-    def test_it_stands_still_with_too_few_in_sync(self, tmp_path: Path) -> None:
+    def test_high_watermark_does_not_advance_below_min_isr(self, tmp_path: Path) -> None:
         leader = Leader(tmp_path, isr=(1,), min_isr=2)
         leader.append(3)
         assert leader.committed == leader.log.high_watermark == 0
 
 
 class TestGrowth:
-    def test_a_replica_comes_in_when_it_has_what_is_committed_and_this_epoch_began_with(
-        self, tmp_path: Path
-    ) -> None:
+    def test_replica_joins_the_isr_at_the_high_watermark_and_the_epoch_start(self, tmp_path: Path) -> None:
         leader = Leader(tmp_path, isr=(1, 2))
         leader.append(10)
         leader.leadership.begin_epoch(leader.log, new_leader=True)
@@ -148,7 +146,9 @@ class TestGrowth:
         assert leader.fetch(3, 10) is None, "one change at a time"
 
     @pytest.mark.parametrize("epoch", [14, 12])
-    def test_not_with_another_broker_epoch_than_the_metadata_has(self, tmp_path: Path, epoch: int) -> None:
+    def test_replica_with_another_broker_epoch_does_not_join_the_isr(
+        self, tmp_path: Path, epoch: int
+    ) -> None:
         leader = Leader(tmp_path, isr=(1, 2))
         if epoch < 13:
             with pytest.raises(KafkaError):
@@ -156,12 +156,12 @@ class TestGrowth:
         else:
             assert leader.fetch(3, 0, epoch=epoch) is None
 
-    def test_not_while_it_is_fenced(self, tmp_path: Path) -> None:
+    def test_fenced_broker_is_not_proposed_for_the_isr(self, tmp_path: Path) -> None:
         leader = Leader(tmp_path, isr=(1, 2))
         leader.brokers(2)
         assert leader.fetch(3, 0) is None
 
-    def test_a_stranger_is_refused(self, tmp_path: Path) -> None:
+    def test_fetch_of_a_broker_without_replica_is_refused(self, tmp_path: Path) -> None:
         leader = Leader(tmp_path)
         with pytest.raises(KafkaError) as error:
             leader.fetch(9, 0)
@@ -169,7 +169,7 @@ class TestGrowth:
 
 
 class TestShrinking:
-    def test_those_who_were_not_caught_up_for_too_long_go(self, tmp_path: Path) -> None:
+    def test_replica_that_lags_longer_than_the_limit_leaves_the_isr(self, tmp_path: Path) -> None:
         leader = Leader(tmp_path)
         leader.append(1)
         leader.fetch(2, 1)
@@ -179,7 +179,7 @@ class TestShrinking:
         change = leader.leadership.proposed_shrinking(leader.log)
         assert change is not None and change.isr == (1, 2)
 
-    def test_it_counts_only_once_the_controller_confirmed_it(self, tmp_path: Path) -> None:
+    def test_isr_shrinks_only_after_the_controller_confirmed_it(self, tmp_path: Path) -> None:
         leader = Leader(tmp_path)
         leader.append(1)
         leader.fetch(2, 1)
@@ -199,7 +199,7 @@ class TestAnswers:
         return change
 
     @pytest.mark.parametrize("code", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
-    def test_what_was_not_made_can_be_proposed_again(self, tmp_path: Path, code: ErrorCode) -> None:
+    def test_refused_change_can_be_proposed_again(self, tmp_path: Path, code: ErrorCode) -> None:
         leader = Leader(tmp_path, isr=(1, 2))
         assert not leader.leadership.refused(self.proposal(leader), code)
         assert leader.leadership.maximal_isr == (1, 2)
@@ -209,7 +209,9 @@ class TestAnswers:
         "code",
         [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.NEW_LEADER_ELECTED],
     )
-    def test_what_is_outdated_waits_for_the_metadata(self, tmp_path: Path, code: ErrorCode) -> None:
+    def test_outdated_leader_proposes_nothing_until_the_metadata_arrives(
+        self, tmp_path: Path, code: ErrorCode
+    ) -> None:
         leader = Leader(tmp_path, isr=(1, 2))
         assert not leader.leadership.refused(self.proposal(leader), code)
         assert leader.fetch(3, 0) is None, "until the metadata tells how things are"
@@ -217,18 +219,18 @@ class TestAnswers:
         leader.leadership.adopt(leader.leadership.registration._replace(partition_epoch=5))
         self.proposal(leader)
 
-    def test_anything_else_is_asked_again(self, tmp_path: Path) -> None:
+    def test_change_is_sent_again_after_other_errors(self, tmp_path: Path) -> None:
         leader = Leader(tmp_path, isr=(1, 2))
         assert leader.leadership.refused(self.proposal(leader), ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    def test_an_answer_that_the_metadata_overtook_is_ignored(self, tmp_path: Path) -> None:
+    def test_response_older_than_the_metadata_is_ignored(self, tmp_path: Path) -> None:
         leader = Leader(tmp_path, isr=(1, 2))
         change = self.proposal(leader)
         leader.leadership.adopt(leader.leadership.registration._replace(partition_epoch=7, isr=(1,)))
         assert not leader.leadership.confirmed(change, (1, 2, 3), 0, 1)
         assert leader.leadership.registration.isr == (1,)
 
-    def test_a_leader_elected_uncleanly_is_recovered_with_its_first_change(self, tmp_path: Path) -> None:
+    def test_uncleanly_elected_leader_is_recovered_by_its_first_isr_change(self, tmp_path: Path) -> None:
         leader = Leader(tmp_path, isr=(1,))
         leader.leadership.adopt(leader.leadership.registration._replace(leader_recovery_state=RECOVERING))
         change = self.proposal(leader)

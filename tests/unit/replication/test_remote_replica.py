@@ -13,7 +13,7 @@ def replica() -> RemoteReplica:
     return made
 
 
-def test_one_that_asks_for_the_end_is_caught_up_now() -> None:
+def test_fetch_at_the_log_end_offset_is_caught_up_now() -> None:
     follower = replica()
     follower.fetched(10, 0, leader_end=10, now_ms=5000, broker_epoch=1)
     assert follower.last_caught_up_ms == 5000
@@ -21,7 +21,7 @@ def test_one_that_asks_for_the_end_is_caught_up_now() -> None:
     assert not follower.is_caught_up(12, 6001, LAG_MS)
 
 
-def test_one_that_is_always_a_little_behind_is_caught_up_with_its_last_fetch() -> None:
+def test_replica_slightly_behind_is_caught_up_at_its_previous_fetch() -> None:
     follower = replica()
     follower.fetched(5, 0, leader_end=10, now_ms=5000, broker_epoch=1)
     assert follower.last_caught_up_ms == 0
@@ -31,13 +31,13 @@ def test_one_that_is_always_a_little_behind_is_caught_up_with_its_last_fetch() -
     assert follower.last_caught_up_ms == 5000, "it has not reached what was the end at 6000"
 
 
-def test_one_that_has_everything_is_caught_up_however_long_ago_it_asked() -> None:
+def test_replica_with_the_whole_log_is_caught_up_without_fetching() -> None:
     follower = replica()
     follower.fetched(10, 0, leader_end=10, now_ms=5000, broker_epoch=1)
     assert follower.is_caught_up(10, 5_000_000, LAG_MS)
 
 
-def test_a_new_epoch_of_the_same_leader_gives_those_in_sync_a_new_start() -> None:
+def test_new_epoch_of_the_same_leader_resets_the_lag_of_in_sync_replicas() -> None:
     inside, outside = replica(), replica()
     for each in (inside, outside):
         each.fetched(10, 0, leader_end=10, now_ms=5000, broker_epoch=1)

@@ -43,7 +43,7 @@ def fetch(topic_id: bytes, *, name: str = "t", wait_ms: int = LONG_MS, min_bytes
 
 
 def waiters(node: Node) -> int:
-    return sum(len(partition.progress) for partition in node.replicas)
+    return sum(len(partition.progress.high_watermark) for partition in node.replicas)
 
 
 async def until(condition: Any) -> None:

@@ -107,7 +107,7 @@ async def connect(links: Links, server: Server) -> Client:
     return client
 
 
-def test_both_directions_wait_and_go_on(play: Callable[[Scene], None]) -> None:
+def test_cut_link_holds_both_directions_until_healed(play: Callable[[Scene], None]) -> None:
     async def scene(links: Links, server: Server) -> None:
         client = await connect(links, server)
         client.transport.write(b"1")
@@ -130,7 +130,7 @@ def test_both_directions_wait_and_go_on(play: Callable[[Scene], None]) -> None:
 
 
 @pytest.mark.parametrize("deaf", [True, False])
-def test_one_direction(play: Callable[[Scene], None], deaf: bool) -> None:
+def test_one_way_cut_holds_only_that_direction(play: Callable[[Scene], None], deaf: bool) -> None:
     async def scene(links: Links, server: Server) -> None:
         client = await connect(links, server)
         links.cut([] if deaf else [server.port], [server.port] if deaf else [])
@@ -145,7 +145,7 @@ def test_one_direction(play: Callable[[Scene], None], deaf: bool) -> None:
     play(scene)
 
 
-def test_new_connections_hang(play: Callable[[Scene], None]) -> None:
+def test_connecting_over_a_cut_link_waits_until_healed(play: Callable[[Scene], None]) -> None:
     async def scene(links: Links, server: Server) -> None:
         for outgoing, incoming in (([server.port], []), ([], [server.port])):
             links.cut(outgoing, incoming)
@@ -161,7 +161,7 @@ def test_new_connections_hang(play: Callable[[Scene], None]) -> None:
     play(scene)
 
 
-def test_a_refusal_is_heard_only_over_a_whole_link(play: Callable[[Scene], None]) -> None:
+def test_refused_connection_is_reported_only_after_healing(play: Callable[[Scene], None]) -> None:
     async def scene(links: Links, server: Server) -> None:
         with socket.create_server(("127.0.0.1", 0)) as gone:
             port = gone.getsockname()[1]
@@ -176,7 +176,7 @@ def test_a_refusal_is_heard_only_over_a_whole_link(play: Callable[[Scene], None]
     play(scene)
 
 
-def test_the_other_side_does_not_hear_of_the_end_before_healing(play: Callable[[Scene], None]) -> None:
+def test_close_by_the_node_reaches_the_other_side_only_after_healing(play: Callable[[Scene], None]) -> None:
     async def scene(links: Links, server: Server) -> None:
         client = await connect(links, server)
         links.cut([server.port], [server.port])
@@ -193,7 +193,7 @@ def test_the_other_side_does_not_hear_of_the_end_before_healing(play: Callable[[
 
 
 @pytest.mark.parametrize("deaf", [True, False])
-def test_closing_a_link_of_which_one_direction_is_cut(play: Callable[[Scene], None], deaf: bool) -> None:
+def test_closing_a_one_way_cut_link(play: Callable[[Scene], None], deaf: bool) -> None:
     async def scene(links: Links, server: Server) -> None:
         client = await connect(links, server)
         links.cut([] if deaf else [server.port], [server.port] if deaf else [])
@@ -210,7 +210,7 @@ def test_closing_a_link_of_which_one_direction_is_cut(play: Callable[[Scene], No
     play(scene)
 
 
-def test_nor_does_the_node(play: Callable[[Scene], None]) -> None:
+def test_close_by_the_other_side_reaches_the_node_only_after_healing(play: Callable[[Scene], None]) -> None:
     async def scene(links: Links, server: Server) -> None:
         client = await connect(links, server)
         links.cut([server.port], [server.port])
@@ -225,7 +225,7 @@ def test_nor_does_the_node(play: Callable[[Scene], None]) -> None:
     play(scene)
 
 
-def test_the_other_side_is_gone_while_nothing_is_heard_of_it(play: Callable[[Scene], None]) -> None:
+def test_reset_by_the_other_side_is_reported_after_healing(play: Callable[[Scene], None]) -> None:
     async def scene(links: Links, server: Server) -> None:
         client = await connect(links, server)
         links.cut([], [server.port])
@@ -241,7 +241,7 @@ def test_the_other_side_is_gone_while_nothing_is_heard_of_it(play: Callable[[Sce
     play(scene)
 
 
-def test_what_is_held_is_bounded(play: Callable[[Scene], None]) -> None:
+def test_cut_link_pauses_writing_at_the_high_water_mark(play: Callable[[Scene], None]) -> None:
     async def scene(links: Links, server: Server) -> None:
         client = await connect(links, server)
         links.cut([server.port], [])
@@ -253,7 +253,7 @@ def test_what_is_held_is_bounded(play: Callable[[Scene], None]) -> None:
     play(scene)
 
 
-def test_orders_are_obeyed_when_they_are_confirmed(play: Callable[[Scene], None]) -> None:
+def test_cut_is_in_effect_when_it_is_acknowledged(play: Callable[[Scene], None]) -> None:
     async def scene(links: Links, server: Server) -> None:
         client = await connect(links, server)
         ours, theirs = socket.socketpair()

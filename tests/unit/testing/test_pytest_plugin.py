@@ -50,21 +50,21 @@ TESTS = """
 """
 
 
-def test_the_fixtures(tmp_path: Path) -> None:
+def test_fixtures_start_clusters(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(textwrap.dedent(TESTS))
     done = run_pytest(tmp_path, "-q", "-W", "error::ResourceWarning")
     assert "6 passed" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
 
 
-def test_every_worker_of_xdist_has_its_own_nodes(tmp_path: Path) -> None:
+def test_xdist_workers_have_separate_nodes(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     (tmp_path / "test_it.py").write_text(textwrap.dedent(TESTS))
     done = run_pytest(tmp_path, "-q", "-n", "2")
     assert "6 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_runs_that_do_not_use_it_import_no_broker_and_start_no_process(tmp_path: Path) -> None:
+def test_unused_plugin_imports_no_broker_and_starts_no_process(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         textwrap.dedent(
             """
@@ -80,7 +80,7 @@ def test_runs_that_do_not_use_it_import_no_broker_and_start_no_process(tmp_path:
     assert done.returncode == 0, done.stdout
 
 
-def test_the_package_knows_its_names() -> None:
+def test_package_exports_its_public_names() -> None:
     import moldau.testing
 
     assert moldau.testing.Cluster.__name__ == "Cluster"

@@ -26,7 +26,7 @@ from moldau.metadata.image import BrokerRegistration, MetadataImage
 from moldau.protocol.messages import assign_replicas_to_dirs as assign
 from moldau.protocol.messages import broker_registration as registration
 from moldau.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from moldau.replication.replica_manager import Placed
+from moldau.replication.replica_logs import Placed
 from moldau.server.controller.calls import DIRECTORY_ASSIGNMENTS, HEARTBEAT
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.publisher import Publisher

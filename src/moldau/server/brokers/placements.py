@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 
-from moldau.replication.replica_manager import Placed
+from moldau.replication.replica_logs import Placed
 
 
 class Placements:

@@ -226,7 +226,7 @@ class Coordinator(Generic[S]):
         committed = lead.partition.usable_log().high_watermark - 1
         lead.shard = shard
         lead.runtime = Runtime(partition_log, shard.replay, self._on_effect, committed, self._timeout)
-        lead.partition.add_waiter(lead.high_watermark_advanced)
+        lead.partition.progress.high_watermark.add(lead.high_watermark_advanced)
         shard.activate(self._image)
 
     def _resign(self, index: int) -> None:

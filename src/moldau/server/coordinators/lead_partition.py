@@ -72,7 +72,7 @@ class LeadPartition(Generic[S]):
             self.runtime.committed(log.high_watermark - 1)
 
     def close(self) -> None:
-        self.partition.remove_waiter(self.high_watermark_advanced)
+        self.partition.progress.high_watermark.remove(self.high_watermark_advanced)
         self.timers.close()
         if self.task is not None:
             self.task.cancel()

@@ -74,9 +74,9 @@ class _Deletion:
             changed.set()
 
         for partition, _, _ in self.waiting:
-            partition.cut.add(wake)
+            partition.progress.log_start.add(wake)
             # Followers that wait for records are told of the new start at once.
-            partition.appended.wake(0)
+            partition.progress.log_end.notify(0)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while not all(_looked_at(*each) for each in self.waiting):
@@ -88,7 +88,7 @@ class _Deletion:
                     result.error_code = ErrorCode.REQUEST_TIMED_OUT
         finally:
             for partition, _, _ in self.waiting:
-                partition.cut.remove(wake)
+                partition.progress.log_start.remove(wake)
         return response
 
 

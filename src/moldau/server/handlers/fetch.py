@@ -28,10 +28,10 @@ from moldau.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+from moldau.replication.leadership import preferred_replica
 from moldau.replication.partition import Partition
+from moldau.replication.progress import Observers
 from moldau.replication.remote_replica import RemoteReplica
-from moldau.replication.replica_selector import preferred_replica
-from moldau.replication.waiters import Waiters
 from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.fetch_sessions import FetchSession, SessionKey, SessionPartition
@@ -343,12 +343,12 @@ class _Fetch:
                 waiters.remove(on_progress)
         return news
 
-    def _watched(self) -> list[Waiters]:
+    def _watched(self) -> list[Observers]:
         if self.follower is None:
-            return [each.progress for each in self._partitions]
-        watched = [each.appended for each in self._partitions]
+            return [each.progress.high_watermark for each in self._partitions]
+        watched = [each.progress.log_end for each in self._partitions]
         if self.follower.wants_commits:
-            watched += [each.progress for each in self._partitions]
+            watched += [each.progress.high_watermark for each in self._partitions]
         return watched
 
     # Answering.

@@ -32,7 +32,7 @@ class Replication:
         self._left += 1
         self._answers.append((topic, answer))
         answer.error_code = ErrorCode.REQUEST_TIMED_OUT
-        partition.when_committed(offset, partial(self._ended, answer))
+        partition.progress.when_committed(offset, partial(self._ended, answer))
 
     def _ended(self, answer: PartitionProduceResponse, code: ErrorCode) -> None:
         if self._done.done():

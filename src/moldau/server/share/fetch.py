@@ -80,12 +80,12 @@ class ShareFetch:
                 continue
             self._partitions[key] = partition
             partition.add_waiter(self._on_change)
-            partition.replica.add_waiter(self._on_append)
+            partition.replica.progress.high_watermark.add(self._on_append)
 
     def _close(self) -> None:
         for partition in self._partitions.values():
             partition.remove_waiter(self._on_change)
-            partition.replica.remove_waiter(self._on_append)
+            partition.replica.progress.high_watermark.remove(self._on_append)
 
     # Waiting.
 
@@ -201,7 +201,7 @@ class ShareFetch:
         if partition is not None:
             partition.busy = False
             partition.remove_waiter(self._on_change)
-            partition.replica.remove_waiter(self._on_append)
+            partition.replica.progress.high_watermark.remove(self._on_append)
         self._responses[key] = PartitionData(
             partition_index=key.partition, error_code=error.code, records=b""
         )

@@ -13,7 +13,7 @@ from moldau.base.errors import ErrorCode
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from moldau.protocol.records import iter_batches, iter_records
-from moldau.replication.leader_session import LeaderSession
+from moldau.replication.fetch_session import FetchSession
 from moldau.replication.partition import Partition
 from tests.harness.nodes.replicas import TOPIC, TOPIC_ID, ReplicaBroker, Replicas, replicas
 from tests.harness.wire.batches import batch
@@ -86,7 +86,7 @@ def run(folder: Path, scene: Callable[[Replicas], Any], *numbers: int, **config:
     asyncio.run(play())
 
 
-def test_what_is_acknowledged_is_on_all_replicas(tmp_path: Path) -> None:
+def test_acknowledged_records_are_on_all_replicas(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2, 3)
         assert await produce(world[1], b"a", b"b") == (ErrorCode.NONE, 0)
@@ -97,7 +97,7 @@ def test_what_is_acknowledged_is_on_all_replicas(tmp_path: Path) -> None:
     run(tmp_path, scene)
 
 
-def test_a_partition_added_while_the_leader_waits_is_fetched_at_once(tmp_path: Path) -> None:
+def test_partition_added_during_a_delayed_fetch_is_fetched_at_once(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2)
         await produce(world[1], b"a")
@@ -111,7 +111,7 @@ def test_a_partition_added_while_the_leader_waits_is_fetched_at_once(tmp_path: P
     run(tmp_path, scene, 1, 2, replica_fetch_wait_max_ms="20000", replica_lag_time_max_ms="30000")
 
 
-def test_consumers_see_only_what_every_in_sync_replica_has(tmp_path: Path) -> None:
+def test_consumers_read_only_below_the_high_watermark(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2)
         await produce(world[1], b"a")
@@ -127,7 +127,7 @@ def test_consumers_see_only_what_every_in_sync_replica_has(tmp_path: Path) -> No
     run(tmp_path, scene, 1, 2, replica_lag_time_max_ms="30000")
 
 
-def test_a_produce_that_no_follower_confirms_times_out(tmp_path: Path) -> None:
+def test_produce_without_follower_times_out(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2)
         await produce(world[1], b"a")
@@ -138,7 +138,7 @@ def test_a_produce_that_no_follower_confirms_times_out(tmp_path: Path) -> None:
     run(tmp_path, scene, 1, 2, replica_lag_time_max_ms="30000")
 
 
-def test_a_produce_is_told_when_the_leadership_goes_while_it_waits(tmp_path: Path) -> None:
+def test_waiting_produce_fails_when_leadership_is_lost(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2, 3)
         await produce(world[1], b"a")
@@ -151,7 +151,7 @@ def test_a_produce_is_told_when_the_leadership_goes_while_it_waits(tmp_path: Pat
     run(tmp_path, scene, replica_lag_time_max_ms="30000")
 
 
-def test_a_follower_that_stays_behind_leaves_the_isr_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_lagging_follower_leaves_the_isr_and_produce_continues(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2, 3)
         await produce(world[1], b"a")
@@ -166,7 +166,7 @@ def test_a_follower_that_stays_behind_leaves_the_isr_and_the_rest_goes_on(tmp_pa
     run(tmp_path, scene, replica_lag_time_max_ms="200")
 
 
-def test_a_follower_comes_back_catches_up_and_is_in_sync_again(tmp_path: Path) -> None:
+def test_restarted_follower_catches_up_and_rejoins_the_isr(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2)
         await produce(world[1], b"a")
@@ -182,7 +182,7 @@ def test_a_follower_comes_back_catches_up_and_is_in_sync_again(tmp_path: Path) -
     run(tmp_path, scene, 1, 2)
 
 
-def test_one_that_the_controller_finds_ineligible_is_proposed_again(tmp_path: Path) -> None:
+def test_ineligible_replica_is_proposed_again(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         world.refusals.append(ErrorCode.INELIGIBLE_REPLICA)
         await world.create(1, 2, isr=[1])
@@ -205,7 +205,7 @@ def test_a_fenced_broker_does_not_join_the_isr(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("isr", [[1], [1, 2]])
-def test_too_few_in_sync_replicas_are_told(tmp_path: Path, isr: list[int]) -> None:
+def test_not_enough_replicas_is_reported_before_and_after_the_append(tmp_path: Path, isr: list[int]) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2, 3, isr=isr)
         code, _ = await produce(world[1], b"a")
@@ -220,7 +220,7 @@ def test_too_few_in_sync_replicas_are_told(tmp_path: Path, isr: list[int]) -> No
     asyncio.run(alone())
 
 
-def test_an_old_leader_gives_up_what_only_it_has(tmp_path: Path) -> None:
+def test_former_leader_truncates_uncommitted_records(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2, 3)
         await produce(world[1], b"a")
@@ -235,7 +235,7 @@ def test_an_old_leader_gives_up_what_only_it_has(tmp_path: Path) -> None:
     run(tmp_path, scene)
 
 
-def test_diverging_logs_are_cut_where_they_part(tmp_path: Path) -> None:
+def test_diverging_log_is_truncated_at_the_diverging_epoch(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2)
         await produce(world[1], b"a")
@@ -254,7 +254,7 @@ def test_diverging_logs_are_cut_where_they_part(tmp_path: Path) -> None:
     run(tmp_path, scene, 1, 2, replica_lag_time_max_ms="30000")
 
 
-def test_a_follower_begins_where_its_leader_does(tmp_path: Path) -> None:
+def test_empty_follower_starts_at_the_log_start_offset_of_its_leader(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2)
         await produce(world[1], b"a")
@@ -272,7 +272,7 @@ def test_a_follower_begins_where_its_leader_does(tmp_path: Path) -> None:
     run(tmp_path, scene, 1, 2)
 
 
-def test_a_replica_that_goes_to_another_broker_takes_its_log_with_it(tmp_path: Path) -> None:
+def test_log_of_a_reassigned_replica_is_deleted(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2)
         await produce(world[1], b"a")
@@ -284,7 +284,7 @@ def test_a_replica_that_goes_to_another_broker_takes_its_log_with_it(tmp_path: P
     run(tmp_path, scene)
 
 
-def test_a_consumer_in_another_rack_is_sent_to_the_replica_there(tmp_path: Path) -> None:
+def test_consumer_is_sent_to_the_preferred_replica_in_its_rack(tmp_path: Path) -> None:
     async def scene() -> None:
         world = Replicas(
             tmp_path,
@@ -305,7 +305,7 @@ def test_a_consumer_in_another_rack_is_sent_to_the_replica_there(tmp_path: Path)
     asyncio.run(scene())
 
 
-def test_metadata_that_says_what_is_known_does_not_drop_a_proposal(tmp_path: Path) -> None:
+def test_repeated_metadata_does_not_drop_a_proposed_isr(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2, 3, isr=[1])
         leader = world[1].partition
@@ -326,7 +326,7 @@ def test_metadata_that_says_what_is_known_does_not_drop_a_proposal(tmp_path: Pat
     run(tmp_path, scene, replica_lag_time_max_ms="200")
 
 
-def test_a_replica_that_cannot_be_written_is_left_alone_until_the_metadata_changes(
+def test_replica_with_a_failed_directory_is_not_fetched_until_the_metadata_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scene(world: Replicas) -> None:
@@ -335,7 +335,7 @@ def test_a_replica_that_cannot_be_written_is_left_alone_until_the_metadata_chang
 
         def broken(partition: Partition, records: Any, leader_epoch: int) -> int:
             tried.append(leader_epoch)
-            raise RuntimeError("nobody thought of this")
+            raise RuntimeError("unexpected")
 
         with monkeypatch.context() as patched:
             patched.setattr(Partition, "append_as_follower", broken)
@@ -349,28 +349,28 @@ def test_a_replica_that_cannot_be_written_is_left_alone_until_the_metadata_chang
     run(tmp_path, scene, 1, 2)
 
 
-def test_whatever_goes_wrong_with_an_answer_the_leader_is_asked_again(
+def test_fetcher_retries_after_an_unexpected_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2)
-        answered, failed = LeaderSession.answered, []
+        handle_response, failed = FetchSession.handle_response, []
 
-        def broken(session: LeaderSession, response: Any) -> Any:
+        def broken(session: FetchSession, response: Any) -> Any:
             if len(failed) < 3:
                 failed.append(session)
-                raise RuntimeError("nobody thought of this")
-            return answered(session, response)
+                raise RuntimeError("unexpected")
+            return handle_response(session, response)
 
-        monkeypatch.setattr(LeaderSession, "answered", broken)
+        monkeypatch.setattr(FetchSession, "handle_response", broken)
         assert await produce(world[1], b"a") == (ErrorCode.NONE, 0)
         assert len(failed) == 3
-        assert caplog.text.count("fetching from broker 1 failed") == 1, "the same three times is told once"
+        assert caplog.text.count("fetching from broker 1 failed") == 1, "a repeated error is logged once"
 
     run(tmp_path, scene, 1, 2)
 
 
-def test_whatever_goes_wrong_with_a_proposal_it_is_made_again(
+def test_isr_change_is_retried_after_an_unexpected_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     decide, failed = Replicas.alter_partition, []
@@ -378,19 +378,19 @@ def test_whatever_goes_wrong_with_a_proposal_it_is_made_again(
     async def broken(world: Replicas, request: Any) -> Any:
         if len(failed) < 3:
             failed.append(request)
-            raise RuntimeError("nobody thought of this")
+            raise RuntimeError("unexpected")
         return await decide(world, request)
 
     async def scene(world: Replicas) -> None:
         await world.create(1, 2, isr=[1])
         await until(lambda: world.registration.isr == (1, 2))
-        assert caplog.text.count("the controller did not take changed in-sync replicas") == 1
+        assert caplog.text.count("AlterPartition failed") == 1
 
     monkeypatch.setattr(Replicas, "alter_partition", broken)
     run(tmp_path, scene, 1, 2)
 
 
-def test_a_leader_that_missed_an_epoch_knows_nothing_of_its_followers(tmp_path: Path) -> None:
+def test_leader_that_missed_an_epoch_forgets_the_state_of_its_followers(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2, 3)
         await world.crash(3)
@@ -406,7 +406,7 @@ def test_a_leader_that_missed_an_epoch_knows_nothing_of_its_followers(tmp_path: 
     run(tmp_path, scene)
 
 
-def test_one_that_does_not_lead_says_so_however_few_are_in_sync(tmp_path: Path) -> None:
+def test_follower_answers_not_leader_even_below_min_isr(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.fence(2)
         await world.create(1, 2, isr=[1])

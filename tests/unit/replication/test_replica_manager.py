@@ -18,7 +18,7 @@ from moldau.protocol.messages.delete_records import (
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.protocol.stored import metadata as stored
 from tests.harness.nodes.replicas import TOPIC, ReplicaBroker, Replicas
-from tests.unit.replication.test_replicating import produce, run, until, values
+from tests.unit.replication.test_partition import produce, run, until, values
 from tests.unit.storage.disk.flaky_disk import FlakyDisk
 
 
@@ -46,7 +46,7 @@ async def delete_before(broker: ReplicaBroker, offset: int, timeout_ms: int = 50
     return ErrorCode(answer.error_code), answer.low_watermark
 
 
-def test_a_new_leader_does_not_tell_an_end_before_it_knows_what_was_committed(tmp_path: Path) -> None:
+def test_new_leader_answers_offset_not_available_below_its_epoch_start(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2, 3)
         await produce(world[1], b"a")
@@ -65,7 +65,7 @@ def test_a_new_leader_does_not_tell_an_end_before_it_knows_what_was_committed(tm
     run(tmp_path, scene, replica_lag_time_max_ms="30000")
 
 
-def test_records_are_deleted_on_all_replicas_before_that_is_told(tmp_path: Path) -> None:
+def test_delete_records_waits_for_all_replicas(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2, 3)
         for value in (b"a", b"b", b"c"):
@@ -79,7 +79,7 @@ def test_records_are_deleted_on_all_replicas_before_that_is_told(tmp_path: Path)
     run(tmp_path, scene, replica_fetch_wait_max_ms="20000", replica_lag_time_max_ms="30000")
 
 
-def test_a_deletion_that_a_follower_does_not_follow_times_out(tmp_path: Path) -> None:
+def test_delete_records_times_out_without_a_follower(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2)
         await produce(world[1], b"a")
@@ -96,7 +96,7 @@ def setting(kind: int, resource: str, name: str, value: str) -> stored.ConfigRec
 
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
-def test_a_throttled_replica_is_held_back_until_the_rate_allows_more(tmp_path: Path, side: str) -> None:
+def test_throttled_replica_waits_until_the_rate_allows_more(tmp_path: Path, side: str) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2)
         await produce(world[1], b"a")
@@ -121,7 +121,7 @@ def test_a_throttled_replica_is_held_back_until_the_rate_allows_more(tmp_path: P
     run(tmp_path, scene, 1, 2)
 
 
-def test_a_throttled_replica_that_has_everything_comes_in_sync(tmp_path: Path) -> None:
+def test_throttled_replica_with_the_whole_log_joins_the_isr(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.apply(setting(4, "", "leader.replication.throttled.rate", "1000"))
         world[1].replicas.throttles.leader.record(1_000_000_000)
@@ -132,7 +132,7 @@ def test_a_throttled_replica_that_has_everything_comes_in_sync(tmp_path: Path) -
     run(tmp_path, scene, 1, 2)
 
 
-def test_a_failed_disk_of_a_follower_takes_only_its_replica_away(tmp_path: Path) -> None:
+def test_failed_disk_of_a_follower_takes_only_its_replica_offline(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2)
         await produce(world[1], b"a")
@@ -160,7 +160,7 @@ def test_a_failed_disk_of_a_follower_takes_only_its_replica_away(tmp_path: Path)
     asyncio.run(play())
 
 
-def test_a_leader_elected_outside_the_isr_makes_the_others_give_up_what_it_has_not(tmp_path: Path) -> None:
+def test_unclean_election_truncates_the_other_replicas(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2)
         await produce(world[1], b"a")

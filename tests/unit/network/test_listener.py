@@ -27,7 +27,7 @@ class Peer:
         self._limits.forget(cast(Connection, self))
 
 
-def test_one_too_many_waits_until_another_ends() -> None:
+def test_connection_over_max_connections_is_held_until_another_closes() -> None:
     limits = ConnectionLimits(max_connections=2)
     first, _, third = Peer(limits), Peer(limits), Peer(limits)
     assert third.admitted
@@ -36,7 +36,7 @@ def test_one_too_many_waits_until_another_ends() -> None:
     assert not third.held
 
 
-def test_who_gives_up_waiting_makes_no_room_for_others() -> None:
+def test_closing_a_held_connection_admits_no_other() -> None:
     limits = ConnectionLimits(max_connections=1)
     first, second, third = Peer(limits), Peer(limits), Peer(limits)
     third.close()
@@ -46,7 +46,7 @@ def test_who_gives_up_waiting_makes_no_room_for_others() -> None:
     assert not limits.waiting
 
 
-def test_a_higher_limit_lets_in_who_waits() -> None:
+def test_raised_limit_releases_held_connections() -> None:
     limits = ConnectionLimits(max_connections=1)
     _, second, third = Peer(limits), Peer(limits), Peer(limits)
     limits.max_connections = 2
@@ -54,7 +54,7 @@ def test_a_higher_limit_lets_in_who_waits() -> None:
     assert (second.held, third.held) == (False, True)
 
 
-def test_too_many_from_one_address_are_turned_away() -> None:
+def test_connection_over_the_limit_per_ip_is_refused() -> None:
     limits = ConnectionLimits(max_per_ip=1)
     first, second = Peer(limits), Peer(limits)
     assert (first.admitted, second.admitted) == (True, False)

@@ -6,7 +6,7 @@ from collections import Counter
 
 from moldau.protocol.apis import APIS
 from moldau.server.dispatch.apis import served_apis
-from moldau.server.roles import BROKER
+from moldau.server.settings import BROKER
 from tests.docs.markdown import ROOT
 from tools.compatibility.page import document, unexplained
 from tools.compatibility.tables import DIFFERENCES, NOT_SERVED

@@ -92,7 +92,6 @@ class Listener:
     def __init__(
         self,
         name: str,
-        dispatcher: Dispatcher,
         limits: ConnectionLimits,
         *,
         max_frame: int,
@@ -104,7 +103,6 @@ class Listener:
         self.name = name
         self.host = ""
         self.port = -1
-        self._dispatcher = dispatcher
         self._limits = limits
         self._max_frame = max_frame
         self._backlog = backlog
@@ -121,11 +119,12 @@ class Listener:
         self.host = host or ""
         return self.port
 
-    async def accept(self) -> None:
+    async def accept(self, dispatcher: Dispatcher) -> None:
+        """Serve the connections of the bound port."""
         loop = asyncio.get_running_loop()
         for sock in self._sockets:
             server = await loop.create_server(
-                lambda: self._connection(loop), sock=sock, backlog=self._backlog
+                lambda: self._connection(loop, dispatcher), sock=sock, backlog=self._backlog
             )
             self._servers.append(server)
 
@@ -146,9 +145,9 @@ class Listener:
         for connection in list(self._connections):
             connection.abort()
 
-    def _connection(self, loop: asyncio.AbstractEventLoop) -> Connection:
+    def _connection(self, loop: asyncio.AbstractEventLoop, dispatcher: Dispatcher) -> Connection:
         connection = Connection(
-            self._dispatcher, self._max_frame, loop, self._opened, self._closed, self._limits.stalled
+            dispatcher, self._max_frame, loop, self._opened, self._closed, self._limits.stalled
         )
         connection.listener_name = self.name
         return connection

@@ -1,155 +1,170 @@
-"""What a node adds when `process.roles` has `broker`: logs, replicas, coordinators, its place among brokers.
+"""The broker role of a node: logs, replicas, coordinators and the broker's lifecycle at the controller.
 
-The parts are hung on the node, where handlers look for them. Start: the folders are claimed, the logs opened
-as the metadata says, this broker registers, lets clients in and is unfenced. Stop is the reverse: leaderships
-given up, no new requests, background work ended, logs synced and marked clean.
+Start: lock the log directories, load the logs as the metadata requires, register, accept clients, unfence.
+Stop is the reverse: give up leaderships, stop background work, flush the logs and mark them clean.
 """
 
 from __future__ import annotations
 
-import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from moldau.base.ids import TopicPartition, Uuid
 from moldau.controller.partitions.isr import alter_partition
-from moldau.controller.producer_ids import allocate_producer_ids
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
-from moldau.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from moldau.network.connection import Connection
 from moldau.replication.local_broker import LocalBroker
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.server.brokers.directory_assignments import DirectoryAssignments
 from moldau.server.brokers.lifecycle import BrokerLifecycle
-from moldau.server.brokers.placements import Placements
-from moldau.server.controller.calls import ALTER_PARTITION, FORWARDING
+from moldau.server.brokers.producer_ids import ProducerIds
+from moldau.server.controller.calls import ALTER_PARTITION
 from moldau.server.coordinators.coordinators import Coordinators
-from moldau.server.fetch_sessions import FetchSessionCache
-from moldau.server.producer_ids import ProducerIds
-from moldau.server.scheduler import Scheduler
+from moldau.server.partitions.fetch_sessions import FetchSessionCache
+from moldau.server.services import NodeServices
+from moldau.server.share.settings import ShareGroupConfigs
 from moldau.server.share.share_partition_manager import SharePartitionManager
 from moldau.server.startup.folders import NodeFolders
+from moldau.server.tasks import Scheduler
 from moldau.storage.cleaner.job import CleanerRunner
+from moldau.storage.log.log import Log
 from moldau.storage.log_manager import DirectoryFailure, LogManager
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
-
-log = logging.getLogger(__name__)
-
 _SHUTDOWN_SECONDS = 30.0
-#: How often closed segments are looked through for damage.
+#: How often closed segments are checked for damage.
 _CHECK_INTERVAL_MS = 86_400_000
 
 
-class BrokerRole:
-    def __init__(self, node: Node, folders: NodeFolders, cleaner: CleanerRunner) -> None:
-        self._node = node
+class Broker:
+    def __init__(
+        self,
+        services: NodeServices,
+        folders: NodeFolders,
+        cleaner: CleanerRunner,
+        on_fatal: Callable[[Exception], None],
+    ) -> None:
+        settings, config, controller = services.settings, services.settings.config, services.controller
+        self.services = services
+        self._on_fatal = on_fatal
         self._scheduler = Scheduler()
-        #: Whether the metadata in place shows this process among the brokers.
+        #: Whether the applied metadata contains the registration of this process.
         self._registered = False
-        self._joined = False
-        self._placements = Placements(
-            lambda placed: node.in_background(node.lifecycle.report_placement(placed))
-        )
-        config = node.config
-        node.fetch_sessions = FetchSessionCache(
-            node.clock, node.randomness, config["max.incremental.fetch.session.cache.slots"]
-        )
-        node.logs = LogManager(
-            node.disk,
-            node.clock,
-            node.pool,
-            node.randomness,
+        self._unfenced = False
+        self.logs = LogManager(
+            services.disk,
+            services.clock,
+            services.pool,
+            services.randomness,
             folders.log_directories,
             cleaner,
-            settings=node.settings.log_manager_settings(),
-            cleaner_settings=node.settings.cleaner_settings(),
+            settings=settings.log_manager_settings(),
+            cleaner_settings=settings.cleaner_settings(),
             on_directory_failure=self._directory_failed,
-            on_log_replaced=lambda topic_partition, moved: self._placements.found(
-                node.replicas.log_replaced(topic_partition, moved)
-            ),
+            on_log_replaced=self._log_replaced,
         )
-        node.replicas = ReplicaManager(
+        self.lifecycle = BrokerLifecycle(
+            services.identity,
+            controller,
+            services.metadata,
+            cordoned=lambda: [each.id for each in self.logs.directories if each.cordoned and each.id],
+        )
+        self._directory_assignments = DirectoryAssignments(
+            services.id, lambda: self.lifecycle.epoch, controller, services.tasks
+        )
+        self.replicas = ReplicaManager(
             LocalBroker(
-                node.id, node.clock, lambda: node.config, lambda: node.lifecycle.epoch, node.suspects.lost
+                services.id,
+                services.clock,
+                lambda: settings.config,
+                lambda: self.lifecycle.epoch,
+                services.suspected_brokers.connection_lost,
             ),
-            node.logs,
-            node.settings.log_config,
-            lambda request: node.controller_channel.send(ALTER_PARTITION, request, alter_partition),
-            node.open_connection,
+            self.logs,
+            settings.log_config,
+            lambda request: controller.send(ALTER_PARTITION, request, alter_partition),
+            services.open_connection,
         )
-        node.coordinators = Coordinators(node)
-        node.share = SharePartitionManager(node)
-        node.producer_ids = ProducerIds(self._allocate_producer_ids)
+        self.fetch_sessions = FetchSessionCache(
+            services.clock, services.randomness, config["max.incremental.fetch.session.cache.slots"]
+        )
+        self.producer_ids = ProducerIds(services.id, lambda: self.lifecycle.epoch, controller)
+        self.coordinators = Coordinators(services, self.replicas, self.producer_ids)
+        self.share_group_configs = ShareGroupConfigs(settings, services.metadata)
+        self.share_partitions = SharePartitionManager(
+            self.replicas,
+            self.coordinators.persister,
+            self.share_group_configs,
+            max_sessions=config.integer("group.share.max.share.sessions"),
+            clock=services.clock,
+            pool=services.pool,
+        )
 
     # Start.
 
-    async def load_logs(self) -> None:
-        node = self._node
-        image = node.metadata.image
-        node.settings.follow(image)
-        self.follow_settings()
+    async def load_logs(self, image: MetadataImage) -> None:
+        """Load the logs of the replicas that `image` assigns to this broker."""
+        node_id, settings = self.services.id, self.services.settings
+        settings.update(image)
+        self.apply_settings()
 
         def is_stray(topic_partition: TopicPartition, topic_id: Uuid | None) -> bool:
             topic = image.topics.by_name.get(topic_partition.topic)
             partition = topic.partitions.get(topic_partition.partition) if topic is not None else None
-            moved = topic is not None and topic_id is not None and topic.id != topic_id
-            return partition is None or moved or node.id not in partition.replicas
+            recreated = topic is not None and topic_id is not None and topic.id != topic_id
+            return partition is None or recreated or node_id not in partition.replicas
 
-        await node.logs.load(lambda topic: node.settings.log_config(image, topic), is_stray)
+        await self.logs.load(lambda topic: settings.log_config(image, topic), is_stray)
 
     async def register(self) -> None:
-        node = self._node
-        node.lifecycle = BrokerLifecycle(
-            node.identity,
-            node.controller_channel,
-            node.publisher,
-            cordoned=lambda: [each.id for each in node.logs.directories if each.cordoned and each.id],
+        online = [each.id for each in self.logs.directories if each.online and each.id is not None]
+        await self.lifecycle.register(
+            online, self.logs.previous_broker_epoch, self._registration_timeout_seconds()
         )
-        online = [each.id for each in node.logs.directories if each.online and each.id is not None]
-        timeout_seconds = node.config["initial.broker.registration.timeout.ms"] / 1000
-        await node.lifecycle.register(online, node.logs.previous_broker_epoch, timeout_seconds)
-        node.replicas.begin_fetching()
+        self.replicas.begin_fetching()
 
     async def unfence(self) -> None:
-        node = self._node
-        await node.lifecycle.unfence(node.config["initial.broker.registration.timeout.ms"] / 1000)
-        self._joined = True
+        await self.lifecycle.unfence(self._registration_timeout_seconds())
+        self._unfenced = True
         self._schedule()
-        self._placements.begin()
+        self._directory_assignments.start()
 
-    def controller_changed(self) -> None:
-        """The new one notices the end of this process by a connection: it gets one at once."""
-        if self._joined:
-            self._node.in_background(self._node.lifecycle.beat())
+    def _registration_timeout_seconds(self) -> float:
+        return float(self.services.settings.config["initial.broker.registration.timeout.ms"]) / 1000
 
     def _schedule(self) -> None:
-        node = self._node
-        every, upkeep, config = self._scheduler.every, node.logs.upkeep, node.config
+        settings = self.services.settings
+        every, maintenance, config = self._scheduler.every, self.logs.upkeep, settings.config
         first = config["log.initial.task.delay.ms"]
-        every(config["log.retention.check.interval.ms"], upkeep.retention, first_ms=first)
-        # Closed segments are synced soon after they are closed, however rarely `flush.ms` is looked at.
-        every(min(config["log.flush.scheduler.interval.ms"], 1000), upkeep.flush_due)
-        every(config["log.flush.offset.checkpoint.interval.ms"], upkeep.write_recovery_points, first_ms=first)
+        every(config["log.retention.check.interval.ms"], maintenance.retention, first_ms=first)
+        # Closed segments are flushed soon after they are closed, even if `flush.ms` is checked rarely.
+        every(min(config["log.flush.scheduler.interval.ms"], 1000), maintenance.flush_due)
         every(
-            config["log.flush.start.offset.checkpoint.interval.ms"], upkeep.write_log_starts, first_ms=first
+            config["log.flush.offset.checkpoint.interval.ms"],
+            maintenance.write_recovery_points,
+            first_ms=first,
         )
-        every(config["replica.high.watermark.checkpoint.interval.ms"], upkeep.write_high_watermarks)
+        every(
+            config["log.flush.start.offset.checkpoint.interval.ms"],
+            maintenance.write_log_starts,
+            first_ms=first,
+        )
+        every(config["replica.high.watermark.checkpoint.interval.ms"], maintenance.write_high_watermarks)
         every(
             config["producer.id.expiration.check.interval.ms"],
-            lambda: upkeep.expire_producers(node.config["producer.id.expiration.ms"]),
+            lambda: maintenance.expire_producers(settings.config["producer.id.expiration.ms"]),
         )
-        every(max(1, config["replica.lag.time.max.ms"] // 2), node.replicas.shrink_isr)
-        every(1000, upkeep.remove_deleted_files)
-        every(1000, node.logs.moves.advance)
-        every(1000, lambda: self._placements.found_by(node.replicas.open_again()))
-        every(lambda: node.config.integer("log.cleaner.backoff.ms"), node.logs.cleaner.clean_due)
-        every(_CHECK_INTERVAL_MS, upkeep.check)
-        every(config["broker.heartbeat.interval.ms"], node.lifecycle.beat)
+        every(max(1, config["replica.lag.time.max.ms"] // 2), self.replicas.shrink_isr)
+        every(1000, maintenance.remove_deleted_files)
+        every(1000, self.logs.moves.advance)
+        every(1000, lambda: self._directory_assignments.add_result(self.replicas.open_again()))
+        every(lambda: settings.config.integer("log.cleaner.backoff.ms"), self.logs.cleaner.clean_due)
+        every(_CHECK_INTERVAL_MS, maintenance.check)
+        every(config["broker.heartbeat.interval.ms"], self.lifecycle.heartbeat)
         self._schedule_coordinators()
 
     def _schedule_coordinators(self) -> None:
-        every, config = self._scheduler.every, self._node.config
-        transactions, share = self._node.coordinators.transactions, self._node.coordinators.share
+        every, config = self._scheduler.every, self.services.settings.config
+        transactions, share = self.coordinators.transactions, self.coordinators.share
         every(
             config["transaction.abort.timed.out.transaction.cleanup.interval.ms"],
             transactions.abort_timed_out,
@@ -164,82 +179,84 @@ class BrokerRole:
     # Running.
 
     async def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        node = self._node
         if not self._registered:
-            # Roles of a former life are not ours: what made this broker fit for them may be lost with it.
-            if not self._knows_us(image):
+            # Roles of an earlier registration do not apply: this process may have lost what qualified it.
+            if not self._is_registered(image):
                 return
             self._registered = True
             delta = MetadataDelta.between(MetadataImage.empty(), image)
-        self._check_that_it_is_us(image)
-        await self._placements.found_by(node.replicas.apply(delta, image))
-        node.coordinators.apply(delta, image)
-        node.share.apply(delta, image)
-        stopping = any(
-            each.in_controlled_shutdown and not each.fenced and each.id != node.id
+        self._check_node_id(image)
+        await self._directory_assignments.add_result(self.replicas.apply(delta, image))
+        self.coordinators.apply(delta, image)
+        self.share_partitions.apply(delta, image)
+        node_id = self.services.id
+        others_stop = any(
+            each.in_controlled_shutdown and not each.fenced and each.id != node_id
             for each in image.cluster.brokers.values()
         )
-        if stopping and self._joined:
-            node.in_background(node.lifecycle.follow(image))
+        if others_stop and self._unfenced:
+            self.services.tasks.start(self.lifecycle.report_applied(image))
 
-    def _knows_us(self, image: MetadataImage) -> bool:
-        known = image.cluster.brokers.get(self._node.id)
-        return known is not None and known.incarnation_id == self._node.identity.incarnation_id
+    def _is_registered(self, image: MetadataImage) -> bool:
+        broker = image.cluster.brokers.get(self.services.id)
+        return broker is not None and broker.incarnation_id == self.services.identity.incarnation_id
 
-    def _check_that_it_is_us(self, image: MetadataImage) -> None:
-        """Whoever has registered with our id after us leads what we led: two of us must not."""
-        if self._node.id in image.cluster.brokers and not self._knows_us(image):
+    def _check_node_id(self, image: MetadataImage) -> None:
+        """Fail if another process has registered with this id: two must not lead the same partitions."""
+        node_id = self.services.id
+        if node_id in image.cluster.brokers and not self._is_registered(image):
             raise RuntimeError(
-                f"another process has registered with node.id={self._node.id} while this one was not heard "
+                f"another process has registered with node.id={node_id} while this one was not heard "
                 "of; every node needs an id of its own"
             )
 
-    def follow_settings(self) -> None:
-        """Put dynamic broker settings into force."""
-        node, logs = self._node, self._node.logs
-        logs.cleaner.settings = node.settings.cleaner_settings()
-        logs.settings = node.settings.log_manager_settings()
-        logs.loader.producer_expiration_ms = node.config["producer.id.expiration.ms"]
-        logs.directories.cordon(node.settings.cordoned_directories())
+    def apply_settings(self) -> None:
+        """Apply dynamic broker configs to the logs."""
+        settings, logs = self.services.settings, self.logs
+        logs.cleaner.settings = settings.cleaner_settings()
+        logs.settings = settings.log_manager_settings()
+        logs.loader.producer_expiration_ms = settings.config["producer.id.expiration.ms"]
+        logs.directories.cordon(settings.cordoned_directories())
 
-    async def _allocate_producer_ids(self) -> range:
-        answer = await self._node.controller_channel.send(
-            FORWARDING,
-            AllocateProducerIdsRequest(broker_id=self._node.id, broker_epoch=self._node.lifecycle.epoch),
-            allocate_producer_ids,
-        )
-        return range(answer.producer_id_start, answer.producer_id_start + answer.producer_id_len)
+    def controller_changed(self) -> None:
+        """Open a heartbeat connection to the new controller, which detects the end of this process by it."""
+        if self._unfenced:
+            self.services.tasks.start(self.lifecycle.heartbeat())
+
+    def disconnected(self, connection: Connection) -> None:
+        """End the share sessions of a connection."""
+        self.share_partitions.disconnected(connection)
+
+    def _log_replaced(self, topic_partition: TopicPartition, moved: Log) -> None:
+        self._directory_assignments.add(self.replicas.log_replaced(topic_partition, moved))
 
     def _directory_failed(self, failure: DirectoryFailure) -> None:
-        node = self._node
-        node.replicas.went_offline(failure.partitions)
-        directory = next(each for each in node.logs.directories if each.path == failure.path)
+        self.replicas.went_offline(failure.partitions)
+        directory = next(each for each in self.logs.directories if each.path == failure.path)
         if failure.last:
-            node.fatal(OSError(f"the last log directory has failed: {failure.reason}"))
-        elif self._joined and directory.id is not None:
-            node.in_background(node.lifecycle.directory_failed(directory.id))
+            self._on_fatal(OSError(f"the last log directory has failed: {failure.reason}"))
+        elif self._unfenced and directory.id is not None:
+            self.services.tasks.start(self.lifecycle.directory_failed(directory.id))
 
     # Stop.
 
-    async def leave(self) -> None:
-        """Have the leaderships of this broker moved, if it came to have any."""
-        if self._joined and self._node.config["controlled.shutdown.enable"]:
-            await self._node.lifecycle.controlled_shutdown(_SHUTDOWN_SECONDS)
+    async def controlled_shutdown(self) -> None:
+        """Have the leaderships of this broker moved (`controlled.shutdown.enable`)."""
+        if self._unfenced and self.services.settings.config["controlled.shutdown.enable"]:
+            await self.lifecycle.controlled_shutdown(_SHUTDOWN_SECONDS)
 
-    async def end_work(self) -> None:
+    async def stop_replication(self) -> None:
         await self._scheduler.close()
-        await self._node.replicas.close()
+        await self.replicas.close()
 
     async def close(self) -> None:
-        node = self._node
-        await node.share.close()
-        await node.coordinators.close()
-        await node.logs.shutdown(self._last_epoch())
+        await self.share_partitions.close()
+        await self.coordinators.close()
+        await self.logs.shutdown(self._last_epoch())
 
     def _last_epoch(self) -> int:
-        """Of the registration that the logs are in step with, this one or, until there is one, the last."""
-        lifecycle: BrokerLifecycle | None = getattr(self._node, "lifecycle", None)
-        if lifecycle is not None and lifecycle.epoch >= 0:
-            return lifecycle.epoch
-        before = self._node.logs.previous_broker_epoch
-        return -1 if before is None else before
+        """Return the broker epoch up to which the logs are complete: of this registration or the previous."""
+        if self.lifecycle.epoch >= 0:
+            return self.lifecycle.epoch
+        previous = self.logs.previous_broker_epoch
+        return -1 if previous is None else previous

@@ -1,19 +1,19 @@
-"""The node, wired by hand: every part is made here and handed what it needs.
+"""One node of a cluster: the wiring of all its parts, their start and their stop.
 
-Every node has folders, the metadata quorum (as a voter or as an observer), a way to the active controller,
-and the publisher that puts committed metadata into place. What `process.roles` adds is in `broker_role.py`
-and, for a controller, the listener that other nodes reach it at.
+Every node takes part in the metadata quorum as a voter or an observer, has a channel to the active controller
+and applies committed metadata. `process.roles` adds the broker (`broker.py`), or the controller with its
+listener.
 
-Start: take the ports, read and lock the folders, let other nodes in, join the quorum and follow its metadata,
-then become a broker. Stop is the reverse; the quorum ends last: the broker's way out leads through it.
+Start: bind the ports, read and lock the folders, serve the controller listeners, join the quorum and apply
+its metadata, then register as a broker and accept clients. Stop is the reverse; the quorum stops last,
+because controlled shutdown needs it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
@@ -28,53 +28,33 @@ from moldau.network.connection import Connection
 from moldau.network.listener import ConnectionLimits, OpenSockets
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quorum.settings import QuorumSettings
-from moldau.replication.replica_manager import ReplicaManager
-from moldau.server.background import Background
-from moldau.server.broker import BrokerRole
-from moldau.server.brokers.lifecycle import BrokerLifecycle
-from moldau.server.brokers.suspects import Suspects
-from moldau.server.controller.broker_watch import BrokerWatch
+from moldau.server.broker import Broker
+from moldau.server.brokers.suspected_brokers import SuspectedBrokers
 from moldau.server.controller.calls import ControllerCalls
 from moldau.server.controller.channel import ControllerChannel
+from moldau.server.controller.failure_detector import BrokerFailureDetector
 from moldau.server.controller.local import LocalController
 from moldau.server.controller.registration import ControllerRegistration
-from moldau.server.coordinators.coordinators import Coordinators
-from moldau.server.dispatch.apis import ServedApi
-from moldau.server.fetch_sessions import FetchSessionCache
-from moldau.server.listeners import Listeners
+from moldau.server.dispatch.apis import broker_handlers, controller_handlers
+from moldau.server.dispatch.listeners import Listeners
 from moldau.server.loop_lag import LoopLag
-from moldau.server.node_settings import NodeSettings
-from moldau.server.producer_ids import ProducerIds
-from moldau.server.publisher import Publisher
-from moldau.server.roles import BROKER, CONTROLLER
-from moldau.server.scheduler import Scheduler
-from moldau.server.share.share_partition_manager import SharePartitionManager
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.services import NodeServices
+from moldau.server.settings import BROKER, CONTROLLER, NodeSettings
 from moldau.server.startup.folders import NodeFolders, read_folders
 from moldau.server.startup.identity import Identity
+from moldau.server.tasks import BackgroundTasks, Scheduler
 from moldau.storage.cleaner.job import CleanerRunner
 from moldau.storage.directories.directory import LogDirectory
 from moldau.storage.disk.disk import Disk
-from moldau.storage.log_manager import LogManager
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-_REMIND_SECONDS = 5.0
+_LOG_WAIT_SECONDS = 5.0
 
 
 class Node:
-    """One process of a cluster.
-
-    `start` may be called once; what it makes (`metadata`, `logs`, `replicas`, …) is there from then on.
-    """
-
-    # What a broker has; a node that is only a controller has none of it.
-    logs: LogManager
-    replicas: ReplicaManager
-    coordinators: Coordinators
-    share: SharePartitionManager
-    fetch_sessions: FetchSessionCache
-    producer_ids: ProducerIds
-    lifecycle: BrokerLifecycle
+    """A node. `start` may be called once, `stop` at any time after that, also if `start` failed."""
 
     def __init__(
         self,
@@ -90,238 +70,267 @@ class Node:
         open_connection: OpenConnection | None = None,
     ) -> None:
         self.id = config.node_id
-        self.clock = clock
-        self.disk = disk
-        self.pool = pool
-        self.randomness = randomness
-        #: How connections to other nodes are opened; None: as the loop does.
-        self.open_connection = open_connection
         self.failed = False
         self.ports: dict[str, int] = {}
-        self.cluster_id = ""
         self.limits = ConnectionLimits()
         self.settings = NodeSettings(config, self.limits)
         self.loop_lag = LoopLag(clock)
-        self.publisher = Publisher(self._apply, self.fatal)
-        self.broker_watch = BrokerWatch(self)
-        self.suspects = Suspects(self)
+        self.publisher = MetadataPublisher(self._apply, self._fail)
+        self._clock = clock
+        self._randomness = randomness
+        self._disk = disk
+        self._pool = pool
         self._cleaner = cleaner
         self._on_fatal = on_fatal
+        self._open_connection = open_connection
+        self._tasks = BackgroundTasks()
         self._scheduler = Scheduler()
-        self._listeners = Listeners(self, open_sockets)
-        self._broker: BrokerRole | None = None
-        #: Set when the metadata has a folder of its own, which then needs a lock of its own.
-        self._metadata_folder: LogDirectory | None = None
-        self._background = Background()
+        self._listeners = Listeners(config, self.limits, open_sockets, self._disconnected)
+        self._is_controller = CONTROLLER in config.process_roles
         self._was_active = False
+        #: Set by `start`, all at once.
+        self._services: NodeServices | None = None
+        self._broker: Broker | None = None
+        #: Set if the metadata log is outside the log directories and has to be locked separately.
+        self._metadata_folder: LogDirectory | None = None
 
-    # What handlers ask.
+    # For tests, simulations and tools that run a node in their own process.
 
     @property
     def config(self) -> BrokerConfig:
-        """The configuration in force, dynamic changes included."""
         return self.settings.config
 
     @property
     def image(self) -> MetadataImage:
-        """The metadata that is in place on this node."""
+        """The metadata applied on this node."""
         return self.publisher.image
 
-    def role_of(self, listener_name: str) -> str:
-        return self._listeners.role_of(listener_name)
+    @property
+    def services(self) -> NodeServices:
+        if self._services is None:
+            raise RuntimeError(f"node {self.id} is not started")
+        return self._services
 
-    def apis_of(self, listener_name: str) -> Mapping[int, ServedApi]:
-        return self._listeners.apis_of(listener_name)
+    @property
+    def broker(self) -> Broker:
+        if self._broker is None:
+            raise RuntimeError(f"node {self.id} is not started, or has no broker role")
+        return self._broker
 
-    def any_broker_id(self) -> int:
-        """What clients are told is the controller: any broker, because brokers forward to it."""
-        alive = [each.id for each in self.image.cluster.brokers.values() if not each.fenced]
-        return self.id if self.id in alive else next(iter(alive), -1)
+    @property
+    def metadata(self) -> MetadataQuorum:
+        return self.services.quorum
+
+    @property
+    def cluster_id(self) -> str:
+        return self.services.identity.cluster_id
 
     # Start.
 
     async def start(self) -> None:
         self.ports.update(self._listeners.bind())
-        folders = await self.pool.run(read_folders, self.disk, self.clock, self.randomness, self.config)
-        self.cluster_id = folders.cluster_id
-        self.identity = Identity.of(self.config, self.cluster_id, random_uuid(self.randomness), self.ports)
-        await self._claim(folders)
-        self._make_quorum(folders)
-        await self._listeners.accept(CONTROLLER)
-        await self.metadata.start()
-        await self._follow_metadata()
-        if CONTROLLER in self.config.process_roles:
-            await self.controller_registration.ensure()
-        if self._broker is not None:
-            await self._broker.register()
-        self._schedule()
+        folders = await self._pool.run(
+            read_folders, self._disk, self._clock, self._randomness, self.settings.config
+        )
+        services = self._wire(folders)
+        broker = self._wire_broker(services, folders)
+        registration = ControllerRegistration(services.identity, services.controller, self.publisher)
+        self._services, self._broker = services, broker
+        await self._lock_folders(folders)
+        await self._listeners.accept(CONTROLLER, controller_handlers(services))
+        await services.quorum.start()
+        await self._apply_committed_metadata(services.quorum)
+        if self._is_controller:
+            await registration.ensure()
+        if broker is not None:
+            await broker.register()
+        self._schedule(registration)
         self.loop_lag.start()
-        await self._listeners.accept(BROKER)
-        if self._broker is not None:
-            await self._broker.unfence()
-        log.info("node %d of cluster %s is ready on %s", self.id, self.cluster_id, self.ports)
+        if broker is not None:
+            await self._listeners.accept(BROKER, broker_handlers(broker))
+            await broker.unfence()
+        logger.info("node %d of cluster %s is ready on %s", self.id, self.cluster_id, self.ports)
 
-    async def _claim(self, folders: NodeFolders) -> None:
-        """Make sure that nobody else uses the folders."""
-        if BROKER in self.config.process_roles:
-            self._broker = BrokerRole(self, folders, self._cleaner)
-            await self.logs.claim()
-        if self._broker is None or self.config.metadata_log_dir not in folders.log_directories:
-            metadata_folder = LogDirectory(self.disk, self.pool, self.config.metadata_log_dir)
-            await self.pool.run(metadata_folder.claim)
-            self._metadata_folder = metadata_folder
-
-    def _make_quorum(self, folders: NodeFolders) -> None:
+    def _wire(self, folders: NodeFolders) -> NodeServices:
+        config, clock, pool = self.settings.config, self._clock, self._pool
+        identity = Identity.of(config, folders.cluster_id, random_uuid(self._randomness), self.ports)
         controller = None
-        if CONTROLLER in self.config.process_roles:
-            incarnation_id = self.identity.incarnation_id
-            controller = Controller(self.config, self.cluster_id, self.randomness, incarnation_id)
-        self.metadata = MetadataQuorum(
+        if self._is_controller:
+            controller = Controller(config, identity.cluster_id, self._randomness, identity.incarnation_id)
+        quorum = MetadataQuorum(
             QuorumSettings.from_config(
-                self.config,
-                folders.metadata_directory_id,
-                self.cluster_id,
-                self.identity.controller_endpoints,
+                config, folders.metadata_directory_id, identity.cluster_id, identity.controller_endpoints
             ),
             controller,
-            disk=self.disk,
-            clock=self.clock,
-            pool=self.pool,
-            randomness=self.randomness,
-            on_failure=self.fatal,
-            open_connection=self.open_connection,
+            disk=self._disk,
+            clock=clock,
+            pool=pool,
+            randomness=self._randomness,
+            on_failure=self._fail,
+            open_connection=self._open_connection,
         )
-        self.metadata.add_listener(self.publisher.announce)
-        self.metadata.on_leader_change(self._leader_changed)
-        self.local_controller = LocalController(self.metadata, controller, self.clock)
+        quorum.add_listener(self.publisher.announce)
+        quorum.on_leader_change(self._controller_changed)
+        local_controller = LocalController(quorum, controller, clock)
         calls = ControllerCalls(
-            self.metadata,
-            self.clock,
+            quorum,
+            clock,
             node_id=self.id,
-            connect_timeout_ms=self.config["socket.connection.setup.timeout.ms"],
-            open_connection=self.open_connection,
+            connect_timeout_ms=config["socket.connection.setup.timeout.ms"],
+            open_connection=self._open_connection,
         )
-        self.controller_channel = ControllerChannel(
-            self.local_controller,
+        channel = ControllerChannel(
+            local_controller,
             calls,
             self.publisher,
-            is_controller_listener=lambda name: self.role_of(name) == CONTROLLER,
-            heartbeat_timeout_ms=self.config["broker.heartbeat.interval.ms"],
+            heartbeat_timeout_ms=config["broker.heartbeat.interval.ms"],
         )
-        self.controller_registration = ControllerRegistration(
-            self.identity, self.controller_channel, self.publisher
+        suspected = SuspectedBrokers(self.publisher, self.settings, clock, self._tasks, self._open_connection)
+        return NodeServices(
+            identity=identity,
+            settings=self.settings,
+            clock=clock,
+            randomness=self._randomness,
+            disk=self._disk,
+            pool=pool,
+            limits=self.limits,
+            tasks=self._tasks,
+            open_connection=self._open_connection,
+            quorum=quorum,
+            metadata=self.publisher,
+            local_controller=local_controller,
+            controller=channel,
+            suspected_brokers=suspected,
+            failure_detector=BrokerFailureDetector(
+                self.settings, quorum, local_controller, suspected, self._tasks, self._open_connection
+            ),
         )
 
-    async def _follow_metadata(self) -> None:
-        """Until there is a leader and everything it had committed is in place here."""
-        reminder = asyncio.create_task(self._remind())
+    def _wire_broker(self, services: NodeServices, folders: NodeFolders) -> Broker | None:
+        if BROKER not in self.settings.config.process_roles:
+            return None
+        return Broker(services, folders, self._cleaner, self._fail)
+
+    async def _lock_folders(self, folders: NodeFolders) -> None:
+        """Lock the folders against other processes."""
+        if self._broker is not None:
+            await self._broker.logs.claim()
+        metadata_log_dir = self.settings.config.metadata_log_dir
+        if self._broker is None or metadata_log_dir not in folders.log_directories:
+            metadata_folder = LogDirectory(self._disk, self._pool, metadata_log_dir)
+            await self._pool.run(metadata_folder.claim)
+            self._metadata_folder = metadata_folder
+
+    async def _apply_committed_metadata(self, quorum: MetadataQuorum) -> None:
+        """Wait for a leader and apply everything that it has committed."""
+        config = self.settings.config
+        log_wait = asyncio.create_task(self._log_wait(quorum))
         try:
-            async with asyncio.timeout(self._patience_seconds()):
-                await self.metadata.caught_up_with_leader()
+            async with asyncio.timeout(self._leader_timeout_seconds()):
+                await quorum.caught_up_with_leader()
         except TimeoutError:
             raise KafkaError(
                 ErrorCode.REQUEST_TIMED_OUT,
                 "no active controller was found within initial.broker.registration.timeout.ms="
-                f"{self.config['initial.broker.registration.timeout.ms']}; are the controllers of "
+                f"{config['initial.broker.registration.timeout.ms']}; are the controllers of "
                 "controller.quorum.voters or controller.quorum.bootstrap.servers running?",
             ) from None
         finally:
-            reminder.cancel()
-        if self.metadata.image.acls:
-            log.warning("the metadata holds ACLs; without an authorizer they are kept and not enforced")
+            log_wait.cancel()
+        if quorum.image.acls:
+            logger.warning("the metadata contains ACLs; they are stored but not enforced")
         if self._broker is not None:
-            await self._broker.load_logs()
+            await self._broker.load_logs(quorum.image)
         self.publisher.start()
         await self.publisher.caught_up()
 
-    async def _remind(self) -> None:
-        """Whoever looks at a node that does not get ready should find out what it waits for."""
+    async def _log_wait(self, quorum: MetadataQuorum) -> None:
+        """Log what a node that is not ready waits for."""
         while True:
-            await asyncio.sleep(_REMIND_SECONDS)
-            log.info(
+            await asyncio.sleep(_LOG_WAIT_SECONDS)
+            logger.info(
                 "waiting for the metadata quorum: %s; its voters are %s",
-                "nobody leads" if self.metadata.leader_id < 0 else f"node {self.metadata.leader_id} leads",
-                self.metadata.voters.ids or "not known",
+                "there is no leader" if quorum.leader_id < 0 else f"the leader is node {quorum.leader_id}",
+                quorum.voters.ids or "unknown",
             )
 
-    def _patience_seconds(self) -> float | None:
-        """A broker does not wait for ever; a controller may be the one the others wait for."""
-        if CONTROLLER in self.config.process_roles:
+    def _leader_timeout_seconds(self) -> float | None:
+        """A controller has no timeout: the other nodes may be waiting for it."""
+        if self._is_controller:
             return None
-        return float(self.config["initial.broker.registration.timeout.ms"]) / 1000
+        return float(self.settings.config["initial.broker.registration.timeout.ms"]) / 1000
 
-    def _schedule(self) -> None:
+    def _schedule(self, registration: ControllerRegistration) -> None:
         every = self._scheduler.every
         every(1000, self._close_idle_connections)
-        if CONTROLLER in self.config.process_roles:
-            every(1000, self._run_periodic_tasks)
-            every(1000, self.controller_registration.ensure)
-        every(60_000, self.metadata.maintain)
+        if self._is_controller:
+            every(1000, self._run_controller_tasks)
+            every(1000, registration.ensure)
+        every(60_000, self.services.quorum.maintain)
 
     # Running.
 
     async def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if delta.broker_configs_changed(self.id):
-            self.settings.follow(image)
-            self.pool.resize(self.config["background.threads"])
+            self.settings.update(image)
+            self._pool.resize(self.settings.config["background.threads"])
             if self._broker is not None:
-                self._broker.follow_settings()
+                self._broker.apply_settings()
         if self._broker is not None:
             await self._broker.apply(delta, image)
-        if CONTROLLER in self.config.process_roles:
-            self.broker_watch.follow(image)
+        if self._is_controller:
+            self.services.failure_detector.apply(image)
 
-    def disconnected(self, connection: Connection) -> None:
-        """Nothing outlives a connection but what the coordinators keep themselves."""
+    def _disconnected(self, connection: Connection) -> None:
         if self._broker is not None:
-            self.share.disconnected(connection)
-        self.broker_watch.disconnected(connection)
+            self._broker.disconnected(connection)
+        self.services.failure_detector.disconnected(connection)
 
-    def _leader_changed(self) -> None:
-        was_active, self._was_active = self._was_active, self.metadata.is_active
+    def _controller_changed(self) -> None:
+        quorum = self.services.quorum
+        was_active, self._was_active = self._was_active, quorum.is_active
         if self._was_active and not was_active:
-            self.broker_watch.try_all()
-        if self._broker is not None and self.metadata.leader_id >= 0:
+            self.services.failure_detector.check_all()
+        if self._broker is not None and quorum.leader_id >= 0:
             self._broker.controller_changed()
 
     def _close_idle_connections(self) -> None:
         self.limits.close_idle(asyncio.get_running_loop().time())
 
-    async def _run_periodic_tasks(self) -> None:
+    async def _run_controller_tasks(self) -> None:
+        services = self.services
         try:
-            while self.metadata.is_active and await self.local_controller.run_periodic_task():
+            while services.quorum.is_active and await services.local_controller.run_periodic_task():
                 await asyncio.sleep(0)
         except KafkaError as error:
-            # Whoever is active now goes on with it.
+            # The new active controller continues.
             if error.code is not ErrorCode.NOT_CONTROLLER:
                 raise
 
-    def fatal(self, error: Exception) -> None:
-        log.critical("the node cannot go on: %s", error, exc_info=error)
+    def _fail(self, error: Exception) -> None:
+        logger.critical("the node stops after a fatal error: %s", error, exc_info=error)
         self.failed = True
         self._on_fatal()
-
-    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        self._background.begin(work)
 
     # Stop.
 
     async def stop(self) -> None:
-        """End in order whatever `start` got to."""
-        if self._broker is not None and not self.failed:
-            await self._broker.leave()
+        """Stop, in reverse order, the parts that `start` has started."""
+        broker, services = self._broker, self._services
+        if broker is not None and not self.failed:
+            await broker.controlled_shutdown()
         await self._listeners.close(BROKER)
         self.loop_lag.stop()
-        if self._broker is not None:
-            await self._broker.end_work()
-        await self._background.close()
+        if broker is not None:
+            await broker.stop_replication()
+        await self._tasks.close()
         await self.publisher.close()
-        if self._broker is not None:
-            await self._broker.close()
+        if broker is not None:
+            await broker.close()
         await self._scheduler.close()
-        if hasattr(self, "metadata"):
-            await self.metadata.close()
-            self.controller_channel.close()
+        if services is not None:
+            await services.quorum.close()
+            services.controller.close()
         await self._listeners.close(CONTROLLER)
         if self._metadata_folder is not None:
             self._metadata_folder.release()

@@ -18,7 +18,7 @@ Apply = Callable[[MetadataDelta, MetadataImage], Awaitable[None]]
 Shows = Callable[[MetadataImage], bool]
 
 
-class Publisher:
+class MetadataPublisher:
     def __init__(self, apply: Apply, on_failure: Callable[[Exception], None]) -> None:
         self.image = MetadataImage.empty()
         self._apply = apply

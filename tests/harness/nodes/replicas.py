@@ -9,9 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from moldau.base.clock import SystemClock
 from moldau.base.ids import TopicPartition, Uuid
@@ -21,6 +22,7 @@ from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.network.client import NodeConnection
 from moldau.network.listener import ConnectionLimits, Listener
+from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -32,9 +34,18 @@ from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition import Partition
 from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.dispatch.apis import served_apis
+from moldau.server.dispatch.context import Handler, ListenerContext
 from moldau.server.dispatch.dispatcher import ApiDispatcher
-from moldau.server.fetch_sessions import FetchSessionCache
-from moldau.server.roles import BROKER
+from moldau.server.handlers import (
+    api_versions,
+    delete_records,
+    fetch,
+    list_offsets,
+    offset_for_leader_epoch,
+    produce,
+)
+from moldau.server.partitions.fetch_sessions import FetchSessionCache
+from moldau.server.settings import BROKER
 from moldau.storage.cleaner.runner import InlineRunner
 from moldau.storage.disk.disk import Disk, PosixDisk
 from moldau.storage.log.config import log_config_from
@@ -74,18 +85,11 @@ class ReplicaBroker:
         self.folder = folder
         self.epoch = -1
         self.port = 0
-        self.metadata = SimpleNamespace(kraft_version=1)
         self.failures: list[DirectoryFailure] = []
 
     @property
     def image(self) -> MetadataImage:
         return self._local.image
-
-    def apis_of(self, listener_name: str) -> Any:
-        return served_apis(BROKER)
-
-    def disconnected(self, connection: object) -> None:
-        pass
 
     async def start(self) -> None:
         randomness = random.Random(self.id)
@@ -107,10 +111,38 @@ class ReplicaBroker:
             self.world.alter_partition,
         )
         await self.logs.load(lambda topic: log_config_from({}, self.config))
-        dispatcher = ApiDispatcher(self, served_apis(BROKER), "PLAINTEXT")  # type: ignore[arg-type]
-        self._listener = Listener("PLAINTEXT", dispatcher, self.limits, max_frame=1 << 27)
+        self._listener = Listener("PLAINTEXT", self.limits, max_frame=1 << 27)
         self.port = self._listener.bind("127.0.0.1", self.port)
-        await self._listener.accept()
+        context = ListenerContext("PLAINTEXT", BROKER, "PLAINTEXT", served_apis(BROKER), self._handlers())
+        await self._listener.accept(ApiDispatcher(context, on_disconnect=lambda connection: None))
+
+    def _handlers(self) -> dict[int, Handler]:
+        """The handlers of the data APIs; transactions are not verified."""
+        metadata: Any = self._local
+        settings: Any = SimpleNamespace(config=self.config)
+        return {
+            ApiKey.PRODUCE: partial(
+                produce.handle, produce.Dependencies(self.replicas, self.pool, metadata, cast(Any, None))
+            ),
+            ApiKey.FETCH: partial(
+                fetch.handle,
+                fetch.Dependencies(
+                    self.replicas,
+                    self.fetch_sessions,
+                    self.pool,
+                    self.clock,
+                    settings,
+                    metadata,
+                    self.limits,
+                ),
+            ),
+            ApiKey.LIST_OFFSETS: partial(list_offsets.handle, self.replicas, self.pool),
+            ApiKey.DELETE_RECORDS: partial(delete_records.handle, self.replicas),
+            ApiKey.OFFSET_FOR_LEADER_EPOCH: partial(offset_for_leader_epoch.handle, self.replicas),
+            ApiKey.API_VERSIONS: partial(
+                api_versions.handle, metadata, cast(Any, SimpleNamespace(kraft_version=1))
+            ),
+        }
 
     def _failed(self, failure: DirectoryFailure) -> None:
         self.failures.append(failure)

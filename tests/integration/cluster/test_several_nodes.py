@@ -272,7 +272,7 @@ def test_a_new_active_controller_contacts_every_broker_before_their_next_heartbe
             left = [nodes[each] for each in roles if each != first]
             await until(lambda: any(each.metadata.is_active for each in left))
             active, other = sorted(left, key=lambda node: not node.metadata.is_active)
-            await until(lambda: other.id in active.broker_watch._brokers.values())
+            await until(lambda: other.id in active.broker_watch._heartbeat_connections.values())
 
     run(main)
 
@@ -284,15 +284,15 @@ def test_a_broker_unreachable_from_the_controller_is_not_fenced_early(tmp_path: 
         try:
             await nodes.start(1, 2)
             await until(lambda: nodes.unfenced(1) == [1, 2])
-            watch, fenced = nodes[1].broker_watch, []
-            await until(lambda: 2 in watch._brokers.values())
+            watch, fenced = nodes[1].services.failure_detector, []
+            await until(lambda: 2 in watch._heartbeat_connections.values())
             nodes[1].metadata.add_listener(
                 lambda delta, image: fenced.append(image.cluster.brokers[2].fenced)
             )
             nodes.cut(2)
-            await until(lambda: 2 not in watch._brokers.values())
+            await until(lambda: 2 not in watch._heartbeat_connections.values())
             nodes.heal(2)
-            await until(lambda: 2 in watch._brokers.values())
+            await until(lambda: 2 in watch._heartbeat_connections.values())
             assert not any(fenced)
             assert nodes.unfenced(1) == [1, 2]
         finally:
@@ -308,7 +308,7 @@ def test_a_broker_without_a_controller_leaves_its_folder_unchanged(tmp_path: Pat
             await nodes.start(1, 2)
             async with nodes.connected(2) as connection:
                 await create(connection, "t", 4, 2)
-            epoch = nodes[2].lifecycle.epoch
+            epoch = nodes[2].broker.lifecycle.epoch
             await nodes.stop(2)
             await nodes.stop(1)
             mark = tmp_path / "node-2" / ".kafka_cleanshutdown"
@@ -332,7 +332,7 @@ def test_unanswered_heartbeats_are_logged_once(tmp_path: Path, caplog: pytest.Lo
         async with running_nodes(tmp_path, {1: BOTH, 2: BROKER}, config) as nodes:
             await nodes.stop(1)
             for _ in range(10):
-                await nodes[2].lifecycle.beat()
-            assert caplog.text.count("heartbeat refused") == 1
+                await nodes[2].broker.lifecycle.heartbeat()
+            assert caplog.text.count("heartbeat failed") == 1
 
     run(main)

@@ -33,7 +33,7 @@ from moldau.protocol.messages.list_partition_reassignments import ListPartitionR
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from moldau.protocol.schema import Message, decode, encode_bytes
-from moldau.server.dispatch.principals import encode_principal
+from moldau.server.controller.envelopes import encode_principal
 from tests.harness.waiting import eventually
 from tests.interop.differential.broker import Broker
 

@@ -18,7 +18,7 @@ from moldau.protocol.messages.describe_topic_partitions import (
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.protocol.schema import decode
 from moldau.server.dispatch.apis import served_apis
-from moldau.server.roles import BROKER, CONTROLLER
+from moldau.server.settings import BROKER, CONTROLLER
 from tests.harness.waiting import eventually
 from tests.interop.differential.broker import Broker
 

@@ -21,7 +21,7 @@ from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.server.dispatch.apis import served_apis
-from moldau.server.roles import BROKER, CONTROLLER
+from moldau.server.settings import BROKER, CONTROLLER
 from moldau.testing import Cluster
 from tests.harness.apache.node import ApacheCluster
 from tests.harness.wire.wire import Wire

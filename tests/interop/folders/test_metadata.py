@@ -27,7 +27,7 @@ from moldau.metadata.features import FEATURES, default_levels
 from moldau.metadata.records import RECORD_TYPES
 from moldau.protocol.stored import metadata as stored
 from moldau.server.dispatch.apis import served_apis
-from moldau.server.roles import BROKER
+from moldau.server.settings import BROKER
 from tests.harness.apache.shared_folder import APACHE, MOLDAU, SharedFolder
 from tests.harness.folders.inventory import announced_apis, take_inventory
 from tests.harness.folders.metadata_folder import (

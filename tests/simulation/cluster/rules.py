@@ -46,7 +46,7 @@ class Rules:
         for node_id, node in self._cluster.serving.items():
             self._look_at_metadata(node_id, node)
             if node_id in self._cluster.broker_ids:
-                for partition in node.replicas:
+                for partition in node.broker.replicas:
                     self._look_at_partition(node_id, partition)
         self._look_at_in_sync_replicas()
         self._cluster.check_starts()
@@ -136,7 +136,7 @@ class Rules:
                     self._look_at_member(member, node, where)
 
     def _look_at_member(self, node_id: int, node: Node, where: TopicPartition) -> None:
-        log = node.logs.get(where)
+        log = node.broker.logs.get(where)
         if log is not None:
             assert log.log_end_offset >= self._ends[where], (
                 f"ISR members have everything committed: {where} on {node_id} ends at {log.log_end_offset},"
@@ -147,7 +147,7 @@ class Rules:
 def _is_registered(node: Node, image: MetadataImage, node_id: int) -> bool:
     """Whether the metadata speaks of this process and not of one before it."""
     broker = image.cluster.brokers.get(node_id)
-    return broker is not None and broker.epoch == node.lifecycle.epoch
+    return broker is not None and broker.epoch == node.broker.lifecycle.epoch
 
 
 def _digest(image: MetadataImage) -> int:

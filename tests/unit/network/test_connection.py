@@ -54,9 +54,9 @@ class Scripted:
 async def listening(
     dispatcher: Scripted, limits: ConnectionLimits | None = None
 ) -> AsyncIterator[tuple[Listener, int]]:
-    listener = Listener("PLAINTEXT", dispatcher, limits or ConnectionLimits(), max_frame=100_000)
+    listener = Listener("PLAINTEXT", limits or ConnectionLimits(), max_frame=100_000)
     port = listener.bind("127.0.0.1", 0)
-    await listener.accept()
+    await listener.accept(dispatcher)
     try:
         yield listener, port
     finally:
@@ -317,9 +317,9 @@ def test_idle_connections_are_closed() -> None:
 
 def test_wildcard_listener_serves_ipv4_and_ipv6() -> None:
     async def scenario() -> None:
-        listener = Listener("PLAINTEXT", Scripted(), ConnectionLimits(), max_frame=1000)
+        listener = Listener("PLAINTEXT", ConnectionLimits(), max_frame=1000)
         port = listener.bind(None, 0)
-        await listener.accept()
+        await listener.accept(Scripted())
         hosts = ["127.0.0.1"]
         try:
             with socket.socket(socket.AF_INET6) as probe:

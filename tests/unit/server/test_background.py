@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from moldau.server.background import Background
+from moldau.server.tasks import BackgroundTasks
 
 
 def test_what_is_left_is_given_up_and_nothing_begins_any_more() -> None:
     async def main() -> None:
-        background, ended, begun = Background(), [], []
+        background, ended, begun = BackgroundTasks(), [], []
 
         async def wait() -> None:
             begun.append(1)
@@ -20,11 +20,11 @@ def test_what_is_left_is_given_up_and_nothing_begins_any_more() -> None:
             finally:
                 ended.append(1)
 
-        background.begin(wait())
+        background.start(wait())
         await asyncio.sleep(0)
         await background.close()
         assert (len(begun), len(ended)) == (1, 1)
-        background.begin(wait())
+        background.start(wait())
         await asyncio.sleep(0)
         assert len(begun) == 1
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -34,12 +34,12 @@ def test_what_is_left_is_given_up_and_nothing_begins_any_more() -> None:
 
 def test_a_failure_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        background = Background()
+        background = BackgroundTasks()
 
         async def fail() -> None:
             raise RuntimeError("no luck")
 
-        background.begin(fail())
+        background.start(fail())
         await asyncio.sleep(0.01)
         await background.close()
 

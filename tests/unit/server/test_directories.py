@@ -64,7 +64,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def registered_in(node: Node, topic: str, folder: Path) -> bool:
     directory = node.image.topics.by_name[topic].partitions[0].directory_of(node.id)
-    return directory == next(each.id for each in node.logs.directories if each.path == str(folder))
+    return directory == next(each.id for each in node.broker.logs.directories if each.path == str(folder))
 
 
 def test_a_replica_that_moves_is_described_twice_and_reported(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_replica_that_moves_is_described_twice_and_reported(tmp_path: Path) ->
         async with running_node(tmp_path, two_folders(tmp_path)) as node, connected(node) as connection:
             await create(connection, "t")
             assert await produce(connection, "t") == 0
-            (log,) = node.logs.logs.values()
+            (log,) = node.broker.logs.logs.values()
             old = Path(log.directory).parent
             new = tmp_path / ("b" if old.name == "a" else "a")
             await until(lambda: registered_in(node, "t", old))
@@ -99,15 +99,15 @@ def test_a_cordoned_directory_gets_no_new_replicas(tmp_path: Path) -> None:
             changed = await connection.call(IncrementalAlterConfigsRequest(resources=[resource]))
             assert changed.responses[0].error_code == 0, changed.responses[0].error_message
             await create(connection, "t", 4)
-            assert node.logs.in_directory(str(tmp_path / "a")) == []
+            assert node.broker.logs.in_directory(str(tmp_path / "a")) == []
             answer = await connection.call(DescribeLogDirsRequest(topics=None))
             assert {Path(each.log_dir).name: each.is_cordoned for each in answer.results} == {
                 "a": True,
                 "b": False,
             }
-            await node.lifecycle.beat()
+            await node.broker.lifecycle.heartbeat()
             cordoned = node.metadata.image.cluster.brokers[1].cordoned_directories
-            assert cordoned == tuple(each.id for each in node.logs.directories if each.cordoned)
+            assert cordoned == tuple(each.id for each in node.broker.logs.directories if each.cordoned)
 
     asyncio.run(scenario())
 
@@ -134,8 +134,10 @@ def test_a_topic_made_while_there_is_no_room_works_when_there_is(tmp_path: Path)
             await create(connection, "t")
             assert await produce(connection, "t") == ErrorCode.KAFKA_STORAGE_ERROR
             disk.full = False
-            await until(lambda: node.logs.get(next(iter(node.replicas)).topic_partition) is not None)
-            await until(lambda: next(iter(node.replicas)).log is not None)
+            await until(
+                lambda: node.broker.logs.get(next(iter(node.broker.replicas)).topic_partition) is not None
+            )
+            await until(lambda: next(iter(node.broker.replicas)).log is not None)
             assert await produce(connection, "t") == 0
 
     asyncio.run(scenario())

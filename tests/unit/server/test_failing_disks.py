@@ -49,7 +49,7 @@ async def produce(connection: NodeConnection, topic: str, partition: int = 0) ->
 
 
 def partitions_in(node: Node, folder: Path) -> list[int]:
-    return [log.topic_partition.partition for log in node.logs.in_directory(str(folder))]
+    return [log.topic_partition.partition for log in node.broker.logs.in_directory(str(folder))]
 
 
 def test_a_disk_that_breaks_under_an_append_goes_offline(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_disk_that_breaks_under_an_append_goes_offline(tmp_path: Path) -> None
             disk.broken = errno.EIO
             answer = await produce(connection, "t", lost[0])
             assert (answer.error_code, answer.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
-            offline = [each.path for each in node.logs.directories if each.offline]
+            offline = [each.path for each in node.broker.logs.directories if each.offline]
             assert offline == [str(tmp_path / "a")]
             for partition in lost:
                 assert (await produce(connection, "t", partition)).error_code != 0
@@ -97,7 +97,9 @@ def test_a_flush_that_fails_is_told_to_the_producer(tmp_path: Path) -> None:
             disk.syncs = NoSync(tmp_path / "a")
             answer = await produce(connection, "t", partition)
             assert (answer.error_code, answer.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
-            assert [each.path for each in node.logs.directories if each.offline] == [str(tmp_path / "a")]
+            assert [each.path for each in node.broker.logs.directories if each.offline] == [
+                str(tmp_path / "a")
+            ]
             assert (await produce(connection, "t", 1 - partition)).error_code == 0, "on the same connection"
 
     asyncio.run(scenario())
@@ -114,7 +116,7 @@ def test_a_full_disk_refuses_and_then_takes_again(tmp_path: Path) -> None:
             assert (answer.error_code, answer.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
             disk.room = None
             assert (await produce(connection, "t")).base_offset == 1
-            assert not any(each.offline for each in node.logs.directories)
+            assert not any(each.offline for each in node.broker.logs.directories)
 
     asyncio.run(scenario())
 

@@ -17,7 +17,7 @@ from moldau.protocol.messages.fetch import (
     ForgottenTopic,
     PartitionData,
 )
-from moldau.server.fetch_sessions import FetchSession, FetchSessionCache, SessionKey
+from moldau.server.partitions.fetch_sessions import FetchSession, FetchSessionCache, SessionKey
 
 
 def request(*partitions: int, session: int = 0, epoch: int = 0, forget: tuple[int, ...] = ()) -> FetchRequest:
@@ -127,29 +127,29 @@ def test_epochs_wrap_around(cache: FetchSessionCache) -> None:
 
 def test_an_incremental_answer_tells_what_changed(cache: FetchSessionCache) -> None:
     session = begin(cache, 0)
-    assert session.answered(key(0), answer()), "a full answer has everything"
+    assert session.record_response(key(0), answer()), "a full answer has everything"
     go_on(cache, session)
-    assert not session.answered(key(0), answer())
-    assert session.answered(key(0), answer(high_watermark=6))
-    assert session.answered(key(0), answer(high_watermark=6, log_start_offset=2))
-    assert session.answered(key(0), answer(high_watermark=6, log_start_offset=2, records=b"r"))
-    assert not session.answered(key(0), answer(high_watermark=6, log_start_offset=2))
+    assert not session.record_response(key(0), answer())
+    assert session.record_response(key(0), answer(high_watermark=6))
+    assert session.record_response(key(0), answer(high_watermark=6, log_start_offset=2))
+    assert session.record_response(key(0), answer(high_watermark=6, log_start_offset=2, records=b"r"))
+    assert not session.record_response(key(0), answer(high_watermark=6, log_start_offset=2))
 
 
 def test_an_error_is_told_again_and_so_is_its_end(cache: FetchSessionCache) -> None:
     session = begin(cache, 0)
-    session.answered(key(0), answer())
+    session.record_response(key(0), answer())
     go_on(cache, session)
     failed = answer(error_code=ErrorCode.OFFSET_OUT_OF_RANGE, high_watermark=-1)
-    assert session.answered(key(0), failed)
-    assert session.answered(key(0), failed)
-    assert session.answered(key(0), answer())
-    assert not session.answered(key(0), answer())
+    assert session.record_response(key(0), failed)
+    assert session.record_response(key(0), failed)
+    assert session.record_response(key(0), answer())
+    assert not session.record_response(key(0), answer())
 
 
 def test_partitions_with_records_go_to_the_end_of_the_line(cache: FetchSessionCache) -> None:
     session = begin(cache, 0, 1, 2)
-    session.answered(key(0), answer(records=b"r"))
+    session.record_response(key(0), answer(records=b"r"))
     assert list(session.partitions) == [key(1), key(2), key(0)]
 
 

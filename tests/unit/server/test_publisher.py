@@ -8,7 +8,7 @@ import pytest
 
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
-from moldau.server.publisher import Publisher
+from moldau.server.publisher import MetadataPublisher
 
 
 def image(offset: int) -> tuple[MetadataDelta, MetadataImage]:
@@ -21,7 +21,7 @@ def test_whoever_gives_up_waiting_is_forgotten_at_once() -> None:
         async def apply(delta: MetadataDelta, image: MetadataImage) -> None:
             pass
 
-        publisher = Publisher(apply, lambda error: None)
+        publisher = MetadataPublisher(apply, lambda error: None)
         publisher.start()
         for _ in range(10):
             assert not await publisher.until(lambda image: image.offset >= 5, 0.001)
@@ -43,7 +43,7 @@ def test_an_image_that_cannot_be_applied_is_told_to_all_who_wait_for_it() -> Non
             raise RuntimeError("half of it is in place")
 
         failures: list[Exception] = []
-        publisher = Publisher(apply, failures.append)
+        publisher = MetadataPublisher(apply, failures.append)
         publisher.start()
         publisher.announce(*image(1))
         with pytest.raises(RuntimeError):

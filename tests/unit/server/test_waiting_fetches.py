@@ -43,7 +43,11 @@ def fetch(topic_id: bytes, *, name: str = "t", wait_ms: int = LONG_MS, min_bytes
 
 
 def waiters(node: Node) -> int:
+<<<<<<< HEAD
     return sum(len(partition.progress.high_watermark) for partition in node.replicas)
+=======
+    return sum(len(partition.progress) for partition in node.broker.replicas)
+>>>>>>> 3815372 (refactor(server): handlers, coordinators and share partitions receive the parts they use)
 
 
 async def until(condition: Any) -> None:
@@ -92,8 +96,8 @@ def test_a_disk_that_fails_ends_the_wait(tmp_path: Path) -> None:
         async with running_node(tmp_path) as node, connected(node) as connection:
             topic_id = await create(connection)
             waiting = await begin_to_wait(node, connection, fetch(topic_id), 13)
-            folder = next(iter(node.logs.directories)).path
-            node.replicas.storage_failed(LogDirectoryFailed(folder, "gone"))
+            folder = next(iter(node.broker.logs.directories)).path
+            node.broker.replicas.storage_failed(LogDirectoryFailed(folder, "gone"))
             answer = await asyncio.wait_for(waiting, 5)
             assert answer.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -156,7 +160,7 @@ def test_a_disk_that_cannot_be_read_goes_offline(tmp_path: Path) -> None:
             disk.cold, disk.broken_reads = True, errno.EIO
             answer = await connection.call(fetch(topic_id), 13)
             assert answer.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
-            assert next(iter(node.logs.directories)).offline
+            assert next(iter(node.broker.logs.directories)).offline
 
     asyncio.run(scenario())
 

@@ -1,47 +1,45 @@
-"""This broker as the controller knows it: registered, alive by heartbeat, leaving in order.
+"""The lifecycle of this broker at the controller: registration, heartbeats, controlled shutdown (KIP-631).
 
-Registration carries where clients find us, what we support and our directories; heartbeats say how far we
-have followed the metadata log and which directories failed. Before a planned stop the controller is asked to
-move our leaderships away, and we stop when it says so.
+A registration carries the advertised listeners, the supported features and the log directories. Heartbeats
+report the applied metadata offset and the failed directories. Before a planned stop the broker asks the
+controller to move its leaderships, and stops when the controller allows it.
 
-A registration that is refused is tried again until `initial.broker.registration.timeout.ms` is over: the
-session of a process that ran before with this id may still have to end. What waiting cannot change ends the
-start at once.
+A failed registration is retried until `initial.broker.registration.timeout.ms`: the session of an earlier
+process with the same id may still have to expire. Errors that a retry cannot fix end the start immediately.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Callable, Sequence
 
-from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import DirectoryId, Uuid
+from moldau.base.ids import DirectoryId
 from moldau.base.log_throttle import Seldom
-from moldau.controller.brokers.directories import assign_replicas_to_dirs
 from moldau.controller.brokers.lifecycle import broker_heartbeat, register_broker
 from moldau.metadata.image import BrokerRegistration, MetadataImage
-from moldau.protocol.messages import assign_replicas_to_dirs as assign
 from moldau.protocol.messages import broker_registration as registration
 from moldau.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+<<<<<<< HEAD
 from moldau.replication.replica_logs import Placed
 from moldau.server.controller.calls import DIRECTORY_ASSIGNMENTS, HEARTBEAT
+=======
+from moldau.server.controller.calls import HEARTBEAT
+>>>>>>> 3815372 (refactor(server): handlers, coordinators and share partitions receive the parts they use)
 from moldau.server.controller.channel import ControllerChannel
-from moldau.server.publisher import Publisher
+from moldau.server.publisher import MetadataPublisher
 from moldau.server.startup.identity import Identity, feature_ranges
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.1
-_PLACEMENT_BACKOFF = Backoff(_RETRY_SECONDS, 5.0)
-#: How long the levels of features that the controller knows may take to get here.
-_LEVELS_SECONDS = 1.0
-#: The longest wait between two looks at a state that the next image is likely to change.
-_LOOK_SECONDS = 0.01
-#: Refusals that waiting does not change, in words: the answer has none.
-_HOPELESS = {
+#: How long the feature levels that the controller knows may take to be applied here.
+_FEATURES_SECONDS = 1.0
+#: The longest wait between two heartbeats whose outcome the next image is likely to change.
+_NEXT_IMAGE_SECONDS = 0.01
+#: Registration errors that a retry cannot fix, explained: the response has no error message.
+_PERMANENT_ERRORS = {
     ErrorCode.INCONSISTENT_CLUSTER_ID: "the controller belongs to another cluster than this node's folders",
     ErrorCode.INVALID_REGISTRATION: "the controller does not accept this broker's directories or features",
     ErrorCode.UNSUPPORTED_VERSION: "this release does not support a feature level of the cluster",
@@ -53,24 +51,25 @@ class BrokerLifecycle:
     def __init__(
         self,
         identity: Identity,
-        channel: ControllerChannel,
-        publisher: Publisher,
+        controller: ControllerChannel,
+        metadata: MetadataPublisher,
         cordoned: Callable[[], list[DirectoryId]],
     ) -> None:
+        #: The broker epoch of this registration; -1 before it.
         self.epoch = -1
         self._identity = identity
-        self._channel = channel
-        self._publisher = publisher
+        self._controller = controller
+        self._metadata = metadata
         self._cordoned = cordoned
         self._offline: list[DirectoryId] = []
-        self._complaints = Seldom()
+        self._log_throttle = Seldom()
 
-    # Joining.
+    # Start.
 
     async def register(
         self, directories: Sequence[DirectoryId], previous_epoch: int | None, timeout_seconds: float
     ) -> None:
-        """Tell the controller who we are; afterwards we are known, and fenced."""
+        """Register; the broker is known to the controller then, and fenced."""
         identity = self._identity
         request = registration.BrokerRegistrationRequest(
             broker_id=identity.node_id,
@@ -81,145 +80,115 @@ class BrokerLifecycle:
             log_dirs=list(directories),
             previous_broker_epoch=-1 if previous_epoch is None else previous_epoch,
         )
-        refusal = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "there is no active controller")
+        last = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "there is no active controller")
         try:
             async with asyncio.timeout(timeout_seconds):
-                while (refused := await self._refusal(request)) is not None:
-                    if refused.code != refusal.code:
-                        log.warning("broker %d is not registered yet: %s", identity.node_id, refused)
-                    refusal = refused
+                while (error := await self._try_to_register(request)) is not None:
+                    if error.code != last.code:
+                        logger.warning("broker %d is not registered yet: %s", identity.node_id, error)
+                    last = error
                     await asyncio.sleep(_RETRY_SECONDS)
         except TimeoutError:
             raise KafkaError(
-                refusal.code, f"broker {identity.node_id} could not register: {_explained(refusal)}"
-            ) from refusal
-        await self._shown(lambda broker: broker.epoch == self.epoch, timeout_seconds)
+                last.code, f"broker {identity.node_id} could not register: {_explanation(last)}"
+            ) from last
+        await self._applied(lambda broker: broker.epoch == self.epoch, timeout_seconds)
 
-    def _features(self) -> list[registration.Feature]:
-        return [registration.Feature(**each) for each in feature_ranges(self._publisher.image)]
-
-    async def _levels_changed(self, known: list[registration.Feature]) -> bool:
-        """Whether the levels of the cluster are others than those that a registration went by.
-
-        They are the first records of a new cluster, which may reach the controller's state before us.
-        """
-        return await self._publisher.until(lambda _: self._features() != known, _LEVELS_SECONDS)
-
-    async def _refusal(self, request: registration.BrokerRegistrationRequest) -> KafkaError | None:
+    async def _try_to_register(self, request: registration.BrokerRegistrationRequest) -> KafkaError | None:
+        """Return an error that a retry may fix; raise any other."""
         request.features = self._features()
         try:
-            answer = await self._channel.send(HEARTBEAT, request, register_broker)
+            response = await self._controller.send(HEARTBEAT, request, register_broker)
         except KafkaError as error:
-            if error.code is ErrorCode.UNSUPPORTED_VERSION and await self._levels_changed(request.features):
+            unsupported = error.code is ErrorCode.UNSUPPORTED_VERSION
+            if unsupported and await self._features_changed(request.features):
                 return error
-            if error.code in _HOPELESS:
+            if error.code in _PERMANENT_ERRORS:
                 raise KafkaError(
-                    error.code, f"broker {request.broker_id} cannot join: {_explained(error)}"
+                    error.code, f"broker {request.broker_id} cannot join: {_explanation(error)}"
                 ) from error
             return error
-        self.epoch = answer.broker_epoch
+        self.epoch = response.broker_epoch
         return None
 
+    def _features(self) -> list[registration.Feature]:
+        return [registration.Feature(**each) for each in feature_ranges(self._metadata.image)]
+
+    async def _features_changed(self, sent: list[registration.Feature]) -> bool:
+        """Wait until the applied feature levels differ from those of a registration; False if they do not.
+
+        The levels are the first records of a new cluster; the controller may have them before this broker.
+        """
+        return await self._metadata.until(lambda _: self._features() != sent, _FEATURES_SECONDS)
+
     async def unfence(self, timeout_seconds: float) -> None:
-        """Report until the controller lets us serve: it does once we have seen our own registration."""
+        """Send heartbeats until the controller unfences this broker and the applied image shows it."""
         while True:
-            seen = self._publisher.image.offset
+            offset = self._metadata.image.offset
             try:
-                if not (await self._beat()).is_fenced:
+                if not (await self._send_heartbeat()).is_fenced:
                     break
             except KafkaError as error:
-                self._complain("this broker is not unfenced yet: %s", error)
+                self._log("this broker is not unfenced yet: %s", error)
                 await asyncio.sleep(_RETRY_SECONDS)
-            await self._publisher.until(_later_than(seen), _LOOK_SECONDS)
-        await self._shown(lambda broker: not broker.fenced, timeout_seconds)
+            await self._metadata.until(_after(offset), _NEXT_IMAGE_SECONDS)
+        await self._applied(lambda broker: not broker.fenced, timeout_seconds)
 
-    async def _shown(self, shows: Callable[[BrokerRegistration], bool], timeout_seconds: float) -> None:
-        """Until what the controller answered is in this node's own image, too."""
+    async def _applied(self, shows: Callable[[BrokerRegistration], bool], timeout_seconds: float) -> None:
+        """Wait until the applied image shows what the controller answered."""
 
-        def applied(image: MetadataImage) -> bool:
+        def is_applied(image: MetadataImage) -> bool:
             broker = image.cluster.brokers.get(self._identity.node_id)
             return broker is not None and shows(broker)
 
-        await self._publisher.until(applied, timeout_seconds)
+        await self._metadata.until(is_applied, timeout_seconds)
 
     # Running.
 
-    async def beat(self) -> None:
-        """The heartbeat that keeps the session alive."""
+    async def heartbeat(self) -> None:
+        """Send a heartbeat; a failure is logged."""
         try:
-            await self._beat()
-            self._complaints.over()
+            await self._send_heartbeat()
+            self._log_throttle.over()
         except KafkaError as error:
-            self._complain("heartbeat refused: %s", error)
+            self._log("heartbeat failed: %s", error)
 
-    def _complain(self, sentence: str, error: KafkaError) -> None:
-        """A controller that is away for hours fails every heartbeat."""
-        if self._complaints.is_due(asyncio.get_running_loop().time(), (sentence, error.code)):
-            log.warning(sentence, _explained(error))
+    def _log(self, message: str, error: KafkaError) -> None:
+        """Log a warning, throttled: without a controller every heartbeat fails."""
+        if self._log_throttle.is_due(asyncio.get_running_loop().time(), (message, error.code)):
+            logger.warning(message, _explanation(error))
 
-    async def follow(self, image: MetadataImage) -> None:
-        """A broker that stops waits until all others know who leads its partitions now: tell at once."""
-        await self._publisher.until(lambda applied: applied.offset >= image.offset, 1.0)
-        await self.beat()
+    async def report_applied(self, image: MetadataImage) -> None:
+        """Report an applied image at once: a broker in controlled shutdown waits for all others to apply it."""
+        await self._metadata.until(lambda applied: applied.offset >= image.offset, 1.0)
+        await self.heartbeat()
 
     async def directory_failed(self, directory: DirectoryId) -> None:
         self._offline.append(directory)
-        await self.beat()
+        await self.heartbeat()
 
-    async def report_placement(self, placed: Sequence[Placed]) -> None:
-        """Tell the controller which directories replicas really lie in, until it has heard it."""
-        complaints = Seldom()
-        for failures in itertools.count(1):
-            try:
-                return await self._report_placement(placed)
-            except KafkaError as error:
-                if complaints.is_due(asyncio.get_running_loop().time(), error.code):
-                    log.warning("the directories of %d replicas are not known yet: %s", len(placed), error)
-                if error.code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.UNSUPPORTED_VERSION):
-                    return None
-            await asyncio.sleep(_PLACEMENT_BACKOFF.seconds(failures))
-
-    async def _report_placement(self, placed: Sequence[Placed]) -> None:
-        directories: dict[DirectoryId, dict[Uuid, assign.RequestTopicData]] = {}
-        for each in placed:
-            topics = directories.setdefault(each.directory_id, {})
-            topic = topics.setdefault(each.topic_id, assign.RequestTopicData(topic_id=each.topic_id))
-            topic.partitions.append(assign.RequestPartitionData(partition_index=each.partition))
-        await self._channel.send(
-            DIRECTORY_ASSIGNMENTS,
-            assign.AssignReplicasToDirsRequest(
-                broker_id=self._identity.node_id,
-                broker_epoch=self.epoch,
-                directories=[
-                    assign.RequestDirectoryData(id=directory, topics=list(topics.values()))
-                    for directory, topics in directories.items()
-                ],
-            ),
-            assign_replicas_to_dirs,
-        )
-
-    # Leaving.
+    # Stop.
 
     async def controlled_shutdown(self, timeout_seconds: float) -> None:
-        """Have our leaderships moved; give up on it when it takes too long, or nobody is there to do it."""
+        """Have the leaderships of this broker moved, for at most `timeout_seconds`."""
         try:
             async with asyncio.timeout(timeout_seconds):
-                seen = self._publisher.image.offset
-                while not (await self._beat(want_shut_down=True)).should_shut_down:
-                    await self._publisher.until(_later_than(seen), _LOOK_SECONDS)
-                    seen = self._publisher.image.offset
+                offset = self._metadata.image.offset
+                while not (await self._send_heartbeat(want_shut_down=True)).should_shut_down:
+                    await self._metadata.until(_after(offset), _NEXT_IMAGE_SECONDS)
+                    offset = self._metadata.image.offset
         except TimeoutError:
-            log.warning("the controller did not release this broker in time; stopping anyway")
+            logger.warning("controlled shutdown timed out after %s s; stopping anyway", timeout_seconds)
         except KafkaError as error:
-            log.warning("controlled shutdown failed: %s", error)
+            logger.warning("controlled shutdown failed: %s", error)
 
-    async def _beat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
-        return await self._channel.send(
+    async def _send_heartbeat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
+        return await self._controller.send(
             HEARTBEAT,
             BrokerHeartbeatRequest(
                 broker_id=self._identity.node_id,
                 broker_epoch=self.epoch,
-                current_metadata_offset=self._publisher.image.offset,
+                current_metadata_offset=self._metadata.image.offset,
                 want_shut_down=want_shut_down,
                 offline_log_dirs=list(self._offline),
                 cordoned_log_dirs=self._cordoned(),
@@ -228,16 +197,16 @@ class BrokerLifecycle:
         )
 
 
-def _later_than(offset: int) -> Callable[[MetadataImage], bool]:
+def _after(offset: int) -> Callable[[MetadataImage], bool]:
     return lambda image: image.offset > offset
 
 
-def _explained(error: KafkaError) -> str:
+def _explanation(error: KafkaError) -> str:
     if error.code is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
         return (
             "another process is registered with this node.id and alive; if this broker was just restarted, "
-            "the session of the process before it has not ended yet"
+            "the session of the previous process has not expired yet"
         )
     if error.code is ErrorCode.STALE_BROKER_EPOCH:
         return "this broker was unregistered, or another process has registered with this node.id"
-    return " ".join(filter(None, (_HOPELESS.get(error.code), f"({error})")))
+    return " ".join(filter(None, (_PERMANENT_ERRORS.get(error.code), f"({error})")))

@@ -8,15 +8,15 @@ way on it: whoever waits looks for the new leader instead of waiting for a time-
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.metadata.image import Endpoint, MetadataImage
+from moldau.network.client import OpenConnection
 from moldau.network.peer import Peer
 from moldau.protocol.schema import Message
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.settings import NodeSettings
 
 
 def endpoint_of(image: MetadataImage, broker_id: int, listener: str) -> Endpoint | None:
@@ -28,17 +28,28 @@ def endpoint_of(image: MetadataImage, broker_id: int, listener: str) -> Endpoint
 class BrokerPeers:
     """Connections for one purpose, by broker; `purpose` becomes part of the client id."""
 
-    def __init__(self, node: Node, purpose: str) -> None:
-        self._node = node
-        self._client_id = f"broker-{node.id}-{purpose}"
+    def __init__(
+        self,
+        purpose: str,
+        node_id: int,
+        metadata: MetadataPublisher,
+        settings: NodeSettings,
+        open_connection: OpenConnection | None,
+    ) -> None:
+        self._client_id = f"broker-{node_id}-{purpose}"
+        self._metadata = metadata
+        self._settings = settings
+        self._open_connection = open_connection
         self._peers: dict[int, Peer] = {}
 
     async def call(self, broker_id: int, request: Message) -> Any:
         """The answer; KafkaError when the broker cannot be reached or does not answer in time."""
-        return await self._peer(broker_id).call(request, timeout_ms=self._node.config["request.timeout.ms"])
+        return await self._peer(broker_id).call(
+            request, timeout_ms=self._settings.config["request.timeout.ms"]
+        )
 
     def _peer(self, broker_id: int) -> Peer:
-        endpoint = self._endpoint(self._node.image, broker_id)
+        endpoint = self._endpoint(self._metadata.image, broker_id)
         if endpoint is None:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not there")
         peer = self._peers.get(broker_id)
@@ -49,8 +60,8 @@ class BrokerPeers:
                 endpoint.host,
                 endpoint.port,
                 client_id=self._client_id,
-                connect_timeout_ms=self._node.config["socket.connection.setup.timeout.ms"],
-                open_connection=self._node.open_connection,
+                connect_timeout_ms=self._settings.config["socket.connection.setup.timeout.ms"],
+                open_connection=self._open_connection,
             )
             self._peers[broker_id] = peer
         return peer
@@ -68,7 +79,7 @@ class BrokerPeers:
         self._peers.clear()
 
     def _endpoint(self, image: MetadataImage, broker_id: int) -> Endpoint | None:
-        return endpoint_of(image, broker_id, self._node.config.inter_broker_listener_name)
+        return endpoint_of(image, broker_id, self._settings.config.inter_broker_listener_name)
 
 
 def _is_at(peer: Peer, endpoint: Endpoint) -> bool:

@@ -27,7 +27,8 @@ from moldau.server.controller.envelopes import request_version, unwrap_response,
 from moldau.server.controller.local import LocalController
 from moldau.server.controller.read_your_writes import visible
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.publisher import Publisher
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.settings import CONTROLLER
 
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R")
@@ -43,15 +44,13 @@ class ControllerChannel:
         self,
         local: LocalController,
         calls: ControllerCalls,
-        publisher: Publisher,
+        publisher: MetadataPublisher,
         *,
-        is_controller_listener: Callable[[str], bool],
         heartbeat_timeout_ms: int,
     ) -> None:
         self._local = local
         self._calls = calls
         self._publisher = publisher
-        self._is_controller_listener = is_controller_listener
         self._heartbeat_timeout_ms = heartbeat_timeout_ms
 
     async def decide(self, context: RequestContext | None, request: Q, decide: Decide[Q, R]) -> R:
@@ -75,7 +74,7 @@ class ControllerChannel:
         self, context: RequestContext | None, request: Message, answer_here: Callable[[], Awaitable[R]]
     ) -> R:
         """Have the active controller answer; `answer_here` does so if this node is the active controller."""
-        if context is not None and self._is_controller_listener(context.listener_name):
+        if context is not None and context.listener.role == CONTROLLER:
             return await answer_here()
         if context is None:
             return await self._calls.call(FORWARDING, request, answer_here, _TIMEOUT_MS)

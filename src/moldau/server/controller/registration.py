@@ -11,14 +11,14 @@ from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages import controller_registration
 from moldau.server.controller.calls import REGISTRATION
 from moldau.server.controller.channel import ControllerChannel
-from moldau.server.publisher import Publisher
+from moldau.server.publisher import MetadataPublisher
 from moldau.server.startup.identity import Identity, feature_ranges
 
 log = logging.getLogger(__name__)
 
 
 class ControllerRegistration:
-    def __init__(self, identity: Identity, channel: ControllerChannel, publisher: Publisher) -> None:
+    def __init__(self, identity: Identity, channel: ControllerChannel, publisher: MetadataPublisher) -> None:
         self._identity = identity
         self._channel = channel
         self._publisher = publisher

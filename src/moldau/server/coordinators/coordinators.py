@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC
 from moldau.controller.topics.lifecycle import create_topics
@@ -13,48 +13,70 @@ from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from moldau.protocol.stored.coordinator import CONSUMER_OFFSETS
+from moldau.replication.replica_manager import ReplicaManager
+from moldau.server.brokers.producer_ids import ProducerIds
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.effects import EffectExecutors
 from moldau.server.coordinators.internal_topics import InternalTopics
 from moldau.server.coordinators.marker_sender import MarkerSender
 from moldau.server.coordinators.share_coordinator import ShareCoordinator
 from moldau.server.coordinators.transaction_coordinator import TransactionCoordinator
+from moldau.server.coordinators.transaction_partitions import TransactionPartitions
+from moldau.server.coordinators.txn_markers import TxnMarkerWriter
+from moldau.server.coordinators.verification import TransactionVerifier
+from moldau.server.services import NodeServices
 from moldau.server.share.latest_offsets import LatestOffsets
 from moldau.server.share.persister import Persister
-from moldau.statemachine.timers import Timers
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.statemachine.effects import Effect
 
 
 class Coordinators:
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._markers = MarkerSender(node)
-        self._effects = EffectExecutors(node, self._markers.send)
+    def __init__(self, services: NodeServices, replicas: ReplicaManager, producer_ids: ProducerIds) -> None:
+        node_id, metadata, settings = services.id, services.metadata, services.settings
+        clock, pool, peers = services.clock, services.pool, services.broker_peers
+        self._controller = services.controller
         self.groups: Coordinator[GroupShard] = Coordinator(
             CONSUMER_OFFSETS_TOPIC,
             CONSUMER_OFFSETS,
-            self._group_shard,
-            replicas=node.replicas,
-            clock=node.clock,
-            pool=node.pool,
-            timeout_ms=lambda: node.config.integer("offsets.commit.timeout.ms"),
-            codec=lambda: node.config.integer("offsets.topic.compression.codec"),
-            on_effect=self._effects.execute,
+            lambda index, leader_epoch, timers: GroupShard(
+                GroupContext(
+                    timers, clock, services.randomness, lambda: GroupSettings.from_config(settings.config)
+                )
+            ),
+            replicas=replicas,
+            clock=clock,
+            pool=pool,
+            timeout_ms=lambda: settings.config.integer("offsets.commit.timeout.ms"),
+            codec=lambda: settings.config.integer("offsets.topic.compression.codec"),
+            on_effect=self._execute,
         )
-        self.transactions = TransactionCoordinator(node, self._effects.execute)
-        self.share = ShareCoordinator(node)
-        self.persister = Persister(node)
-        self.latest_offsets = LatestOffsets(node)
+        self.transactions = TransactionCoordinator(
+            replicas,
+            metadata,
+            settings,
+            producer_ids,
+            peers("add-partitions-to-txn"),
+            clock=clock,
+            pool=pool,
+            on_effect=self._execute,
+        )
+        self.share = ShareCoordinator(replicas, settings, clock=clock, pool=pool)
         self._all: list[Coordinator[Any]] = [self.groups, self.transactions, self.share]
-        self.internal_topics = InternalTopics(lambda: node.config, self._create)
-
-    def _group_shard(self, index: int, leader_epoch: int, timers: Timers) -> GroupShard:
-        node = self._node
-        return GroupShard(
-            GroupContext(timers, node.clock, node.randomness, lambda: GroupSettings.from_config(node.config))
+        self.internal_topics = InternalTopics(lambda: settings.config, self._create)
+        self.persister = Persister(node_id, metadata, self.share, self.internal_topics, peers("share-state"))
+        self.latest_offsets = LatestOffsets(node_id, metadata, replicas, peers("latest-offsets"))
+        self.txn_marker_writer = TxnMarkerWriter(replicas, self.groups, settings, clock)
+        self._markers = MarkerSender(
+            node_id, metadata, self.transactions, self.txn_marker_writer, peers("txn-marker-sender")
         )
+        self._effects = EffectExecutors(self.groups, self.persister, pool, self._markers.send)
+        self.transaction_partitions = TransactionPartitions(node_id, metadata, self.transactions)
+        self.transaction_verifier = TransactionVerifier(
+            replicas, self.transaction_partitions, settings, clock
+        )
+
+    def _execute(self, effect: Effect) -> None:
+        self._effects.execute(effect)
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Load partitions that this node leads now, close those it no longer leads; after the replicas."""
@@ -74,4 +96,4 @@ class Coordinators:
         await self.latest_offsets.close()
 
     async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        return await self._node.controller_channel.decide(None, request, create_topics)
+        return await self._controller.decide(None, request, create_topics)

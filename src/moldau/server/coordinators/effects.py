@@ -9,11 +9,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moldau.base.errors import KafkaError
+from moldau.base.pool import Pool
 from moldau.groups.modern.regex import ResolvedRegex, resolve_regexes
-from moldau.server.background import Background
+from moldau.groups.shard import GroupShard
+from moldau.server.coordinators.coordinator import Coordinator
+from moldau.server.share.persister import Persister
+from moldau.server.tasks import BackgroundTasks
 from moldau.statemachine.effects import (
     Effect,
     InitializeShareGroupState,
@@ -21,16 +25,19 @@ from moldau.statemachine.effects import (
     WriteTxnMarkers,
 )
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
-
 logger = logging.getLogger(__name__)
 
 
 class EffectExecutors:
-    def __init__(self, node: Node, write_markers: Callable[[WriteTxnMarkers], None]) -> None:
-        self._regexes = RegexResolution(node)
-        self._share_state = ShareStateInitialization(node)
+    def __init__(
+        self,
+        groups: Coordinator[GroupShard],
+        persister: Persister,
+        pool: Pool,
+        write_markers: Callable[[WriteTxnMarkers], None],
+    ) -> None:
+        self._regexes = RegexResolution(groups, pool)
+        self._share_state = ShareStateInitialization(groups, persister)
         self._table: Mapping[type[Effect], Callable[[Any], None]] = {
             ResolveRegexes: self._regexes.start,
             InitializeShareGroupState: self._share_state.start,
@@ -48,15 +55,16 @@ class EffectExecutors:
 class RegexResolution:
     """Matches regular expressions in the thread pool and stores the topics with the group."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._tasks = Background()
+    def __init__(self, groups: Coordinator[GroupShard], pool: Pool) -> None:
+        self._groups = groups
+        self._pool = pool
+        self._tasks = BackgroundTasks()
 
     def start(self, effect: ResolveRegexes) -> None:
-        self._tasks.begin(self._resolve(effect))
+        self._tasks.start(self._resolve(effect))
 
     async def _resolve(self, effect: ResolveRegexes) -> None:
-        resolved = await self._node.pool.run(resolve_regexes, effect)
+        resolved = await self._pool.run(resolve_regexes, effect)
         try:
             await self._store(effect.group_id, resolved)
         except KafkaError as error:
@@ -66,8 +74,7 @@ class RegexResolution:
                 await self._store(effect.group_id, {})
 
     async def _store(self, group_id: str, resolved: Mapping[str, ResolvedRegex]) -> None:
-        groups = self._node.coordinators.groups
-        await groups.write(group_id, lambda shard: shard.regexes_resolved(group_id, resolved))
+        await self._groups.write(group_id, lambda shard: shard.regexes_resolved(group_id, resolved))
 
     async def close(self) -> None:
         await self._tasks.close()
@@ -76,18 +83,19 @@ class RegexResolution:
 class ShareStateInitialization:
     """Initializes share partitions through the persister and stores the outcome with the group."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._tasks = Background()
+    def __init__(self, groups: Coordinator[GroupShard], persister: Persister) -> None:
+        self._groups = groups
+        self._persister = persister
+        self._tasks = BackgroundTasks()
 
     def start(self, effect: InitializeShareGroupState) -> None:
-        self._tasks.begin(self._initialize(effect))
+        self._tasks.start(self._initialize(effect))
 
     async def _initialize(self, effect: InitializeShareGroupState) -> None:
-        groups, group_id = self._node.coordinators.groups, effect.group_id
+        groups, group_id = self._groups, effect.group_id
         topics = {topic_id: list(offsets) for topic_id, offsets in effect.offsets.items()}
         try:
-            failures = await self._node.coordinators.persister.initialize(effect)
+            failures = await self._persister.initialize(effect)
             if failures:
                 logger.error("the state of share group %s could not be initialized: %s", group_id, failures)
                 await groups.write(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
@@ -24,15 +24,14 @@ from moldau.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from moldau.server.background import Background
 from moldau.server.brokers.batched_calls import BatchedCalls, missing
 from moldau.server.brokers.peers import BrokerPeers
-from moldau.server.coordinators.txn_markers import Results, write_markers
+from moldau.server.coordinators.transaction_coordinator import TransactionCoordinator
+from moldau.server.coordinators.txn_markers import Results, TxnMarkerWriter
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.tasks import BackgroundTasks
 from moldau.statemachine.coordinator_records import EndTransaction
 from moldau.statemachine.effects import WriteTxnMarkers
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 logger = logging.getLogger(__name__)
 
@@ -42,13 +41,23 @@ _FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COO
 
 
 class MarkerSender:
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._channel = marker_channel(BrokerPeers(node, "txn-marker-sender"))
-        self._tasks = Background()
+    def __init__(
+        self,
+        node_id: int,
+        metadata: MetadataPublisher,
+        transactions: TransactionCoordinator,
+        writer: TxnMarkerWriter,
+        peers: BrokerPeers,
+    ) -> None:
+        self._node_id = node_id
+        self._metadata = metadata
+        self._transactions = transactions
+        self._writer = writer
+        self._channel = marker_channel(peers)
+        self._tasks = BackgroundTasks()
 
     def send(self, markers: WriteTxnMarkers) -> None:
-        self._tasks.begin(self._finish(markers))
+        self._tasks.start(self._finish(markers))
 
     def apply(self, image: MetadataImage) -> None:
         self._channel.apply(image)
@@ -91,8 +100,8 @@ class MarkerSender:
         return {each: code for results in found for each, code in results.items()}
 
     async def _write_at(self, leader: int, end: EndTransaction, partitions: list[TopicPartition]) -> Results:
-        if leader == self._node.id:
-            return await write_markers(self._node, end, partitions)
+        if leader == self._node_id:
+            return await self._writer.write(end, partitions)
         try:
             return await self._channel.ask(leader, Marker(end, partitions))
         except KafkaError as error:
@@ -100,20 +109,18 @@ class MarkerSender:
 
     def _leader(self, topic_partition: TopicPartition) -> int | None:
         """Return the leader of a partition, or None if the partition was deleted."""
-        topic = self._node.image.topics.by_name.get(topic_partition.topic)
+        topic = self._metadata.image.topics.by_name.get(topic_partition.topic)
         found = topic.partitions.get(topic_partition.partition) if topic is not None else None
         return None if found is None else found.leader
 
     def _coordinates(self, markers: WriteTxnMarkers) -> bool:
-        return self._node.coordinators.transactions.epoch_of(markers.transactional_id) == (
-            markers.coordinator_epoch
-        )
+        return self._transactions.epoch_of(markers.transactional_id) == (markers.coordinator_epoch)
 
     async def _complete(self, markers: WriteTxnMarkers) -> None:
         logged = False
         while True:
             try:
-                await self._node.coordinators.transactions.write(
+                await self._transactions.write(
                     markers.transactional_id, lambda shard: shard.complete(markers)
                 )
                 return

@@ -4,40 +4,42 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from typing import TYPE_CHECKING
 
+from moldau.base.clock import Clock
 from moldau.base.errors import KafkaError
 from moldau.base.ids import SHARE_STATE_TOPIC
+from moldau.base.pool import Pool
 from moldau.protocol.stored.coordinator import SHARE_GROUP_STATE
+from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.coordinators.coordinator import Coordinator
+from moldau.server.settings import NodeSettings
 from moldau.share.shard import ShareCoordinatorSettings, ShareShard
 from moldau.statemachine.timers import Timers
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 logger = logging.getLogger(__name__)
 
 
 class ShareCoordinator(Coordinator[ShareShard]):
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, replicas: ReplicaManager, settings: NodeSettings, *, clock: Clock, pool: Pool) -> None:
+        self._replicas = replicas
+        self._settings = settings
+        self._clock = clock
         super().__init__(
             SHARE_STATE_TOPIC,
             SHARE_GROUP_STATE,
             self._shard,
-            replicas=node.replicas,
-            clock=node.clock,
-            pool=node.pool,
-            timeout_ms=lambda: node.config.integer("share.coordinator.write.timeout.ms"),
-            codec=lambda: node.config.integer("share.coordinator.state.topic.compression.codec"),
+            replicas=replicas,
+            clock=clock,
+            pool=pool,
+            timeout_ms=lambda: settings.config.integer("share.coordinator.write.timeout.ms"),
+            codec=lambda: settings.config.integer("share.coordinator.state.topic.compression.codec"),
         )
 
     def _shard(self, index: int, leader_epoch: int, timers: Timers) -> ShareShard:
-        return ShareShard(timers, self._node.clock, self._settings)
+        return ShareShard(timers, self._clock, self._shard_settings)
 
-    def _settings(self) -> ShareCoordinatorSettings:
-        integer = self._node.config.integer
+    def _shard_settings(self) -> ShareCoordinatorSettings:
+        integer = self._settings.config.integer
         return ShareCoordinatorSettings(
             updates_per_snapshot=integer("share.coordinator.snapshot.update.records.per.snapshot"),
             cold_snapshot_interval_ms=integer("share.coordinator.cold.partition.snapshot.interval.ms"),
@@ -56,7 +58,7 @@ class ShareCoordinator(Coordinator[ShareShard]):
             if offset is None:
                 continue
             with contextlib.suppress(KafkaError):
-                found = self._node.replicas.by_name(self.topic, index).leader_log()
+                found = self._replicas.by_name(self.topic, index).leader_log()
                 if found.log_start_offset < offset <= found.high_watermark:
                     found.delete_records_before(offset)
                     logger.info("pruned %s-%d up to offset %d", self.topic, index, offset)

@@ -5,17 +5,23 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from moldau.base.clock import Clock
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TRANSACTION_STATE_TOPIC
+from moldau.base.pool import Pool
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.features import TRANSACTION_VERSION
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.stored.coordinator import TRANSACTION_STATE
+from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.brokers.peers import BrokerPeers
+from moldau.server.brokers.producer_ids import ProducerIds
 from moldau.server.coordinators.add_partitions_channel import add_partitions_channel
 from moldau.server.coordinators.coordinator import Coordinator
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.settings import NodeSettings
 from moldau.statemachine.coordinator_records import Entry
 from moldau.statemachine.decision import Decision
 from moldau.statemachine.effects import Effect
@@ -23,33 +29,41 @@ from moldau.statemachine.timers import Timers
 from moldau.transactions.context import TransactionContext, TransactionSettings
 from moldau.transactions.shard import TransactionShard
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
-
 logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
 
 class TransactionCoordinator(Coordinator[TransactionShard]):
-    def __init__(self, node: Node, on_effect: Callable[[Effect], None]) -> None:
-        self._node = node
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        metadata: MetadataPublisher,
+        settings: NodeSettings,
+        producer_ids: ProducerIds,
+        peers: BrokerPeers,
+        *,
+        clock: Clock,
+        pool: Pool,
+        on_effect: Callable[[Effect], None],
+    ) -> None:
+        self._producer_ids = producer_ids
         #: To the coordinators of transactions that write to partitions of this node.
-        self.add_partitions_channel = add_partitions_channel(BrokerPeers(node, "add-partitions-to-txn"))
+        self.add_partitions_channel = add_partitions_channel(peers)
         self._context = TransactionContext(
-            node.clock,
-            lambda: TransactionSettings.from_config(node.config),
-            lambda: node.image.features.level(TRANSACTION_VERSION),
-            lambda: node.producer_ids.take(),
+            clock,
+            lambda: TransactionSettings.from_config(settings.config),
+            lambda: metadata.image.features.level(TRANSACTION_VERSION),
+            producer_ids.take,
         )
         super().__init__(
             TRANSACTION_STATE_TOPIC,
             TRANSACTION_STATE,
             self._shard,
-            replicas=node.replicas,
-            clock=node.clock,
-            pool=node.pool,
-            timeout_ms=lambda: node.config.integer("request.timeout.ms"),
+            replicas=replicas,
+            clock=clock,
+            pool=pool,
+            timeout_ms=lambda: settings.config.integer("request.timeout.ms"),
             on_effect=on_effect,
             # Another broker may have written markers in an epoch in between; markers need a newer one.
             reloads_with_epoch=True,
@@ -103,4 +117,4 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
     async def _ensure_producer_id(self) -> None:
         """Ignore failures: only decisions that need a new id are refused then."""
         with contextlib.suppress(KafkaError):
-            await self._node.producer_ids.ready()
+            await self._producer_ids.ensure_block()

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
+from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.coordinators.add_partitions_channel import PartitionErrors
-from moldau.server.transaction_requests import join_or_verify
+from moldau.server.coordinators.transaction_partitions import TransactionPartitions
+from moldau.server.settings import NodeSettings
 from moldau.statemachine.coordinator_records import Producer
 from moldau.storage.producers.verification import NOT_REQUIRED, Guard
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
-
 
 _NO_SEQUENCE = -1
 #: Verification errors as TxnOffsetCommit reports them.
@@ -68,98 +67,109 @@ class Verified(NamedTuple):
     errors: PartitionErrors
 
 
-def begin(
-    node: Node, producer: Producer, sequences: Mapping[TopicPartition, int], operation: SupportedOperation
-) -> Verified:
-    """Find the partitions to verify: those whose log has no open transaction of the producer."""
-    guards: dict[TopicPartition, Guard] = {}
-    errors: PartitionErrors = {}
-    for each, sequence in sequences.items():
-        try:
-            log = node.replicas.by_name(*each).leader_log()
-            guard = log.producer_state.begin_verification(
-                producer.id,
-                producer.epoch,
-                sequence,
-                epoch_per_transaction=operation.adds_partitions,
-                now_ms=node.clock.time_ms(),
-            )
-        except KafkaError as error:
-            errors[each] = error.code
-        else:
-            if guard is not None:
-                guards[each] = guard
-    return Verified(guards, errors)
+class TransactionVerifier:
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        partitions: TransactionPartitions,
+        settings: NodeSettings,
+        clock: Clock,
+    ) -> None:
+        self._replicas = replicas
+        self._partitions = partitions
+        self._settings = settings
+        self._clock = clock
 
+    def begin(
+        self, producer: Producer, sequences: Mapping[TopicPartition, int], operation: SupportedOperation
+    ) -> Verified:
+        """Find the partitions to verify: those whose log has no open transaction of the producer."""
+        guards: dict[TopicPartition, Guard] = {}
+        errors: PartitionErrors = {}
+        for each, sequence in sequences.items():
+            try:
+                log = self._replicas.by_name(*each).leader_log()
+                guard = log.producer_state.begin_verification(
+                    producer.id,
+                    producer.epoch,
+                    sequence,
+                    epoch_per_transaction=operation.adds_partitions,
+                    now_ms=self._clock.time_ms(),
+                )
+            except KafkaError as error:
+                errors[each] = error.code
+            else:
+                if guard is not None:
+                    guards[each] = guard
+        return Verified(guards, errors)
 
-async def verify(
-    node: Node, transactional_id: str, producer: Producer, verified: Verified, operation: SupportedOperation
-) -> Verified:
-    """Add or verify the partitions found by `begin` at the coordinator."""
-    codes = await join_or_verify(
-        node, transactional_id, producer, verified.guards, verify_only=not operation.adds_partitions
-    )
-    errors = {
-        each: _client_error(code, operation) for each, code in codes.items() if code is not ErrorCode.NONE
-    }
-    return Verified(verified.guards, {**verified.errors, **errors})
+    async def verify(
+        self, transactional_id: str, producer: Producer, verified: Verified, operation: SupportedOperation
+    ) -> Verified:
+        """Add or verify the partitions found by `begin` at the coordinator."""
+        codes = await self._partitions.add_or_verify(
+            transactional_id, producer, verified.guards, verify_only=not operation.adds_partitions
+        )
+        errors = {
+            each: _client_error(code, operation) for each, code in codes.items() if code is not ErrorCode.NONE
+        }
+        return Verified(verified.guards, {**verified.errors, **errors})
 
+    async def verify_with_retries(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        sequences: Mapping[TopicPartition, int],
+        operation: SupportedOperation,
+    ) -> Verified:
+        """Run `begin` and `verify`; retry for a moment while the previous transaction is being completed."""
+        loop = asyncio.get_running_loop()
+        retry_ms = min(
+            self._settings.config["add.partitions.to.txn.retry.backoff.max.ms"],
+            self._settings.config["request.timeout.ms"],
+        )
+        deadline = loop.time() + retry_ms / 1000
+        while True:
+            verified = self.begin(producer, sequences, operation)
+            if verified.guards:
+                verified = await self.verify(transactional_id, producer, verified, operation)
+            concurrent = ErrorCode.CONCURRENT_TRANSACTIONS in verified.errors.values()
+            if not operation.adds_partitions or not concurrent or loop.time() >= deadline:
+                return verified
+            await asyncio.sleep(self._settings.config["add.partitions.to.txn.retry.backoff.ms"] / 1000)
 
-async def verify_with_retries(
-    node: Node,
-    transactional_id: str,
-    producer: Producer,
-    sequences: Mapping[TopicPartition, int],
-    operation: SupportedOperation,
-) -> Verified:
-    """Run `begin` and `verify`; retry for a moment while the previous transaction is being completed."""
-    loop = asyncio.get_running_loop()
-    retry_ms = min(
-        node.config["add.partitions.to.txn.retry.backoff.max.ms"], node.config["request.timeout.ms"]
-    )
-    deadline = loop.time() + retry_ms / 1000
-    while True:
-        verified = begin(node, producer, sequences, operation)
+    async def verify_offsets(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        topic_partition: TopicPartition,
+        operation: SupportedOperation,
+    ) -> Guard | None:
+        """Verify the group's partition of `__consumer_offsets`; raise KafkaError if refused."""
+        if not self.is_required(operation):
+            return NOT_REQUIRED
+        verified = self.begin(producer, {topic_partition: _NO_SEQUENCE}, operation)
         if verified.guards:
-            verified = await verify(node, transactional_id, producer, verified, operation)
-        concurrent = ErrorCode.CONCURRENT_TRANSACTIONS in verified.errors.values()
-        if not operation.adds_partitions or not concurrent or loop.time() >= deadline:
-            return verified
-        await asyncio.sleep(node.config["add.partitions.to.txn.retry.backoff.ms"] / 1000)
+            verified = await self.verify(transactional_id, producer, verified, operation)
+        code = verified.errors.get(topic_partition)
+        if code is not None:
+            raise KafkaError(_COORDINATOR_ERRORS.get(code, code))
+        return verified.guards.get(topic_partition)
 
+    def check_guard(self, producer: Producer, topic_partition: TopicPartition, guard: Guard | None) -> None:
+        """Check, right before offsets are written, that no marker was written since the verification."""
+        if guard is None or guard is NOT_REQUIRED:
+            return
+        log = self._replicas.by_name(*topic_partition).leader_log()
+        found = log.producer_state.verifications.get(producer.id)
+        if found is None or found.guard is not guard:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE)
 
-async def verify_offsets(
-    node: Node,
-    transactional_id: str,
-    producer: Producer,
-    topic_partition: TopicPartition,
-    operation: SupportedOperation,
-) -> Guard | None:
-    """Verify the group's partition of `__consumer_offsets`; raise KafkaError if refused."""
-    if not is_required(node, operation):
-        return NOT_REQUIRED
-    verified = begin(node, producer, {topic_partition: _NO_SEQUENCE}, operation)
-    if verified.guards:
-        verified = await verify(node, transactional_id, producer, verified, operation)
-    code = verified.errors.get(topic_partition)
-    if code is not None:
-        raise KafkaError(_COORDINATOR_ERRORS.get(code, code))
-    return verified.guards.get(topic_partition)
-
-
-def check_guard(node: Node, producer: Producer, topic_partition: TopicPartition, guard: Guard | None) -> None:
-    """Check, right before offsets are written, that no marker was written since the verification."""
-    if guard is None or guard is NOT_REQUIRED:
-        return
-    log = node.replicas.by_name(*topic_partition).leader_log()
-    found = log.producer_state.verifications.get(producer.id)
-    if found is None or found.guard is not guard:
-        raise KafkaError(ErrorCode.INVALID_TXN_STATE)
-
-
-def is_required(node: Node, operation: SupportedOperation) -> bool:
-    """Verification can be disabled by `transaction.partition.verification.enable`; adding cannot."""
-    return operation.adds_partitions or node.config["transaction.partition.verification.enable"]
+    def is_required(self, operation: SupportedOperation) -> bool:
+        """Verification can be disabled by `transaction.partition.verification.enable`; adding cannot."""
+        return operation.adds_partitions or bool(
+            self._settings.config["transaction.partition.verification.enable"]
+        )
 
 
 def _client_error(code: ErrorCode, operation: SupportedOperation) -> ErrorCode:

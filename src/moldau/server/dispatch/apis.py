@@ -1,16 +1,19 @@
-"""The table of APIs: which handler serves which API on which listener.
+"""The API table: the handler of every API on broker and controller listeners, and what the handler uses.
 
-The dispatcher, ApiVersions and docs/COMPATIBILITY.md are all read from here; versions are those of
-`protocol/apis.py`. An API that is not in this table is not announced.
+The dispatcher, ApiVersions and docs/COMPATIBILITY.md read this table; the versions are those of
+`protocol/apis.py`. An API that is not in the table is not announced. A handler is a function
+`handle(<its dependencies>, context, request)`; a row binds the dependencies.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from moldau.protocol.api_keys import ApiKey
-from moldau.protocol.apis import APIS, Api
+from moldau.protocol.apis import APIS
+from moldau.server.broker import Broker
+from moldau.server.dispatch.context import Handler, ServedApi
 from moldau.server.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
@@ -91,144 +94,308 @@ from moldau.server.handlers import (
     write_share_group_state,
     write_txn_markers,
 )
-from moldau.server.roles import BROKER, CONTROLLER
+from moldau.server.services import NodeServices
+from moldau.server.settings import BROKER
 
-if TYPE_CHECKING:
-    from moldau.server.dispatch.dispatcher import Handler
-
-
-@dataclass(frozen=True, slots=True)
-class ServedApi:
-    api: Api
-    handle: Handler
-    listener_role: str
-    #: Whether a newest version that is marked unstable is served (`unstable.api.versions.enable`).
-    unstable: bool = False
-
-    @property
-    def min_version(self) -> int:
-        return self.api.min_version
-
-    @property
-    def max_version(self) -> int:
-        """The newest version; one still marked unstable is neither announced nor served unless asked for."""
-        held_back = self.api.latest_unstable and not self.unstable
-        return self.api.max_version - 1 if held_back else self.api.max_version
-
-    @property
-    def announced_min_version(self) -> int:
-        """librdkafka compresses only when Produce 0 is announced, so it is, and refused when used."""
-        return 0 if self.api.key == ApiKey.PRODUCE and self.listener_role == BROKER else self.min_version
-
-    def serves(self, version: int) -> bool:
-        return self.min_version <= version <= self.max_version
-
-
-_BROKER_HANDLERS: dict[int, Handler] = {
-    ApiKey.PRODUCE: produce.handle,
-    ApiKey.FETCH: fetch.handle,
-    ApiKey.LIST_OFFSETS: list_offsets.handle,
-    ApiKey.METADATA: metadata.handle,
-    ApiKey.OFFSET_COMMIT: offset_commit.handle,
-    ApiKey.OFFSET_FETCH: offset_fetch.handle,
-    ApiKey.FIND_COORDINATOR: find_coordinator.handle,
-    ApiKey.JOIN_GROUP: join_group.handle,
-    ApiKey.HEARTBEAT: heartbeat.handle,
-    ApiKey.LEAVE_GROUP: leave_group.handle,
-    ApiKey.SYNC_GROUP: sync_group.handle,
-    ApiKey.DESCRIBE_GROUPS: describe_groups.handle,
-    ApiKey.LIST_GROUPS: list_groups.handle,
-    ApiKey.API_VERSIONS: api_versions.handle,
-    ApiKey.CREATE_TOPICS: create_topics.handle,
-    ApiKey.DELETE_TOPICS: delete_topics.handle,
-    ApiKey.DELETE_RECORDS: delete_records.handle,
-    ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
-    ApiKey.ADD_PARTITIONS_TO_TXN: add_partitions_to_txn.handle,
-    ApiKey.ADD_OFFSETS_TO_TXN: add_offsets_to_txn.handle,
-    ApiKey.END_TXN: end_txn.handle,
-    ApiKey.WRITE_TXN_MARKERS: write_txn_markers.handle,
-    ApiKey.TXN_OFFSET_COMMIT: txn_offset_commit.handle,
-    ApiKey.DESCRIBE_ACLS: describe_acls.handle,
-    ApiKey.CREATE_ACLS: create_acls.handle,
-    ApiKey.DELETE_ACLS: delete_acls.handle,
-    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
-    ApiKey.ALTER_CONFIGS: alter_configs.handle,
-    ApiKey.ALTER_REPLICA_LOG_DIRS: alter_replica_log_dirs.handle,
-    ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs.handle,
-    ApiKey.CREATE_PARTITIONS: create_partitions.handle,
-    ApiKey.DELETE_GROUPS: delete_groups.handle,
-    ApiKey.ELECT_LEADERS: elect_leaders.handle,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs.handle,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_partition_reassignments.handle,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: list_partition_reassignments.handle,
-    ApiKey.OFFSET_DELETE: offset_delete.handle,
-    ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas.handle,
-    ApiKey.ALTER_CLIENT_QUOTAS: alter_client_quotas.handle,
-    ApiKey.DESCRIBE_QUORUM: describe_quorum.handle,
-    ApiKey.UPDATE_FEATURES: update_features.handle,
-    ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
-    ApiKey.DESCRIBE_PRODUCERS: describe_producers.handle,
-    ApiKey.UNREGISTER_BROKER: unregister_broker.handle,
-    ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions.handle,
-    ApiKey.LIST_TRANSACTIONS: list_transactions.handle,
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.handle,
-    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe.handle,
-    ApiKey.LIST_CONFIG_RESOURCES: list_config_resources.handle,
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.handle,
-    ApiKey.SHARE_GROUP_HEARTBEAT: share_group_heartbeat.handle,
-    ApiKey.SHARE_GROUP_DESCRIBE: share_group_describe.handle,
-    ApiKey.SHARE_FETCH: share_fetch.handle,
-    ApiKey.SHARE_ACKNOWLEDGE: share_acknowledge.handle,
-    ApiKey.ADD_RAFT_VOTER: add_raft_voter.handle,
-    ApiKey.REMOVE_RAFT_VOTER: remove_raft_voter.handle,
-    ApiKey.INITIALIZE_SHARE_GROUP_STATE: initialize_share_group_state.handle,
-    ApiKey.READ_SHARE_GROUP_STATE: read_share_group_state.handle,
-    ApiKey.WRITE_SHARE_GROUP_STATE: write_share_group_state.handle,
-    ApiKey.DELETE_SHARE_GROUP_STATE: delete_share_group_state.handle,
-    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: read_share_group_state_summary.handle,
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: describe_share_group_offsets.handle,
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: alter_share_group_offsets.handle,
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: delete_share_group_offsets.handle,
+_BROKER_APIS: dict[ApiKey, Callable[[Broker], Handler]] = {
+    ApiKey.PRODUCE: lambda broker: partial(produce.handle, _produce(broker)),
+    ApiKey.FETCH: lambda broker: partial(fetch.handle, _fetch(broker)),
+    ApiKey.LIST_OFFSETS: lambda broker: partial(list_offsets.handle, broker.replicas, broker.services.pool),
+    ApiKey.METADATA: lambda broker: partial(metadata.handle, _metadata(broker.services)),
+    ApiKey.OFFSET_COMMIT: lambda broker: partial(
+        offset_commit.handle, broker.coordinators.groups, broker.services.metadata
+    ),
+    ApiKey.OFFSET_FETCH: lambda broker: partial(
+        offset_fetch.handle, broker.coordinators.groups, broker.services.metadata
+    ),
+    ApiKey.FIND_COORDINATOR: lambda broker: partial(
+        find_coordinator.handle, broker.services.metadata, broker.coordinators.internal_topics
+    ),
+    ApiKey.JOIN_GROUP: lambda broker: partial(
+        join_group.handle, broker.coordinators.groups, broker.services.settings
+    ),
+    ApiKey.HEARTBEAT: lambda broker: partial(heartbeat.handle, broker.coordinators.groups),
+    ApiKey.LEAVE_GROUP: lambda broker: partial(leave_group.handle, broker.coordinators.groups),
+    ApiKey.SYNC_GROUP: lambda broker: partial(sync_group.handle, broker.coordinators.groups),
+    ApiKey.DESCRIBE_GROUPS: lambda broker: partial(describe_groups.handle, broker.coordinators.groups),
+    ApiKey.LIST_GROUPS: lambda broker: partial(list_groups.handle, broker.coordinators.groups),
+    ApiKey.API_VERSIONS: lambda broker: partial(
+        api_versions.handle, broker.services.metadata, broker.services.quorum
+    ),
+    ApiKey.CREATE_TOPICS: lambda broker: partial(create_topics.handle, broker.services.controller),
+    ApiKey.DELETE_TOPICS: lambda broker: partial(delete_topics.handle, broker.services.controller),
+    ApiKey.DELETE_RECORDS: lambda broker: partial(delete_records.handle, broker.replicas),
+    ApiKey.INIT_PRODUCER_ID: lambda broker: partial(
+        init_producer_id.handle,
+        broker.coordinators.transactions,
+        broker.producer_ids,
+        broker.services.settings,
+    ),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: lambda broker: partial(offset_for_leader_epoch.handle, broker.replicas),
+    ApiKey.ADD_PARTITIONS_TO_TXN: lambda broker: partial(
+        add_partitions_to_txn.handle, broker.coordinators.transaction_partitions
+    ),
+    ApiKey.ADD_OFFSETS_TO_TXN: lambda broker: partial(
+        add_offsets_to_txn.handle,
+        broker.coordinators.groups,
+        broker.coordinators.transactions,
+        broker.coordinators.internal_topics,
+        broker.services.metadata,
+    ),
+    ApiKey.END_TXN: lambda broker: partial(end_txn.handle, broker.coordinators.transactions),
+    ApiKey.WRITE_TXN_MARKERS: lambda broker: partial(
+        write_txn_markers.handle, broker.coordinators.txn_marker_writer
+    ),
+    ApiKey.TXN_OFFSET_COMMIT: lambda broker: partial(
+        txn_offset_commit.handle,
+        broker.coordinators.groups,
+        broker.services.metadata,
+        broker.coordinators.transaction_verifier,
+    ),
+    ApiKey.DESCRIBE_ACLS: lambda broker: describe_acls.handle,
+    ApiKey.CREATE_ACLS: lambda broker: create_acls.handle,
+    ApiKey.DELETE_ACLS: lambda broker: delete_acls.handle,
+    ApiKey.DESCRIBE_CONFIGS: lambda broker: partial(
+        describe_configs.handle, broker.services.settings, broker.services.metadata
+    ),
+    ApiKey.ALTER_CONFIGS: lambda broker: partial(
+        alter_configs.handle, broker.services.controller, broker.services.id
+    ),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: lambda broker: partial(alter_replica_log_dirs.handle, broker.logs),
+    ApiKey.DESCRIBE_LOG_DIRS: lambda broker: partial(
+        describe_log_dirs.handle, broker.logs, broker.services.pool, broker.services.disk
+    ),
+    ApiKey.CREATE_PARTITIONS: lambda broker: partial(create_partitions.handle, broker.services.controller),
+    ApiKey.DELETE_GROUPS: lambda broker: partial(
+        delete_groups.handle, broker.coordinators.groups, broker.coordinators.persister
+    ),
+    ApiKey.ELECT_LEADERS: lambda broker: partial(elect_leaders.handle, broker.services.controller),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: lambda broker: partial(
+        incremental_alter_configs.handle, broker.services.controller, broker.services.id
+    ),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda broker: partial(
+        alter_partition_reassignments.handle, broker.services.controller
+    ),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda broker: partial(
+        list_partition_reassignments.handle, broker.services.controller
+    ),
+    ApiKey.OFFSET_DELETE: lambda broker: partial(
+        offset_delete.handle, broker.coordinators.groups, broker.services.metadata
+    ),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: lambda broker: partial(
+        describe_client_quotas.handle, broker.services.metadata
+    ),
+    ApiKey.ALTER_CLIENT_QUOTAS: lambda broker: partial(
+        alter_client_quotas.handle, broker.services.controller
+    ),
+    ApiKey.DESCRIBE_QUORUM: lambda broker: partial(
+        describe_quorum.handle, broker.services.controller, broker.services.quorum, broker.services.clock
+    ),
+    ApiKey.UPDATE_FEATURES: lambda broker: partial(update_features.handle, broker.services.controller),
+    ApiKey.DESCRIBE_CLUSTER: lambda broker: partial(
+        describe_cluster.handle,
+        broker.services.identity,
+        broker.services.metadata,
+        broker.services.quorum,
+    ),
+    ApiKey.DESCRIBE_PRODUCERS: lambda broker: partial(describe_producers.handle, broker.replicas),
+    ApiKey.UNREGISTER_BROKER: lambda broker: partial(unregister_broker.handle, broker.services.controller),
+    ApiKey.DESCRIBE_TRANSACTIONS: lambda broker: partial(
+        describe_transactions.handle, broker.coordinators.transactions
+    ),
+    ApiKey.LIST_TRANSACTIONS: lambda broker: partial(
+        list_transactions.handle, broker.coordinators.transactions
+    ),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: lambda broker: partial(
+        consumer_group_heartbeat.handle,
+        broker.coordinators.groups,
+        broker.services.settings,
+        broker.services.metadata,
+    ),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: lambda broker: partial(
+        consumer_group_describe.handle,
+        broker.coordinators.groups,
+        broker.services.settings,
+        broker.services.metadata,
+    ),
+    ApiKey.LIST_CONFIG_RESOURCES: lambda broker: partial(
+        list_config_resources.handle, broker.services.metadata
+    ),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: lambda broker: partial(
+        describe_topic_partitions.handle, broker.services.metadata, broker.services.settings
+    ),
+    ApiKey.SHARE_GROUP_HEARTBEAT: lambda broker: partial(
+        share_group_heartbeat.handle, broker.coordinators.groups, broker.share_group_configs
+    ),
+    ApiKey.SHARE_GROUP_DESCRIBE: lambda broker: partial(
+        share_group_describe.handle, broker.coordinators.groups, broker.share_group_configs
+    ),
+    ApiKey.SHARE_FETCH: lambda broker: partial(share_fetch.handle, _share_fetch(broker)),
+    ApiKey.SHARE_ACKNOWLEDGE: lambda broker: partial(
+        share_acknowledge.handle,
+        broker.share_partitions,
+        broker.share_group_configs,
+        broker.services.metadata,
+    ),
+    ApiKey.ADD_RAFT_VOTER: lambda broker: partial(
+        add_raft_voter.handle, broker.services.controller, broker.services.quorum
+    ),
+    ApiKey.REMOVE_RAFT_VOTER: lambda broker: partial(
+        remove_raft_voter.handle, broker.services.controller, broker.services.quorum
+    ),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: lambda broker: partial(
+        initialize_share_group_state.handle, broker.coordinators.share
+    ),
+    ApiKey.READ_SHARE_GROUP_STATE: lambda broker: partial(
+        read_share_group_state.handle, broker.coordinators.share
+    ),
+    ApiKey.WRITE_SHARE_GROUP_STATE: lambda broker: partial(
+        write_share_group_state.handle, broker.coordinators.share
+    ),
+    ApiKey.DELETE_SHARE_GROUP_STATE: lambda broker: partial(
+        delete_share_group_state.handle, broker.coordinators.share
+    ),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: lambda broker: partial(
+        read_share_group_state_summary.handle, broker.coordinators.share
+    ),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: lambda broker: partial(
+        describe_share_group_offsets.handle, _describe_share_group_offsets(broker)
+    ),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: lambda broker: partial(
+        alter_share_group_offsets.handle,
+        broker.coordinators.groups,
+        broker.coordinators.persister,
+        broker.share_group_configs,
+    ),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: lambda broker: partial(
+        delete_share_group_offsets.handle,
+        broker.coordinators.groups,
+        broker.coordinators.persister,
+        broker.share_group_configs,
+        broker.services.metadata,
+    ),
 }
 
-_CONTROLLER_HANDLERS: dict[int, Handler] = {
-    ApiKey.FETCH: fetch_metadata.handle,
-    ApiKey.API_VERSIONS: api_versions.handle,
-    ApiKey.CREATE_TOPICS: create_topics.handle,
-    ApiKey.DELETE_TOPICS: delete_topics.handle,
-    ApiKey.DESCRIBE_ACLS: describe_acls.handle,
-    ApiKey.CREATE_ACLS: create_acls.handle,
-    ApiKey.DELETE_ACLS: delete_acls.handle,
-    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
-    ApiKey.ALTER_CONFIGS: alter_configs.handle,
-    ApiKey.CREATE_PARTITIONS: create_partitions.handle,
-    ApiKey.ELECT_LEADERS: elect_leaders.handle,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs.handle,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: alter_partition_reassignments.handle,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: list_partition_reassignments.handle,
-    ApiKey.ALTER_CLIENT_QUOTAS: alter_client_quotas.handle,
-    ApiKey.VOTE: vote.handle,
-    ApiKey.BEGIN_QUORUM_EPOCH: begin_quorum_epoch.handle,
-    ApiKey.END_QUORUM_EPOCH: end_quorum_epoch.handle,
-    ApiKey.DESCRIBE_QUORUM: describe_quorum.handle,
-    ApiKey.ALTER_PARTITION: alter_partition.handle,
-    ApiKey.UPDATE_FEATURES: update_features.handle,
-    ApiKey.ENVELOPE: envelope.handle,
-    ApiKey.FETCH_SNAPSHOT: fetch_snapshot.handle,
-    ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
-    ApiKey.BROKER_REGISTRATION: broker_registration.handle,
-    ApiKey.BROKER_HEARTBEAT: broker_heartbeat.handle,
-    ApiKey.UNREGISTER_BROKER: unregister_broker.handle,
-    ApiKey.ALLOCATE_PRODUCER_IDS: allocate_producer_ids.handle,
-    ApiKey.CONTROLLER_REGISTRATION: controller_registration.handle,
-    ApiKey.ASSIGN_REPLICAS_TO_DIRS: assign_replicas_to_dirs.handle,
-    ApiKey.ADD_RAFT_VOTER: add_raft_voter.handle,
-    ApiKey.REMOVE_RAFT_VOTER: remove_raft_voter.handle,
-    ApiKey.UPDATE_RAFT_VOTER: update_raft_voter.handle,
+_CONTROLLER_APIS: dict[ApiKey, Callable[[NodeServices], Handler]] = {
+    ApiKey.FETCH: lambda node: partial(fetch_metadata.handle, node.quorum),
+    ApiKey.API_VERSIONS: lambda node: partial(api_versions.handle, node.metadata, node.quorum),
+    ApiKey.CREATE_TOPICS: lambda node: partial(create_topics.handle, node.controller),
+    ApiKey.DELETE_TOPICS: lambda node: partial(delete_topics.handle, node.controller),
+    ApiKey.DESCRIBE_ACLS: lambda node: describe_acls.handle,
+    ApiKey.CREATE_ACLS: lambda node: create_acls.handle,
+    ApiKey.DELETE_ACLS: lambda node: delete_acls.handle,
+    ApiKey.DESCRIBE_CONFIGS: lambda node: partial(describe_configs.handle, node.settings, node.metadata),
+    ApiKey.ALTER_CONFIGS: lambda node: partial(alter_configs.handle, node.controller, node.id),
+    ApiKey.CREATE_PARTITIONS: lambda node: partial(create_partitions.handle, node.controller),
+    ApiKey.ELECT_LEADERS: lambda node: partial(elect_leaders.handle, node.controller),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: lambda node: partial(
+        incremental_alter_configs.handle, node.controller, node.id
+    ),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda node: partial(
+        alter_partition_reassignments.handle, node.controller
+    ),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda node: partial(
+        list_partition_reassignments.handle, node.controller
+    ),
+    ApiKey.ALTER_CLIENT_QUOTAS: lambda node: partial(alter_client_quotas.handle, node.controller),
+    ApiKey.VOTE: lambda node: partial(vote.handle, node.quorum),
+    ApiKey.BEGIN_QUORUM_EPOCH: lambda node: partial(begin_quorum_epoch.handle, node.quorum),
+    ApiKey.END_QUORUM_EPOCH: lambda node: partial(end_quorum_epoch.handle, node.quorum),
+    ApiKey.DESCRIBE_QUORUM: lambda node: partial(
+        describe_quorum.handle, node.controller, node.quorum, node.clock
+    ),
+    ApiKey.ALTER_PARTITION: lambda node: partial(alter_partition.handle, node.local_controller),
+    ApiKey.UPDATE_FEATURES: lambda node: partial(update_features.handle, node.controller),
+    ApiKey.ENVELOPE: lambda node: envelope.handle,
+    ApiKey.FETCH_SNAPSHOT: lambda node: partial(fetch_snapshot.handle, node.quorum),
+    ApiKey.DESCRIBE_CLUSTER: lambda node: partial(
+        describe_cluster.handle, node.identity, node.metadata, node.quorum
+    ),
+    ApiKey.BROKER_REGISTRATION: lambda node: partial(broker_registration.handle, node.local_controller),
+    ApiKey.BROKER_HEARTBEAT: lambda node: partial(
+        broker_heartbeat.handle, node.local_controller, node.failure_detector
+    ),
+    ApiKey.UNREGISTER_BROKER: lambda node: partial(unregister_broker.handle, node.controller),
+    ApiKey.ALLOCATE_PRODUCER_IDS: lambda node: partial(allocate_producer_ids.handle, node.local_controller),
+    ApiKey.CONTROLLER_REGISTRATION: lambda node: partial(
+        controller_registration.handle, node.local_controller
+    ),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: lambda node: partial(
+        assign_replicas_to_dirs.handle, node.local_controller
+    ),
+    ApiKey.ADD_RAFT_VOTER: lambda node: partial(add_raft_voter.handle, node.controller, node.quorum),
+    ApiKey.REMOVE_RAFT_VOTER: lambda node: partial(remove_raft_voter.handle, node.controller, node.quorum),
+    ApiKey.UPDATE_RAFT_VOTER: lambda node: partial(update_raft_voter.handle, node.quorum),
 }
 
 
 def served_apis(role: str, *, unstable: bool = False) -> dict[int, ServedApi]:
-    handlers = {BROKER: _BROKER_HANDLERS, CONTROLLER: _CONTROLLER_HANDLERS}[role]
-    return {key: ServedApi(APIS[key], handle, role, unstable) for key, handle in handlers.items()}
+    """Return the APIs that listeners of a role serve."""
+    keys: Iterable[ApiKey] = _BROKER_APIS if role == BROKER else _CONTROLLER_APIS
+    return {key: ServedApi(APIS[key], role, unstable) for key in keys}
+
+
+def broker_handlers(broker: Broker) -> dict[int, Handler]:
+    return {key: bind(broker) for key, bind in _BROKER_APIS.items()}
+
+
+def controller_handlers(services: NodeServices) -> dict[int, Handler]:
+    return {key: bind(services) for key, bind in _CONTROLLER_APIS.items()}
+
+
+# Handlers with many dependencies.
+
+
+def _produce(broker: Broker) -> produce.Dependencies:
+    services = broker.services
+    return produce.Dependencies(
+        replicas=broker.replicas,
+        pool=services.pool,
+        metadata=services.metadata,
+        verifier=broker.coordinators.transaction_verifier,
+    )
+
+
+def _fetch(broker: Broker) -> fetch.Dependencies:
+    services = broker.services
+    return fetch.Dependencies(
+        replicas=broker.replicas,
+        sessions=broker.fetch_sessions,
+        pool=services.pool,
+        clock=services.clock,
+        settings=services.settings,
+        metadata=services.metadata,
+        limits=services.limits,
+    )
+
+
+def _metadata(services: NodeServices) -> metadata.Dependencies:
+    return metadata.Dependencies(
+        identity=services.identity,
+        metadata=services.metadata,
+        settings=services.settings,
+        controller=services.controller,
+        suspected_brokers=services.suspected_brokers,
+    )
+
+
+def _share_fetch(broker: Broker) -> share_fetch.Dependencies:
+    services = broker.services
+    return share_fetch.Dependencies(
+        share_partitions=broker.share_partitions,
+        share_configs=broker.share_group_configs,
+        replicas=broker.replicas,
+        metadata=services.metadata,
+        settings=services.settings,
+        pool=services.pool,
+    )
+
+
+def _describe_share_group_offsets(broker: Broker) -> describe_share_group_offsets.Dependencies:
+    return describe_share_group_offsets.Dependencies(
+        groups=broker.coordinators.groups,
+        persister=broker.coordinators.persister,
+        latest_offsets=broker.coordinators.latest_offsets,
+        share_configs=broker.share_group_configs,
+        metadata=broker.services.metadata,
+    )

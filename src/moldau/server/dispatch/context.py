@@ -1,25 +1,87 @@
-"""Who asks, how and what for: handed to every handler with its request."""
+"""What a handler receives with a request, and what it returns to the dispatcher."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from moldau.network.connection import Connection
+from moldau.protocol.api_keys import ApiKey
+from moldau.protocol.apis import Api
+from moldau.protocol.schema import Message
+from moldau.server.settings import BROKER
 
 ANONYMOUS = "User:ANONYMOUS"
 
 
+@dataclass(frozen=True, slots=True)
+class ServedApi:
+    """An API and the versions of it that a listener serves."""
+
+    api: Api
+    listener_role: str
+    #: Whether a newest version that is marked unstable is served (`unstable.api.versions.enable`).
+    unstable: bool = False
+
+    @property
+    def min_version(self) -> int:
+        return self.api.min_version
+
+    @property
+    def max_version(self) -> int:
+        """The newest version; an unstable one is neither announced nor served unless enabled."""
+        held_back = self.api.latest_unstable and not self.unstable
+        return self.api.max_version - 1 if held_back else self.api.max_version
+
+    @property
+    def announced_min_version(self) -> int:
+        """Produce is announced from version 0: librdkafka compresses only then. 0 to 2 are refused."""
+        is_produce = self.api.key == ApiKey.PRODUCE and self.listener_role == BROKER
+        return 0 if is_produce else self.min_version
+
+    def serves(self, version: int) -> bool:
+        return self.min_version <= version <= self.max_version
+
+
+class ListenerContext(NamedTuple):
+    """A listener and what it serves."""
+
+    name: str
+    #: BROKER or CONTROLLER.
+    role: str
+    security_protocol: str
+    apis: Mapping[int, ServedApi]
+    handlers: Mapping[int, Handler]
+
+
 class RequestContext(NamedTuple):
+    """The header of a request and its origin."""
+
     api_key: int
     api_version: int
     client_id: str | None
-    listener_name: str
-    security_protocol: str
+    listener: ListenerContext
     principal: str
     client_host: str
     connection: Connection
     correlation_id: int = 0
 
-    @property
-    def client_software(self) -> tuple[str, str]:
-        return self.connection.client_software
+
+class Pending(NamedTuple):
+    """A response that is not ready, with how the connection continues.
+
+    An awaitable alone means: the connection takes its next request after the response, and the bytes of this
+    request are not needed any more.
+    """
+
+    response: Awaitable[Message | None]
+    #: The request still refers to the bytes of its frame.
+    keeps_frame: bool = False
+    #: The connection may take its next request before the response.
+    overlapping: bool = False
+
+
+#: None: the client expects no response (acks=0).
+HandlerResult = Message | Awaitable[Message | None] | Pending | None
+Handler = Callable[[RequestContext, Any], HandlerResult]

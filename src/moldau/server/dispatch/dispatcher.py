@@ -1,9 +1,9 @@
-"""From a frame to an answer: header, table of APIs, decode, handler, encode.
+"""From a frame to a response: header, API table, decode, handler, encode.
 
-This is the one place where a `KafkaError` that a handler lets through becomes a response, and where an
-unexpected exception is logged and answered with UNKNOWN_SERVER_ERROR; the connection and the node live on.
-A frame that cannot be read (unknown API or version, bytes that do not decode) ends its connection, as in
-Kafka: there is no answer a client could make sense of. ApiVersions is the exception the protocol names.
+The dispatcher is the one place where a `KafkaError` that a handler raises becomes a response, and where an
+unexpected exception is logged and answered with UNKNOWN_SERVER_ERROR; the connection and the node continue.
+A frame that cannot be read (unknown API or version, undecodable bytes) closes its connection, as in Kafka:
+there is no response that the client could decode. ApiVersions is the exception of the protocol.
 """
 
 from __future__ import annotations
@@ -11,52 +11,52 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.errors import failure_response
 from moldau.network.connection import Answer, CloseConnection, Connection, Parts
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.headers import RequestHeader, decode_request_header, encode_response_header
+from moldau.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from moldau.protocol.schema import DecodeError, EncodeError, Message, decode_prefix, encode
-from moldau.server.dispatch.api_versions import api_versions_response
-from moldau.server.dispatch.context import ANONYMOUS, RequestContext
+from moldau.server.dispatch.context import (
+    ANONYMOUS,
+    ListenerContext,
+    Pending,
+    RequestContext,
+    ServedApi,
+)
 
-if TYPE_CHECKING:
-    from moldau.server.dispatch.apis import ServedApi
-    from moldau.server.node import Node
-
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _SIZE = struct.Struct(">i")
 
-Handler = Callable[["Node", RequestContext, Any], "Message | Awaitable[Message | None] | None"]
-
 
 class ApiDispatcher:
-    """Serves one listener with its table of APIs."""
+    """Serves the requests of one listener."""
 
-    def __init__(self, node: Node, table: dict[int, ServedApi], security_protocol: str) -> None:
-        self._node = node
-        self._table = table
-        self._security_protocol = security_protocol
+    def __init__(self, listener: ListenerContext, on_disconnect: Callable[[Connection], None]) -> None:
+        self._listener = listener
+        self._apis = listener.apis
+        self._handlers = listener.handlers
+        self._on_disconnect = on_disconnect
 
     def dispatch(self, connection: Connection, frame: memoryview) -> Answer:
         try:
             header, offset = decode_request_header(frame)
-            served = self._table.get(header.api_key)
+            served = self._apis.get(header.api_key)
             if served is None or not served.serves(header.api_version):
-                return Answer(self._unserved(served, header))
-            # What is left over is no error: some releases of librdkafka send a few bytes too many.
+                return Answer(_not_served(served, header))
+            # Trailing bytes are no error: some releases of librdkafka send a few bytes too many.
             request, _ = decode_prefix(served.api.request, frame, header.api_version, offset)
         except DecodeError as error:
-            raise CloseConnection(f"a request cannot be read: {error}") from error
+            raise CloseConnection(f"a request cannot be decoded: {error}") from error
         context = RequestContext(
             header.api_key,
             header.api_version,
             header.client_id,
-            connection.listener_name,
-            self._security_protocol,
+            self._listener,
             ANONYMOUS,
             connection.peer_host,
             connection,
@@ -65,32 +65,25 @@ class ApiDispatcher:
         return self._run(served, header, context, request)
 
     def disconnected(self, connection: Connection) -> None:
-        self._node.disconnected(connection)
-
-    def _unserved(self, served: ServedApi | None, header: RequestHeader) -> Parts:
-        """ApiVersions in a version we do not know gets an answer; anything else ends the connection."""
-        if served is None:
-            raise CloseConnection(f"API {header.api_key} is not served on this listener")
-        if header.api_key != ApiKey.API_VERSIONS:
-            raise CloseConnection(f"{served.api.name} version {header.api_version} is not served")
-        return self._unsupported_api_versions(served, header)
+        self._on_disconnect(connection)
 
     def _run(
         self, served: ServedApi, header: RequestHeader, context: RequestContext, request: Message
     ) -> Answer:
         try:
-            result = served.handle(self._node, context, request)
+            result = self._handlers[header.api_key](context, request)
         except CloseConnection:
             raise
-        except Exception as error:  # noqa: BLE001  a bug in one handler must not take the node down
+        except Exception as error:  # noqa: BLE001  a bug in one handler must not stop the node
             result = failure(served, header.api_version, request, error)
         if result is None or isinstance(result, Message):
             return Answer(_frame(header, result))
-        produce = header.api_key == ApiKey.PRODUCE
-        if produce and not getattr(result, "frame_done", False):
-            context.connection.keep_frame()
-        overlapping = produce and not getattr(result, "in_order", False)
-        return Answer(pending=self._later(served, header, request, result), overlapping=overlapping)
+        if isinstance(result, Pending):
+            if result.keeps_frame:
+                context.connection.keep_frame()
+            pending = self._later(served, header, request, result.response)
+            return Answer(pending=pending, overlapping=result.overlapping)
+        return Answer(pending=self._later(served, header, request, result))
 
     async def _later(
         self, served: ServedApi, header: RequestHeader, request: Message, result: Awaitable[Message | None]
@@ -103,25 +96,32 @@ class ApiDispatcher:
             response = failure(served, header.api_version, request, error)
         return _frame(header, response)
 
-    def _unsupported_api_versions(self, served: ServedApi, header: RequestHeader) -> Parts:
-        """Asked in a version we do not know: version 0 of the answer tells which ones we do, no more."""
-        node = self._node
-        response = api_versions_response(
-            0, {ApiKey.API_VERSIONS: served}, node.image, node.metadata.kraft_version
-        )
-        response.error_code = ErrorCode.UNSUPPORTED_VERSION
-        return _frame(header._replace(api_version=0), response)
+
+def _not_served(served: ServedApi | None, header: RequestHeader) -> Parts:
+    """Answer ApiVersions in an unknown version with the known ones, in version 0 (KIP-511).
+
+    Any other API or version that is not served closes the connection.
+    """
+    if served is None:
+        raise CloseConnection(f"API {header.api_key} is not served on this listener")
+    if header.api_key != ApiKey.API_VERSIONS:
+        raise CloseConnection(f"{served.api.name} version {header.api_version} is not served")
+    versions = ApiVersion(
+        api_key=ApiKey.API_VERSIONS, min_version=served.min_version, max_version=served.max_version
+    )
+    response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[versions])
+    return _frame(header._replace(api_version=0), response)
 
 
 def _frame(header: RequestHeader, response: Message | None) -> Parts:
-    """The bytes of an answer; none for a request that wants none."""
+    """Encode a response; the result is empty if the client expects none."""
     if response is None:
         return ()
     try:
         body = encode(response, header.api_version)
     except EncodeError as error:
-        log.error("an answer cannot be sent in version %d: %.1000r", header.api_version, response)
-        raise CloseConnection(f"an answer cannot be encoded: {error}") from error
+        logger.error("a response cannot be encoded in version %d: %.1000r", header.api_version, response)
+        raise CloseConnection(f"a response cannot be encoded: {error}") from error
     head = encode_response_header(header.api_key, header.api_version, header.correlation_id)
     size = len(head)
     for part in body:
@@ -132,19 +132,20 @@ def _frame(header: RequestHeader, response: Message | None) -> Parts:
 
 
 def failure(served: ServedApi, version: int, request: Message, error: Exception) -> Message:
-    """The answer to a request that failed as a whole."""
+    """Return the response to a request that failed as a whole."""
     if not isinstance(error, KafkaError):
-        log.error("%s failed: %.1000r", served.api.name, request, exc_info=error)
+        logger.error("%s failed: %.1000r", served.api.name, request, exc_info=error)
         error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The server met an unexpected error.")
-    shaped = failure_response(request, error)
-    if shaped is not None:
-        return shaped
+    per_item = failure_response(request, error)
+    if per_item is not None:
+        return per_item
     response: Any = served.api.response()
-    if not any(field.name == "error_code" and field.versions.has(version) for field in response.FIELDS):
-        # An answer that looks like success would be worse than none.
+    fields = {field.name: field for field in response.FIELDS}
+    if "error_code" not in fields or not fields["error_code"].versions.has(version):
+        # A response that looks like success would be worse than none.
         raise CloseConnection(f"{served.api.name} failed with {error.code.name}: {error.message}")
     response.error_code = error.code
-    if hasattr(response, "error_message"):
+    if "error_message" in fields:
         response.error_message = error.message
     failed: Message = response
     return failed

@@ -6,40 +6,51 @@ classic flow ask.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC, TopicPartition
+from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from moldau.server.coordinators.coordinator import Coordinator
+from moldau.server.coordinators.internal_topics import InternalTopics
+from moldau.server.coordinators.transaction_coordinator import TransactionCoordinator
+from moldau.server.coordinators.transaction_partitions import error_for_version
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.transaction_requests import for_version
+from moldau.server.publisher import MetadataPublisher
 from moldau.statemachine.coordinator_records import Producer
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 _FENCED_SINCE = 2
 
 
 async def handle(
-    node: Node, context: RequestContext, request: AddOffsetsToTxnRequest
+    groups: Coordinator[GroupShard],
+    transactions: TransactionCoordinator,
+    internal_topics: InternalTopics,
+    metadata: MetadataPublisher,
+    context: RequestContext,
+    request: AddOffsetsToTxnRequest,
 ) -> AddOffsetsToTxnResponse:
     try:
-        await _add(node, request)
+        await _add(groups, transactions, internal_topics, metadata, request)
         code = ErrorCode.NONE
     except KafkaError as error:
-        code = for_version(error.code, context.api_version, _FENCED_SINCE)
+        code = error_for_version(error.code, context.api_version, _FENCED_SINCE)
     return AddOffsetsToTxnResponse(error_code=code)
 
 
-async def _add(node: Node, request: AddOffsetsToTxnRequest) -> None:
+async def _add(
+    groups: Coordinator[GroupShard],
+    transactions: TransactionCoordinator,
+    internal_topics: InternalTopics,
+    metadata: MetadataPublisher,
+    request: AddOffsetsToTxnRequest,
+) -> None:
     transactional_id = request.transactional_id
-    if CONSUMER_OFFSETS_TOPIC not in node.image.topics.by_name:
-        await node.coordinators.internal_topics.ensure(CONSUMER_OFFSETS_TOPIC)
-    index = node.coordinators.groups.partition_of(request.group_id)
+    if CONSUMER_OFFSETS_TOPIC not in metadata.image.topics.by_name:
+        await internal_topics.ensure(CONSUMER_OFFSETS_TOPIC)
+    index = groups.partition_of(request.group_id)
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
-    await node.coordinators.transactions.write(
+    await transactions.write(
         transactional_id,
         lambda shard: shard.add_partitions(
             transactional_id,

@@ -7,7 +7,6 @@ producers, for several at once, and may only want to know whether partitions hav
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from moldau.base.ids import TopicPartition
 from moldau.protocol.messages.add_partitions_to_txn import (
@@ -19,12 +18,13 @@ from moldau.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from moldau.server.coordinators.add_partitions_channel import PartitionErrors
+from moldau.server.coordinators.transaction_partitions import (
+    TRANSACTION_V2,
+    TransactionPartitions,
+    error_for_version,
+)
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.transaction_requests import EPOCH_PER_TRANSACTION, add_partitions, for_version
 from moldau.statemachine.coordinator_records import Producer
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 #: The version since which brokers ask, for several transactions.
 _BATCHED_SINCE = 4
@@ -32,11 +32,11 @@ _FENCED_SINCE = 2
 
 
 async def handle(
-    node: Node, context: RequestContext, request: AddPartitionsToTxnRequest
+    transaction_partitions: TransactionPartitions, context: RequestContext, request: AddPartitionsToTxnRequest
 ) -> AddPartitionsToTxnResponse:
     version = context.api_version
     if version >= _BATCHED_SINCE:
-        asked = (_add(node, each, EPOCH_PER_TRANSACTION, version) for each in request.transactions)
+        asked = (_add(transaction_partitions, each, TRANSACTION_V2, version) for each in request.transactions)
         return AddPartitionsToTxnResponse(results_by_transaction=list(await asyncio.gather(*asked)))
     transaction = AddPartitionsToTxnTransaction(
         transactional_id=request.v3_and_below_transactional_id,
@@ -44,15 +44,17 @@ async def handle(
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    result = await _add(node, transaction, 0, version)
+    result = await _add(transaction_partitions, transaction, 0, version)
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=result.topic_results)
 
 
 async def _add(
-    node: Node, asked: AddPartitionsToTxnTransaction, client_version: int, version: int
+    transaction_partitions: TransactionPartitions,
+    asked: AddPartitionsToTxnTransaction,
+    client_version: int,
+    version: int,
 ) -> AddPartitionsToTxnResult:
-    errors = await add_partitions(
-        node,
+    errors = await transaction_partitions.add(
         asked.transactional_id,
         Producer(asked.producer_id, asked.producer_epoch),
         (TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions),
@@ -67,7 +69,7 @@ async def _add(
 def _results(errors: PartitionErrors, version: int) -> list[AddPartitionsToTxnTopicResult]:
     topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
     for topic, index in sorted(errors):
-        code = for_version(errors[TopicPartition(topic, index)], version, _FENCED_SINCE)
+        code = error_for_version(errors[TopicPartition(topic, index)], version, _FENCED_SINCE)
         result = AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
         topics.setdefault(topic, []).append(result)
     return [

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
 from moldau.controller.producer_ids import allocate_producer_ids
 from moldau.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+from moldau.server.controller.local import LocalController
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 
 def handle(
-    node: Node, context: RequestContext, request: AllocateProducerIdsRequest
+    local_controller: LocalController, context: RequestContext, request: AllocateProducerIdsRequest
 ) -> Awaitable[AllocateProducerIdsResponse]:
-    return node.local_controller.decide(context.api_version, request, allocate_producer_ids)
+    return local_controller.decide(context.api_version, request, allocate_producer_ids)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
@@ -14,13 +13,11 @@ from moldau.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.storage.log_manager import LogManager
 
 
 async def handle(
-    node: Node, context: RequestContext, request: AlterReplicaLogDirsRequest
+    logs: LogManager, context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
     results: defaultdict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
     for directory in request.dirs:
@@ -28,7 +25,7 @@ async def handle(
             for index in topic.partitions:
                 code = ErrorCode.NONE
                 try:
-                    await node.logs.move(TopicPartition(topic.name, index), directory.path)
+                    await logs.move(TopicPartition(topic.name, index), directory.path)
                 except KafkaError as error:
                     code = error.code
                 results[topic.name].append(

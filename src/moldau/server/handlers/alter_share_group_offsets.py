@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
 )
+from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.share.persister import Failures
-from moldau.server.share.settings import check_enabled
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.share.persister import Failures, Persister
+from moldau.server.share.settings import ShareGroupConfigs
 
 
 async def handle(
-    node: Node, context: RequestContext, request: AlterShareGroupOffsetsRequest
+    groups: Coordinator[GroupShard],
+    persister: Persister,
+    share_configs: ShareGroupConfigs,
+    context: RequestContext,
+    request: AlterShareGroupOffsetsRequest,
 ) -> AlterShareGroupOffsetsResponse:
     try:
-        check_enabled(node)
+        share_configs.check_enabled()
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        return await _alter(node, request)
+        return await _alter(groups, persister, share_configs, request)
     except KafkaError as error:
         return AlterShareGroupOffsetsResponse(error_code=error.code, error_message=str(error))
 
 
-async def _alter(node: Node, request: AlterShareGroupOffsetsRequest) -> AlterShareGroupOffsetsResponse:
-    groups, group_id = node.coordinators.groups, request.group_id
+async def _alter(
+    groups: Coordinator[GroupShard],
+    persister: Persister,
+    share_configs: ShareGroupConfigs,
+    request: AlterShareGroupOffsetsRequest,
+) -> AlterShareGroupOffsetsResponse:
+    group_id = request.group_id
     altered = await groups.write(group_id, lambda shard: shard.share.offsets.alter(request))
     if not altered.state.offsets:
         return altered.response
-    failures = await node.coordinators.persister.initialize(altered.state)
+    failures = await persister.initialize(altered.state)
     if failures:
         _tell(altered.response, failures)
     else:

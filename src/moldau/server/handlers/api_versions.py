@@ -1,27 +1,63 @@
-"""ApiVersions (key 18), versions 0 to 4: what this listener serves, and the cluster's features."""
+"""ApiVersions (key 18), versions 0 to 4: the APIs that this listener serves, and the cluster's features.
+
+- 1: throttle time
+- 2: on quota violation the broker responds before throttling (KIP-219)
+- 3: flexible; client software name and version (KIP-511), supported and finalized features (KIP-584)
+- 4: supported features may have a minimum level of 0
+
+Version 5 (cluster id and node id of the intended broker, KIP-1242) is not served. A version that is not
+served is answered in version 0 with UNSUPPORTED_VERSION (`dispatcher.py`).
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode
-from moldau.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from moldau.server.dispatch.api_versions import api_versions_response
+from moldau.metadata.features import KRAFT_VERSION, supported_features
+from moldau.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.server.dispatch.context import RequestContext
+from moldau.server.publisher import MetadataPublisher
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+_CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_CLIENT_SOFTWARE_SINCE = 3
+#: Older clients fail on features whose minimum level is 0.
+_ZERO_LEVELS_SINCE = 4
 
-_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
-
-def handle(node: Node, context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    software = (request.client_software_name, request.client_software_version)
-    if context.api_version >= 3:
-        if not all(_SOFTWARE.fullmatch(word) for word in software):
+def handle(
+    metadata: MetadataPublisher, quorum: MetadataQuorum, context: RequestContext, request: ApiVersionsRequest
+) -> ApiVersionsResponse:
+    if context.api_version >= _CLIENT_SOFTWARE_SINCE:
+        software = (request.client_software_name, request.client_software_version)
+        if not all(_CLIENT_SOFTWARE.fullmatch(word) for word in software):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.connection.client_software = software
-    return api_versions_response(
-        context.api_version, node.apis_of(context.listener_name), node.image, node.metadata.kraft_version
+    image = metadata.image
+    levels = dict(image.features.levels)
+    if quorum.kraft_version > 0:
+        # The one level that is stored in the quorum's own records, not in the image.
+        levels[KRAFT_VERSION] = quorum.kraft_version
+    return ApiVersionsResponse(
+        api_keys=[
+            ApiVersion(api_key=key, min_version=served.announced_min_version, max_version=served.max_version)
+            for key, served in sorted(context.listener.apis.items())
+        ],
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=supported.min, max_version=supported.max)
+            for name, supported in supported_features(levels).items()
+            if supported.min > 0 or context.api_version >= _ZERO_LEVELS_SINCE
+        ],
+        finalized_features_epoch=image.offset,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in levels.items()
+        ],
     )

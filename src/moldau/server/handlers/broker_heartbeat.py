@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
 from moldau.controller.brokers.lifecycle import broker_heartbeat
 from moldau.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from moldau.server.controller.failure_detector import BrokerFailureDetector
+from moldau.server.controller.local import LocalController
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 
 def handle(
-    node: Node, context: RequestContext, request: BrokerHeartbeatRequest
+    local_controller: LocalController,
+    failure_detector: BrokerFailureDetector,
+    context: RequestContext,
+    request: BrokerHeartbeatRequest,
 ) -> Awaitable[BrokerHeartbeatResponse]:
-    node.broker_watch.heard(context.connection, request.broker_id)
-    return node.local_controller.decide(context.api_version, request, broker_heartbeat)
+    failure_detector.heartbeat_received(context.connection, request.broker_id)
+    return local_controller.decide(context.api_version, request, broker_heartbeat)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
 from moldau.controller.brokers.lifecycle import register_broker
 from moldau.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from moldau.server.controller.local import LocalController
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 
 def handle(
-    node: Node, context: RequestContext, request: BrokerRegistrationRequest
+    local_controller: LocalController, context: RequestContext, request: BrokerRegistrationRequest
 ) -> Awaitable[BrokerRegistrationResponse]:
-    return node.local_controller.decide(context.api_version, request, register_broker)
+    return local_controller.decide(context.api_version, request, register_broker)

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import KafkaError
 from moldau.groups.consumer.checks import check_request
 from moldau.groups.consumer.context import enabled_assignors
 from moldau.groups.settings import GroupSettings
+from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from moldau.server.consumer_protocol import check_offered
+from moldau.server.coordinators.coordinator import Coordinator
+from moldau.server.coordinators.group_requests import check_consumer_protocol, requester
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.group_requests import requester
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.settings import NodeSettings
 
 
 async def handle(
-    node: Node, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+    groups: Coordinator[GroupShard],
+    settings: NodeSettings,
+    metadata: MetadataPublisher,
+    context: RequestContext,
+    request: ConsumerGroupHeartbeatRequest,
 ) -> ConsumerGroupHeartbeatResponse:
     try:
-        check_offered(node)
-        assignors = enabled_assignors(GroupSettings.from_config(node.config))
+        check_consumer_protocol(settings.config, metadata.image)
+        assignors = enabled_assignors(GroupSettings.from_config(settings.config))
         check_request(request, context.api_version, assignors)
-        return await node.coordinators.groups.write(
+        return await groups.write(
             request.group_id, lambda shard: shard.consumer_group_heartbeat(requester(context), request)
         )
     except KafkaError as error:

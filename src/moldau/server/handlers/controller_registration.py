@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
 from moldau.controller.brokers.lifecycle import register_controller
 from moldau.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
+from moldau.server.controller.local import LocalController
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 
 def handle(
-    node: Node, context: RequestContext, request: ControllerRegistrationRequest
+    local_controller: LocalController, context: RequestContext, request: ControllerRegistrationRequest
 ) -> Awaitable[ControllerRegistrationResponse]:
-    return node.local_controller.decide(context.api_version, request, register_controller)
+    return local_controller.decide(context.api_version, request, register_controller)

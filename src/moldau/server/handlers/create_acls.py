@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode
 from moldau.protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.handlers.describe_acls import NO_AUTHORIZER
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
-
-def handle(node: Node, context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
+def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
     return CreateAclsResponse(
         results=[
             AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
 from moldau.controller.topics.partitions import create_partitions
 from moldau.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 
 def handle(
-    node: Node, context: RequestContext, request: CreatePartitionsRequest
+    controller: ControllerChannel, context: RequestContext, request: CreatePartitionsRequest
 ) -> Awaitable[CreatePartitionsResponse]:
-    return node.controller_channel.decide(context, request, create_partitions)
+    return controller.decide(context, request, create_partitions)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
 from moldau.controller.topics.lifecycle import create_topics
 from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 
 def handle(
-    node: Node, context: RequestContext, request: CreateTopicsRequest
+    controller: ControllerChannel, context: RequestContext, request: CreateTopicsRequest
 ) -> Awaitable[CreateTopicsResponse]:
-    return node.controller_channel.decide(context, request, create_topics)
+    return controller.decide(context, request, create_topics)

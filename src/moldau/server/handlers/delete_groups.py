@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import KafkaError
+from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
+from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.share.persister import Persister
 
 
-async def handle(node: Node, context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+async def handle(
+    groups: Coordinator[GroupShard],
+    persister: Persister,
+    context: RequestContext,
+    request: DeleteGroupsRequest,
+) -> DeleteGroupsResponse:
     names = dict.fromkeys(request.groups_names)
-    return DeleteGroupsResponse(results=[await _delete(node, name) for name in names])
+    return DeleteGroupsResponse(results=[await _delete(groups, persister, name) for name in names])
 
 
-async def _delete(node: Node, group_id: str) -> DeletableGroupResult:
+async def _delete(
+    groups: Coordinator[GroupShard], persister: Persister, group_id: str
+) -> DeletableGroupResult:
     try:
-        await _delete_share_state(node, group_id)
-        results = await node.coordinators.groups.write(
-            group_id, lambda shard: shard.delete_groups([group_id])
-        )
+        await _delete_share_state(groups, persister, group_id)
+        results = await groups.write(group_id, lambda shard: shard.delete_groups([group_id]))
         return results[0]
     except KafkaError as error:
         return DeletableGroupResult(group_id=group_id, error_code=error.code)
 
 
-async def _delete_share_state(node: Node, group_id: str) -> None:
+async def _delete_share_state(groups: Coordinator[GroupShard], persister: Persister, group_id: str) -> None:
     """What the share coordinator keeps for a share group goes first."""
-    state = await node.coordinators.groups.write(
-        group_id, lambda shard: shard.share.offsets.delete_group(group_id)
-    )
-    failures = {} if state is None else await node.coordinators.persister.delete(state)
+    state = await groups.write(group_id, lambda shard: shard.share.offsets.delete_group(group_id))
+    failures = {} if state is None else await persister.delete(state)
     for failed in failures.values():
         raise next(iter(failed.values()))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.delete_records import (
@@ -19,18 +18,16 @@ from moldau.protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from moldau.replication.partition import Partition
+from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 HIGH_WATERMARK = -1
 
 
 def handle(
-    node: Node, context: RequestContext, request: DeleteRecordsRequest
+    replicas: ReplicaManager, context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]:
-    deletion = _Deletion(node)
+    deletion = _Deletion(replicas)
     response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
@@ -46,14 +43,14 @@ def handle(
 class _Deletion:
     """One request on its way; `waiting` are those whose followers have not followed yet."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, replicas: ReplicaManager) -> None:
+        self._replicas = replicas
         self.waiting: list[tuple[Partition, int, DeleteRecordsPartitionResult]] = []
 
     def begin(self, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
         try:
-            partition = self._node.replicas.by_name(topic, asked.partition_index)
+            partition = self._replicas.by_name(topic, asked.partition_index)
             log = partition.leader_log()
             if "delete" not in log.config.cleanup_policy:
                 raise KafkaError(ErrorCode.POLICY_VIOLATION)

@@ -2,44 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.groups.shard import GroupShard
+from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsResponseTopic,
 )
+from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.share.settings import check_enabled
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.share.persister import Persister
+from moldau.server.share.settings import ShareGroupConfigs
 
 
 async def handle(
-    node: Node, context: RequestContext, request: DeleteShareGroupOffsetsRequest
+    groups: Coordinator[GroupShard],
+    persister: Persister,
+    share_configs: ShareGroupConfigs,
+    metadata: MetadataPublisher,
+    context: RequestContext,
+    request: DeleteShareGroupOffsetsRequest,
 ) -> DeleteShareGroupOffsetsResponse:
     try:
-        check_enabled(node)
+        share_configs.check_enabled()
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        return DeleteShareGroupOffsetsResponse(responses=await _delete(node, request))
+        return DeleteShareGroupOffsetsResponse(
+            responses=await _delete(groups, persister, metadata.image, request)
+        )
     except KafkaError as error:
         return DeleteShareGroupOffsetsResponse(error_code=error.code, error_message=str(error))
 
 
 async def _delete(
-    node: Node, request: DeleteShareGroupOffsetsRequest
+    groups: Coordinator[GroupShard],
+    persister: Persister,
+    image: MetadataImage,
+    request: DeleteShareGroupOffsetsRequest,
 ) -> list[DeleteShareGroupOffsetsResponseTopic]:
-    groups, group_id = node.coordinators.groups, request.group_id
+    group_id = request.group_id
     deleting = await groups.write(group_id, lambda shard: shard.share.offsets.delete(request))
     if deleting.state is None:
         return deleting.refused
-    failures = await node.coordinators.persister.delete(deleting.state)
+    failures = await persister.delete(deleting.state)
     refused = list(deleting.refused)
     for topic_id, failed in failures.items():
-        topic = node.image.topics.by_id.get(topic_id)
+        topic = image.topics.by_id.get(topic_id)
         error = next(iter(failed.values()))
         refused.append(
             DeleteShareGroupOffsetsResponseTopic(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import KafkaError
 from moldau.protocol.messages.delete_share_group_state import (
     DeleteShareGroupStateRequest,
@@ -12,19 +10,18 @@ from moldau.protocol.messages.delete_share_group_state import (
     PartitionData,
     PartitionResult,
 )
+from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.share.state_requests import answer_partitions
 from moldau.share.keys import SharePartitionKey
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.share.shard import ShareShard
 
 
 async def handle(
-    node: Node, context: RequestContext, request: DeleteShareGroupStateRequest
+    share_coordinator: Coordinator[ShareShard], context: RequestContext, request: DeleteShareGroupStateRequest
 ) -> DeleteShareGroupStateResponse:
     async def delete(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
-        await node.coordinators.share.write(key.name, lambda shard: shard.delete(key))
+        await share_coordinator.write(key.name, lambda shard: shard.delete(key))
         return PartitionResult(partition=key.partition)
 
     results = await answer_partitions(request.group_id, request.topics, delete, _refused)

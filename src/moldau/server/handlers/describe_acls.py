@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode
 from moldau.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from moldau.server.dispatch.context import RequestContext
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
-
 NO_AUTHORIZER = "No Authorizer is configured."
 
 
-def handle(node: Node, context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
+def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
     return DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from moldau.server.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from moldau.quorum.metadata_quorum import MetadataQuorum
+from moldau.server.dispatch.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.roles import CONTROLLER
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.handlers.metadata import controller_id
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.settings import CONTROLLER
+from moldau.server.startup.identity import Identity
 
 BROKERS = 1
 CONTROLLERS = 2
 
 
-def handle(node: Node, context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    on_controller = node.role_of(context.listener_name) == CONTROLLER
+def handle(
+    identity: Identity,
+    metadata: MetadataPublisher,
+    quorum: MetadataQuorum,
+    context: RequestContext,
+    request: DescribeClusterRequest,
+) -> DescribeClusterResponse:
+    on_controller = context.listener.role == CONTROLLER
     if request.endpoint_type not in (BROKERS, CONTROLLERS):
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
@@ -36,12 +42,15 @@ def handle(node: Node, context: RequestContext, request: DescribeClusterRequest)
             f"{'BROKER' if on_controller else 'CONTROLLER'}",
         )
     if on_controller:
-        nodes, controller = _controllers(node, context.listener_name), node.metadata.leader_id
+        nodes, controller = _controllers(metadata.image, context.listener.name), quorum.leader_id
     else:
-        nodes, controller = _brokers(node, context, request), node.any_broker_id()
+        nodes, controller = (
+            _brokers(metadata.image, context, request),
+            controller_id(metadata.image, identity.node_id),
+        )
     return DescribeClusterResponse(
         endpoint_type=request.endpoint_type,
-        cluster_id=node.cluster_id,
+        cluster_id=identity.cluster_id,
         controller_id=controller,
         brokers=nodes,
         cluster_authorized_operations=(
@@ -51,11 +60,13 @@ def handle(node: Node, context: RequestContext, request: DescribeClusterRequest)
 
 
 def _brokers(
-    node: Node, context: RequestContext, request: DescribeClusterRequest
+    image: MetadataImage,
+    context: RequestContext,
+    request: DescribeClusterRequest,
 ) -> list[DescribeClusterBroker]:
     result = []
-    for broker in node.image.cluster.brokers.values():
-        endpoint = broker.endpoint(context.listener_name)
+    for broker in image.cluster.brokers.values():
+        endpoint = broker.endpoint(context.listener.name)
         if endpoint is not None and (request.include_fenced_brokers or not broker.fenced):
             result.append(
                 DescribeClusterBroker(
@@ -69,9 +80,9 @@ def _brokers(
     return result
 
 
-def _controllers(node: Node, listener_name: str) -> list[DescribeClusterBroker]:
+def _controllers(image: MetadataImage, listener_name: str) -> list[DescribeClusterBroker]:
     result: list[DescribeClusterBroker] = []
-    for controller in node.image.cluster.controllers.values():
+    for controller in image.cluster.controllers.values():
         result.extend(
             DescribeClusterBroker(broker_id=controller.id, host=endpoint.host, port=endpoint.port)
             for endpoint in controller.endpoints

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.config.describe import (
@@ -25,24 +24,31 @@ from moldau.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.loggers import describe_loggers
+from moldau.server.log_levels import describe_loggers
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.settings import NodeSettings
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
-
-def handle(node: Node, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+def handle(
+    settings: NodeSettings,
+    metadata: MetadataPublisher,
+    context: RequestContext,
+    request: DescribeConfigsRequest,
+) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(
-        results=[_result(node, request, resource) for resource in request.resources]
+        results=[_result(settings, metadata, request, resource) for resource in request.resources]
     )
 
 
 def _result(
-    node: Node, request: DescribeConfigsRequest, resource: DescribeConfigsResource
+    settings: NodeSettings,
+    metadata: MetadataPublisher,
+    request: DescribeConfigsRequest,
+    resource: DescribeConfigsResource,
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
-        entries = _describe(node, resource)
+        entries = _describe(settings, metadata, resource)
     except KafkaError as error:
         result.error_code = error.code
         result.error_message = error.message or ""
@@ -53,52 +59,58 @@ def _result(
     return result
 
 
-def _describe(node: Node, resource: DescribeConfigsResource) -> list[ConfigEntryDescription]:
+def _describe(
+    settings: NodeSettings, metadata: MetadataPublisher, resource: DescribeConfigsResource
+) -> list[ConfigEntryDescription]:
     name, names = resource.resource_name, resource.configuration_keys
     match resource.resource_type:
         case ResourceType.TOPIC:
-            return _topic(node, name, names)
+            return _topic(settings, metadata, name, names)
         case ResourceType.BROKER:
             if not name:
-                return describe_broker_defaults(node.config, names)
-            _check_broker(node, name)
-            return describe_broker_configs(node.config, names)
+                return describe_broker_defaults(settings.config, names)
+            _check_broker(settings.config.node_id, name)
+            return describe_broker_configs(settings.config, names)
         case ResourceType.BROKER_LOGGER:
             if not name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-            _check_broker(node, name)
+            _check_broker(settings.config.node_id, name)
             return describe_loggers(names)
         case ResourceType.GROUP:
             if not name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-            return describe_group_configs(node.image.config(ResourceType.GROUP, name), node.config, names)
+            return describe_group_configs(
+                metadata.image.config(ResourceType.GROUP, name), settings.config, names
+            )
         case ResourceType.CLIENT_METRICS:
             if not name:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty"
                 )
             return describe_client_metrics_configs(
-                node.image.config(ResourceType.CLIENT_METRICS, name), names
+                metadata.image.config(ResourceType.CLIENT_METRICS, name), names
             )
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
 
 
-def _topic(node: Node, name: str, names: Collection[str] | None) -> list[ConfigEntryDescription]:
+def _topic(
+    settings: NodeSettings, metadata: MetadataPublisher, name: str, names: Collection[str] | None
+) -> list[ConfigEntryDescription]:
     problem = topic_name_problem(name)
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-    if name not in node.image.topics.by_name:
+    if name not in metadata.image.topics.by_name:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return describe_topic_configs(node.image.topic_config(name), node.config, names)
+    return describe_topic_configs(metadata.image.topic_config(name), settings.config, names)
 
 
-def _check_broker(node: Node, name: str) -> None:
+def _check_broker(node_id: int, name: str) -> None:
     if not name.lstrip("-").isdecimal():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-    if int(name) != node.id:
+    if int(name) != node_id:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {node.id} or empty string, but received {name}",
+            f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
         )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.pool import Pool
 from moldau.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -17,33 +17,31 @@ from moldau.server.dispatch.context import RequestContext
 from moldau.storage.directories.directory import LogDirectory
 from moldau.storage.disk.disk import Disk, storage_failure
 from moldau.storage.log.log import Log
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.storage.log_manager import LogManager
 
 
 async def handle(
-    node: Node, context: RequestContext, request: DescribeLogDirsRequest
+    logs: LogManager, pool: Pool, disk: Disk, context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
     wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    results = [await _directory(node, directory, wanted) for directory in node.logs.directories]
+    results = [await _directory(logs, pool, disk, directory, wanted) for directory in logs.directories]
     return DescribeLogDirsResponse(results=results)
 
 
 async def _directory(
-    node: Node, directory: LogDirectory, wanted: set[tuple[str, int]] | None
+    logs: LogManager, pool: Pool, disk: Disk, directory: LogDirectory, wanted: set[tuple[str, int]] | None
 ) -> DescribeLogDirsResult:
     try:
         if directory.offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-        total, usable = await node.pool.run(_space, node.disk, directory.path)
+        total, usable = await pool.run(_space, disk, directory.path)
     except KafkaError as error:
         return DescribeLogDirsResult(error_code=error.code, log_dir=directory.path)
     return DescribeLogDirsResult(
         log_dir=directory.path,
-        topics=_topics(node, directory.path, wanted),
+        topics=_topics(logs, pool, disk, directory.path, wanted),
         total_bytes=total,
         usable_bytes=usable,
         is_cordoned=directory.cordoned,
@@ -58,18 +56,20 @@ def _space(disk: Disk, path: str) -> tuple[int, int]:
         raise storage_failure(error, path) from error
 
 
-def _topics(node: Node, path: str, wanted: set[tuple[str, int]] | None) -> list[DescribeLogDirsTopic]:
+def _topics(
+    logs: LogManager, pool: Pool, disk: Disk, path: str, wanted: set[tuple[str, int]] | None
+) -> list[DescribeLogDirsTopic]:
     partitions: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
-    for log in node.logs.in_directory(path):
+    for log in logs.in_directory(path):
         topic, index = log.topic_partition
         if wanted is None or (topic, index) in wanted:
-            partitions[topic].append(_partition(node, log))
+            partitions[topic].append(_partition(logs, pool, disk, log))
     return [DescribeLogDirsTopic(name=topic, partitions=found) for topic, found in partitions.items()]
 
 
-def _partition(node: Node, log: Log) -> DescribeLogDirsPartition:
+def _partition(logs: LogManager, pool: Pool, disk: Disk, log: Log) -> DescribeLogDirsPartition:
     """A replica, or its copy on the way to another directory: that one lags behind the replica itself."""
-    current = node.logs.get(log.topic_partition)
+    current = logs.get(log.topic_partition)
     is_future = current is not None and current is not log
     lag = (
         current.log_end_offset - log.log_end_offset

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.topics.lifecycle import topic_name_problem
 from moldau.protocol.messages.describe_producers import (
@@ -13,32 +11,30 @@ from moldau.protocol.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
+from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 
 def handle(
-    node: Node, context: RequestContext, request: DescribeProducersRequest
+    replicas: ReplicaManager, context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
                 name=topic.name,
-                partitions=[_partition(node, topic.name, index) for index in topic.partition_indexes],
+                partitions=[_partition(replicas, topic.name, index) for index in topic.partition_indexes],
             )
             for topic in request.topics
         ]
     )
 
 
-def _partition(node: Node, topic: str, index: int) -> PartitionResponse:
+def _partition(replicas: ReplicaManager, topic: str, index: int) -> PartitionResponse:
     try:
         problem = topic_name_problem(topic)
         if problem is not None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-        log = node.replicas.by_name(topic, index).leader_log()
+        log = replicas.by_name(topic, index).leader_log()
     except KafkaError as error:
         message = error.message or f"{topic}-{index}: {error.code.name}"
         return PartitionResponse(partition_index=index, error_code=error.code, error_message=message)

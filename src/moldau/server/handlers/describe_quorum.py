@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
+from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode
 from moldau.base.ids import METADATA_TOPIC, ZERO_UUID
 from moldau.protocol.messages.describe_quorum import (
@@ -16,26 +16,35 @@ from moldau.protocol.messages.describe_quorum import (
 from moldau.protocol.messages.describe_quorum import Node as QuorumNode
 from moldau.protocol.messages.describe_quorum import ResponsePartitionData as PartitionData
 from moldau.protocol.messages.describe_quorum import ResponseTopicData as TopicData
+from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.raft.types import QuorumView, ReplicaView
+from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 #: The version that tells directories and addresses too.
 _NODES_SINCE = 2
 
 
 def handle(
-    node: Node, context: RequestContext, request: DescribeQuorumRequest
+    controller: ControllerChannel,
+    quorum: MetadataQuorum,
+    clock: Clock,
+    context: RequestContext,
+    request: DescribeQuorumRequest,
 ) -> Awaitable[DescribeQuorumResponse]:
     async def here() -> DescribeQuorumResponse:
-        return _describe(node, context.api_version, request)
+        return _describe(controller, quorum, clock, context.api_version, request)
 
-    return node.controller_channel.forward(context, request, here)
+    return controller.forward(context, request, here)
 
 
-def _describe(node: Node, version: int, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def _describe(
+    controller: ControllerChannel,
+    quorum: MetadataQuorum,
+    clock: Clock,
+    version: int,
+    request: DescribeQuorumRequest,
+) -> DescribeQuorumResponse:
     asked = [(topic.topic_name, [p.partition_index for p in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
         return _failed(
@@ -43,7 +52,7 @@ def _describe(node: Node, version: int, request: DescribeQuorumRequest) -> Descr
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             "This server does not host this topic-partition.",
         )
-    view = node.metadata.describe()
+    view = quorum.describe()
     if view is None:
         return _failed(
             asked,
@@ -53,7 +62,11 @@ def _describe(node: Node, version: int, request: DescribeQuorumRequest) -> Descr
             "not a replica of the topic partition.",
         )
     return DescribeQuorumResponse(
-        topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[_partition(node, view, version)])],
+        topics=[
+            TopicData(
+                topic_name=METADATA_TOPIC, partitions=[_partition(controller, quorum, clock, view, version)]
+            )
+        ],
         nodes=_nodes(view) if version >= _NODES_SINCE else [],
     )
 
@@ -73,9 +86,11 @@ def _failed(asked: list[tuple[str, list[int]]], error: ErrorCode, message: str) 
     )
 
 
-def _partition(node: Node, view: QuorumView, version: int) -> PartitionData:
+def _partition(
+    controller: ControllerChannel, quorum: MetadataQuorum, clock: Clock, view: QuorumView, version: int
+) -> PartitionData:
     # The quorum tells times by a clock that never goes back.
-    offset_ms = node.clock.time_ms() - node.clock.monotonic() * 1000
+    offset_ms = clock.time_ms() - clock.monotonic() * 1000
 
     def replica(each: ReplicaView) -> ReplicaState:
         is_leader = each.key.id == view.leader_id
@@ -83,9 +98,9 @@ def _partition(node: Node, view: QuorumView, version: int) -> PartitionData:
             replica_id=each.key.id,
             replica_directory_id=each.key.directory_id if version >= _NODES_SINCE else ZERO_UUID,
             log_end_offset=each.end_offset,
-            last_fetch_timestamp=node.clock.time_ms() if is_leader else _time(each.last_fetch_ms, offset_ms),
+            last_fetch_timestamp=clock.time_ms() if is_leader else _time(each.last_fetch_ms, offset_ms),
             last_caught_up_timestamp=(
-                node.clock.time_ms() if is_leader else _time(each.last_caught_up_ms, offset_ms)
+                clock.time_ms() if is_leader else _time(each.last_caught_up_ms, offset_ms)
             ),
         )
 

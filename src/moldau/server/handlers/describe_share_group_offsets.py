@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicId
+from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -15,30 +16,45 @@ from moldau.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
 )
+from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.share.settings import check_enabled
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.share.latest_offsets import LatestOffsets
+from moldau.server.share.persister import Persister
+from moldau.server.share.settings import ShareGroupConfigs
 from moldau.share.keys import SharePartitionKey
 from moldau.share.persisted_state import UNKNOWN_COUNT
 from moldau.share.state_batches import UNKNOWN_START_OFFSET
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
-
 _UNKNOWN_LAG = -1
 
 
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    groups: Coordinator[GroupShard]
+    persister: Persister
+    latest_offsets: LatestOffsets
+    share_configs: ShareGroupConfigs
+    metadata: MetadataPublisher
+
+
 async def handle(
-    node: Node, context: RequestContext, request: DescribeShareGroupOffsetsRequest
+    dependencies: Dependencies,
+    context: RequestContext,
+    request: DescribeShareGroupOffsetsRequest,
 ) -> DescribeShareGroupOffsetsResponse:
-    return DescribeShareGroupOffsetsResponse(groups=[await _group(node, each) for each in request.groups])
+    return DescribeShareGroupOffsetsResponse(
+        groups=[await _group(dependencies, each) for each in request.groups]
+    )
 
 
 async def _group(
-    node: Node, asked: DescribeShareGroupOffsetsRequestGroup
+    dependencies: Dependencies,
+    asked: DescribeShareGroupOffsetsRequestGroup,
 ) -> DescribeShareGroupOffsetsResponseGroup:
     try:
-        check_enabled(node)
-        return await _describe(node, asked)
+        dependencies.share_configs.check_enabled()
+        return await _describe(dependencies, asked)
     except KafkaError as error:
         return DescribeShareGroupOffsetsResponseGroup(
             group_id=asked.group_id, error_code=error.code, error_message=error.message
@@ -46,14 +62,16 @@ async def _group(
 
 
 async def _describe(
-    node: Node, asked: DescribeShareGroupOffsetsRequestGroup
+    dependencies: Dependencies,
+    asked: DescribeShareGroupOffsetsRequestGroup,
 ) -> DescribeShareGroupOffsetsResponseGroup:
     """Without topics: all partitions the group has state for."""
-    by_name, by_id = node.image.topics.by_name, node.image.topics.by_id
+    topics_image = dependencies.metadata.image.topics
+    by_name, by_id = topics_image.by_name, topics_image.by_id
     wanted: dict[TopicId, list[int]] = {}
     unknown = []
     if asked.topics is None:
-        known = await node.coordinators.groups.read(
+        known = await dependencies.groups.read(
             asked.group_id, lambda shard: shard.share.offsets.partitions_of(asked.group_id)
         )
         wanted = {topic_id: sorted(found) for topic_id, found in known.items() if topic_id in by_id}
@@ -75,7 +93,13 @@ async def _describe(
             topic_name=by_id[topic_id].name,
             topic_id=topic_id,
             partitions=await asyncio.gather(
-                *(_partition(node, SharePartitionKey(asked.group_id, topic_id, each)) for each in partitions)
+                *(
+                    _partition(
+                        dependencies,
+                        SharePartitionKey(asked.group_id, topic_id, each),
+                    )
+                    for each in partitions
+                )
             ),
         )
         for topic_id, partitions in wanted.items()
@@ -83,19 +107,21 @@ async def _describe(
     return DescribeShareGroupOffsetsResponseGroup(group_id=asked.group_id, topics=[*topics, *unknown])
 
 
-async def _partition(node: Node, key: SharePartitionKey) -> DescribeShareGroupOffsetsResponsePartition:
+async def _partition(
+    dependencies: Dependencies, key: SharePartitionKey
+) -> DescribeShareGroupOffsetsResponsePartition:
     answer = DescribeShareGroupOffsetsResponsePartition(
         partition_index=key.partition, start_offset=UNKNOWN_START_OFFSET, lag=_UNKNOWN_LAG
     )
     try:
-        state = await node.coordinators.persister.summary(key)
+        state = await dependencies.persister.summary(key)
     except KafkaError:
         return answer
     answer.start_offset, answer.leader_epoch = state.start_offset, state.leader_epoch
     if state.start_offset == UNKNOWN_START_OFFSET or state.complete_count == UNKNOWN_COUNT:
         return answer
     try:
-        end = await node.coordinators.latest_offsets.of(key)
+        end = await dependencies.latest_offsets.of(key)
         answer.lag = end - state.start_offset - state.complete_count
     except KafkaError as error:
         return DescribeShareGroupOffsetsResponsePartition(

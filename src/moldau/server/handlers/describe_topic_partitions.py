@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode
 from moldau.base.ids import INTERNAL_TOPICS
 from moldau.controller.topics.lifecycle import topic_name_problem
@@ -15,18 +13,20 @@ from moldau.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from moldau.server.authorized_operations import TOPIC_OPERATIONS
+from moldau.server.dispatch.authorized_operations import TOPIC_OPERATIONS
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.handlers.metadata import NO_LEADER, offline_replicas, partition_error
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.settings import NodeSettings
 
 
 def handle(
-    node: Node, context: RequestContext, request: DescribeTopicPartitionsRequest
+    metadata: MetadataPublisher,
+    settings: NodeSettings,
+    context: RequestContext,
+    request: DescribeTopicPartitionsRequest,
 ) -> DescribeTopicPartitionsResponse:
-    image = node.image
+    image = metadata.image
     names = sorted({topic.name for topic in request.topics}) or sorted(image.topics.by_name)
     first_partition = 0
     cursor = request.cursor
@@ -38,7 +38,7 @@ def handle(
         names = [name for name in names if name >= cursor.topic_name]
         if names and names[0] == cursor.topic_name:
             first_partition = cursor.partition_index
-    limit = node.config["max.request.partition.size.limit"]
+    limit = settings.config["max.request.partition.size.limit"]
     left = max(1, min(request.response_partition_limit, limit))
     response = DescribeTopicPartitionsResponse()
     for name in names:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -11,27 +9,23 @@ from moldau.protocol.messages.describe_transactions import (
     TopicData,
     TransactionState,
 )
+from moldau.server.coordinators.transaction_coordinator import TransactionCoordinator
 from moldau.server.dispatch.context import RequestContext
 from moldau.transactions.state import Transaction
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
-
 
 async def handle(
-    node: Node, context: RequestContext, request: DescribeTransactionsRequest
+    transactions: TransactionCoordinator, context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
-    states = [await _describe(node, each) for each in request.transactional_ids]
+    states = [await _describe(transactions, each) for each in request.transactional_ids]
     return DescribeTransactionsResponse(transaction_states=states)
 
 
-async def _describe(node: Node, transactional_id: str) -> TransactionState:
+async def _describe(transactions: TransactionCoordinator, transactional_id: str) -> TransactionState:
     try:
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        found = await node.coordinators.transactions.read(
-            transactional_id, lambda shard: shard.describe(transactional_id)
-        )
+        found = await transactions.read(transactional_id, lambda shard: shard.describe(transactional_id))
     except KafkaError as error:
         return TransactionState(transactional_id=transactional_id, error_code=error.code)
     return TransactionState(

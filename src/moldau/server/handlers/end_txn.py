@@ -6,42 +6,38 @@ epoch, and the id, that the producer has from now on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from moldau.server.coordinators.transaction_coordinator import TransactionCoordinator
+from moldau.server.coordinators.transaction_partitions import TRANSACTION_V2, error_for_version
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.transaction_requests import EPOCH_PER_TRANSACTION, for_version
 from moldau.statemachine.coordinator_records import Producer
 from moldau.transactions.context import ProducerResponse
 from moldau.transactions.end_txn import EndTxn
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 #: Who uses this version keeps to an epoch per transaction.
 _IMPLICIT_SINCE = 5
 _FENCED_SINCE = 2
 
 
-async def handle(node: Node, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
+async def handle(
+    transactions: TransactionCoordinator, context: RequestContext, request: EndTxnRequest
+) -> EndTxnResponse:
     version = context.api_version
     asked = EndTxn(
         request.transactional_id,
         Producer(request.producer_id, request.producer_epoch),
         request.committed,
-        EPOCH_PER_TRANSACTION if version >= _IMPLICIT_SINCE else 0,
+        TRANSACTION_V2 if version >= _IMPLICIT_SINCE else 0,
     )
     try:
         if not asked.transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        answer = await node.coordinators.transactions.decide(
-            asked.transactional_id, lambda shard: shard.end_transaction(asked)
-        )
+        answer = await transactions.decide(asked.transactional_id, lambda shard: shard.end_transaction(asked))
     except KafkaError as error:
         answer = ProducerResponse(error.code)
     return EndTxnResponse(
-        error_code=for_version(answer.error, version, _FENCED_SINCE),
+        error_code=error_for_version(answer.error, version, _FENCED_SINCE),
         producer_id=answer.producer_id,
         producer_epoch=answer.producer_epoch,
     )

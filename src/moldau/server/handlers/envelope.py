@@ -1,46 +1,42 @@
-"""Envelope (key 58), version 0: a client's request that a broker passes on to the active controller.
+"""Envelope (key 58), version 0 (KIP-590): a client's request that a broker forwards to the active controller.
 
-The request inside is served like any other of this listener, in the name of whoever sent it. That this
-controller is not active is told by the envelope itself, so that the broker looks for the right one.
+The request inside is handled like any other of this listener, with the principal and the address of the
+client. An inactive controller answers NOT_CONTROLLER in the envelope itself, so that the broker looks for
+the active one.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.network.connection import CloseConnection
 from moldau.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from moldau.protocol.schema import Message
 from moldau.server.controller.envelopes import decode_forwarded, unwrap_request, wrap_response
-from moldau.server.dispatch.context import RequestContext
+from moldau.server.dispatch.context import Pending, RequestContext, ServedApi
 from moldau.server.dispatch.dispatcher import failure
 
-if TYPE_CHECKING:
-    from moldau.server.dispatch.apis import ServedApi
-    from moldau.server.node import Node
 
-
-async def handle(node: Node, context: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse:
+async def handle(context: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse:
     forwarded, header, body = unwrap_request(context, request)
-    served = node.apis_of(context.listener_name).get(header.api_key)
+    served = context.listener.apis.get(header.api_key)
     if served is None or not served.serves(header.api_version):
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the forwarded request is not served here")
-    response = await _answer(node, served, forwarded, decode_forwarded(request, header, body))
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The forwarded request is not served here.")
+    response = await _respond(served, forwarded, decode_forwarded(request, header, body))
     return wrap_response(header, response)
 
 
-async def _answer(node: Node, served: ServedApi, context: RequestContext, request: Message) -> Message:
+async def _respond(served: ServedApi, context: RequestContext, request: Message) -> Message:
     try:
-        response = served.handle(node, context, request)
-        if response is not None and not isinstance(response, Message):
-            response = await response
+        result = context.listener.handlers[context.api_key](context, request)
+        if isinstance(result, Pending):
+            result = result.response
+        response = result if result is None or isinstance(result, Message) else await result
     except Exception as error:
         if isinstance(error, KafkaError) and error.code is ErrorCode.NOT_CONTROLLER:
             raise
         return _failure(served, context.api_version, request, error)
     if response is None:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "a forwarded request without an answer")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A forwarded request must have a response.")
     return response
 
 
@@ -48,5 +44,5 @@ def _failure(served: ServedApi, version: int, request: Message, error: Exception
     try:
         return failure(served, version, request, error)
     except CloseConnection as reason:
-        # That is between the client and its broker: here others' requests come on the same connection.
+        # Only the client's connection may be closed; other clients' requests share this one.
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(reason)) from reason

@@ -1,22 +1,42 @@
-"""Fetch (key 1), versions 4 to 18, for consumers and for followers.
+"""Fetch (key 1), versions 4 to 18, on broker listeners: reads records, for consumers and for followers.
 
-Sessions decide which partitions are looked at; each is read up to the high watermark, or up to the last
-stable offset for `read_committed`, and by followers to its end. Too little found: wait for what they wait
-for or `max_wait_ms`, then look again. Pages that are not in the cache are read in the pool, so the loop never
-waits for a disk.
+- 4: isolation level, last stable offset and aborted transactions (KIP-98)
+- 5: log start offset (KIP-107)
+- 6: KAFKA_STORAGE_ERROR (KIP-112)
+- 7: incremental fetch sessions (KIP-227)
+- 8: on quota violation the broker responds before throttling (KIP-219)
+- 9: current leader epoch (KIP-320)
+- 10: Zstandard compression (KIP-110)
+- 11: rack of the consumer and preferred read replica (KIP-392)
+- 12: flexible; last fetched epoch and diverging epoch (KIP-595)
+- 13: topic ids instead of names (KIP-516)
+- 14: OFFSET_MOVED_TO_TIERED_STORAGE (KIP-405)
+- 15: replica state with the broker epoch of the follower (KIP-903)
+- 16: the endpoints of current leaders (KIP-951)
+- 17: directory id of the replica (KIP-853)
+- 18: high watermark of the replica (KIP-1166)
 
-What a follower asks for tells the leader how far it is; that is noted before the request waits. Consumers
-may be sent to a replica that is closer to them (`replica.selector.class`), and read from any that has a log.
-A follower that sends its next request while this one waits has something new to ask: it is answered at once.
+Not served: tiered storage. The metadata log is fetched on controller listeners (`fetch_metadata.py`).
+
+The fetch session determines the partitions. Each is read up to the high watermark, up to the last stable
+offset for `read_committed`, and by followers up to the log end offset. If less than `min_bytes` is found, the
+request waits for appends or for `max_wait_ms` and reads again. Pages that are not in the page cache are read
+in the pool, so that the event loop never waits for a disk.
+
+The fetch offset of a follower tells the leader its position, which is recorded before the request waits. A
+follower that sends its next request while this one waits has new partitions to fetch and is answered at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
+from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.pool import Pool
+from moldau.network.listener import ConnectionLimits
 from moldau.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -32,38 +52,58 @@ from moldau.replication.leadership import preferred_replica
 from moldau.replication.partition import Partition
 from moldau.replication.progress import Observers
 from moldau.replication.remote_replica import RemoteReplica
+<<<<<<< HEAD
+=======
+from moldau.replication.replica_manager import ReplicaManager
+from moldau.replication.replica_selector import preferred_replica
+from moldau.replication.waiters import Waiters
+>>>>>>> 3815372 (refactor(server): handlers, coordinators and share partitions receive the parts they use)
 from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.fetch_sessions import FetchSession, SessionKey, SessionPartition
-from moldau.server.handlers.fetch_followers import Follower, Quiet
+from moldau.server.partitions.fetch_sessions import (
+    FetchSession,
+    FetchSessionCache,
+    SessionKey,
+    SessionPartition,
+)
+from moldau.server.partitions.followers import Follower, IdlePartition
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.settings import NodeSettings
 from moldau.storage.log.log import Log
 from moldau.storage.log.reader import ReadResult
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
-
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
-#: The version from which on consumers may read from followers.
-FOLLOWERS_SINCE = 11
-#: The version that first told a consumer who leads instead.
-LEADERS_SINCE = 16
-_TELL_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+_FETCH_FROM_FOLLOWERS_SINCE = 11
+_TOPIC_IDS_SINCE = 13
+_CURRENT_LEADER_SINCE = 16
+_NOT_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
-#: An answer is at most this large, whatever the client allows, and much smaller while more than
-#: `MAX_UNSENT` bytes of answers wait for clients that do not read them. A first batch always fits.
-LARGE_ANSWER = 16 * 1024 * 1024
-SMALL_ANSWER = 256 * 1024
+#: The largest response, whatever the client allows, and the largest while more than `MAX_UNSENT` bytes of
+#: responses wait for clients that do not read them. The first batch is always returned.
+MAX_RESPONSE = 16 * 1024 * 1024
+MAX_RESPONSE_WHILE_UNSENT = 256 * 1024
 MAX_UNSENT = 64 * 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    replicas: ReplicaManager
+    sessions: FetchSessionCache
+    pool: Pool
+    clock: Clock
+    settings: NodeSettings
+    metadata: MetadataPublisher
+    limits: ConnectionLimits
+
+
 def handle(
-    node: Node, context: RequestContext, request: FetchRequest
+    dependencies: Dependencies, context: RequestContext, request: FetchRequest
 ) -> FetchResponse | Awaitable[FetchResponse]:
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return _refused(request, context.api_version, ErrorCode.INVALID_REQUEST)
-    session = node.fetch_sessions.resolve(request, context.api_version >= 13)
-    fetch = _Fetch(node, context, request, session)
+    session = dependencies.sessions.resolve(request, context.api_version >= _TOPIC_IDS_SINCE)
+    fetch = _Fetch(dependencies, context, request, session)
     if not fetch.attempt():
         return fetch.read_cold()
     if fetch.satisfied():
@@ -72,9 +112,9 @@ def handle(
 
 
 def _refused(request: FetchRequest, version: int, code: ErrorCode) -> FetchResponse:
-    """One error for the whole request; before topic ids every partition is told too."""
+    """Return an error for the whole request; before topic ids every partition repeats it."""
     response = FetchResponse(error_code=code)
-    if version < 13:
+    if version < _TOPIC_IDS_SINCE:
         response.responses = [
             FetchableTopicResponse(
                 topic=topic.topic,
@@ -95,62 +135,76 @@ def _failed(index: int, code: ErrorCode, *, unknown: bool) -> PartitionData:
     )
 
 
-def _answer_limit(node: Node, request: FetchRequest) -> int:
-    """How large an answer may get, so that peers that do not read cannot fill the memory."""
-    crowded = node.limits.unsent_bytes() > MAX_UNSENT
-    return max(request.min_bytes, SMALL_ANSWER if crowded else LARGE_ANSWER)
+def _max_response(limits: ConnectionLimits, request: FetchRequest) -> int:
+    """Limit the response, so that clients that do not read cannot fill the memory."""
+    crowded = limits.unsent_bytes() > MAX_UNSENT
+    return max(request.min_bytes, MAX_RESPONSE_WHILE_UNSENT if crowded else MAX_RESPONSE)
 
 
 class _Fetch:
-    """One request on its way; `attempt` fills `answers`, until there is enough or time is up."""
+    """One request; `attempt` fills `responses` until there is enough or `max_wait_ms` is over."""
 
     def __init__(
-        self, node: Node, context: RequestContext, request: FetchRequest, session: FetchSession
+        self,
+        dependencies: Dependencies,
+        context: RequestContext,
+        request: FetchRequest,
+        session: FetchSession,
     ) -> None:
-        self.node = node
+        config = dependencies.settings.config
+        self.replicas = dependencies.replicas
+        self.pool = dependencies.pool
+        self.metadata = dependencies.metadata
+        self.config = config
         self.context = context
         self.version = context.api_version
         self.request = request
         self.session = session
-        #: The broker that asks as a follower; None for consumers.
-        self.follower = Follower(node, request) if _is_from_follower(request) else None
-        self.max_bytes = min(request.max_bytes, node.config["fetch.max.bytes"], _answer_limit(node, request))
-        self.answers: dict[SessionKey, PartitionData] = {}
+        #: The follower that sent the request; None for a consumer.
+        self.follower = (
+            Follower(dependencies.replicas, dependencies.clock, config, request)
+            if _is_from_follower(request)
+            else None
+        )
+        self.max_bytes = min(
+            request.max_bytes, config["fetch.max.bytes"], _max_response(dependencies.limits, request)
+        )
+        self.responses: dict[SessionKey, PartitionData] = {}
         self.size = 0
         self.urgent = False
         self._partitions: list[Partition] = []
-        #: How far each log could be read when it was looked at.
+        #: The readable end of each log when it was read.
         self._seen: list[tuple[Log, tuple[int, ...]]] = []
         self._deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
 
     # Reading.
 
     def attempt(self) -> bool:
-        """Read what is there; False when some of it is not in the page cache."""
+        """Read all partitions; return False if pages are missing in the page cache."""
         self._reset()
         return all(
-            self._is_quiet(known) or self._take(key, known.request)
+            self._is_idle(known) or self._take(key, known.request)
             for key, known in self.session.partitions.items()
         )
 
     async def read_cold(self) -> FetchResponse:
-        """The same, with the reads that need the disk in the pool."""
+        """Read all partitions, those with missing pages in the pool."""
         self._reset()
         for key, known in list(self.session.partitions.items()):
             asked = known.request
-            if not self._is_quiet(known) and not self._take(key, asked):
+            if not self._is_idle(known) and not self._take(key, asked):
                 self._take(key, asked, await self._from_disk(key, asked))
         return await self.wait()
 
     async def _from_disk(self, key: SessionKey, asked: FetchPartition) -> ReadResult | KafkaError | None:
         try:
             log = self._log(self._find(key), asked)
-            return await self.node.pool.run(self._read, log, asked, blocking=True)
+            return await self.pool.run(self._read, log, asked, blocking=True)
         except KafkaError as error:
             return error
 
     def _reset(self) -> None:
-        self.answers = {}
+        self.responses = {}
         self._partitions = []
         self._seen = []
         self.size = 0
@@ -159,7 +213,7 @@ class _Fetch:
     def _take(
         self, key: SessionKey, asked: FetchPartition, found: ReadResult | KafkaError | None = None
     ) -> bool:
-        """Answer for one partition, with what was `found` in the pool; False: it must be looked for there."""
+        """Set the response of a partition, from `found` if read in the pool; False: it must be read there."""
         try:
             if isinstance(found, KafkaError):
                 raise found
@@ -168,32 +222,32 @@ class _Fetch:
             self._partitions.append(partition)
         except KafkaError as error:
             self.urgent = True
-            self.node.replicas.storage_failed(error)
+            self.replicas.storage_failed(error)
             answer = _failed(asked.partition, error.code, unknown=error.code in _UNKNOWN)
         if answer is None:
             return False
         known = self.session.partitions.get(key)
         if self.follower is not None and known is not None and self.follower.has_news(known, answer):
             self.urgent = True
-        self.answers[key] = answer
+        self.responses[key] = answer
         return True
 
-    def _is_quiet(self, known: SessionPartition) -> bool:
-        quiet = None if self.follower is None or known.quiet is None else self.follower.is_quiet(known)
-        if quiet is None:
+    def _is_idle(self, known: SessionPartition) -> bool:
+        idle = None if self.follower is None or known.idle is None else self.follower.idle_partition(known)
+        if idle is None:
             return False
-        self._partitions.append(quiet.partition)
-        self._seen.append((quiet.log, (quiet.end,)))
+        self._partitions.append(idle.partition)
+        self._seen.append((idle.log, (idle.end_offset,)))
         return True
 
     def _find(self, key: SessionKey) -> Partition:
         name, topic_id, index = key
-        if self.version >= 13:
-            return self.node.replicas.by_id(topic_id, index)
-        return self.node.replicas.by_name(name, index)
+        if self.version >= _TOPIC_IDS_SINCE:
+            return self.replicas.by_id(topic_id, index)
+        return self.replicas.by_name(name, index)
 
     def _log(self, partition: Partition, asked: FetchPartition) -> Log:
-        if self.follower is None and self.version >= FOLLOWERS_SINCE:
+        if self.follower is None and self.version >= _FETCH_FROM_FOLLOWERS_SINCE:
             return partition.readable_log(asked.current_leader_epoch)
         return partition.leader_log(asked.current_leader_epoch)
 
@@ -205,16 +259,16 @@ class _Fetch:
         leader_end = log.log_end_offset
         self._seen.append((log, self._extent(log)))
         answer = _empty_answer(asked.partition, log)
-        if self._is_sent_elsewhere(partition, asked, answer):
+        if self._has_preferred_replica(partition, asked, answer):
             self.urgent = True
             return answer
         if asked.last_fetched_epoch >= 0 and _diverges(log, asked, answer):
             self.urgent = True
             return answer
         if follower is not None and replica is not None and follower.is_throttled(partition, replica):
-            # Who has everything comes in sync, and is not throttled any more.
+            # A follower that has reached the end joins the ISR and is not throttled any more.
             if log.log_start_offset <= asked.fetch_offset <= leader_end:
-                follower.note(partition, asked, leader_end, 0)
+                follower.record_fetch(partition, asked, leader_end, 0)
             return answer
         if found is None:
             found = self._read(log, asked, blocking=False)
@@ -223,10 +277,10 @@ class _Fetch:
         self.size += found.size
         answer.records = found.parts
         if follower is not None and replica is not None:
-            follower.note(partition, asked, leader_end, found.size)
+            follower.record_fetch(partition, asked, leader_end, found.size)
             answer.high_watermark = log.high_watermark
             if not found.size and asked.fetch_offset == leader_end:
-                self._remember_quiet(partition, log, replica, asked)
+                self._remember_idle(partition, log, replica, asked)
         elif self.request.isolation_level == READ_COMMITTED:
             aborted = (
                 log.reader.aborted_transactions(asked.fetch_offset, found.next_offset) if found.size else ()
@@ -237,28 +291,28 @@ class _Fetch:
             ]
         return answer
 
-    def _remember_quiet(
+    def _remember_idle(
         self, partition: Partition, log: Log, replica: RemoteReplica, asked: FetchPartition
     ) -> None:
-        """One that is not in sync may become so with any fetch, so it is always looked at."""
+        """Remember an in-sync follower's partition; others may join the ISR with any fetch."""
         known = self.session.partitions.get(("", partition.topic_id, asked.partition))
         if known is not None and replica.id in partition.registration.isr:
-            known.quiet = Quiet(partition, log, replica, asked)
+            known.idle = IdlePartition(partition, log, replica, asked)
 
-    def _is_sent_elsewhere(self, partition: Partition, asked: FetchPartition, answer: PartitionData) -> bool:
-        """Whether the consumer shall read from a replica that is closer to it."""
+    def _has_preferred_replica(
+        self, partition: Partition, asked: FetchPartition, answer: PartitionData
+    ) -> bool:
+        """Return whether the consumer is to read from a closer replica (`replica.selector.class`)."""
         if self.follower is not None or not self.request.rack_id or partition.leadership is None:
             return False
         answer.preferred_read_replica = preferred_replica(
-            self.node.config.text("replica.selector.class"),
+            self.config.text("replica.selector.class"),
             self.request.rack_id,
             partition.leadership,
             asked.fetch_offset,
-            self.node.image,
+            self.metadata.image,
         )
         return answer.preferred_read_replica >= 0
-
-    # Reading.
 
     def _read(self, log: Log, asked: FetchPartition, *, blocking: bool) -> ReadResult | None:
         if self.follower is not None:
@@ -276,7 +330,7 @@ class _Fetch:
         )
 
     def _extent(self, log: Log) -> tuple[int, ...]:
-        """What can be read of a log, by those who ask here."""
+        """Return the offsets that limit what the sender of this request can read."""
         if self.follower is not None:
             return (log.log_end_offset,)
         return log.high_watermark, log.last_stable_offset
@@ -298,7 +352,7 @@ class _Fetch:
         while not self.satisfied() and loop.time() < self._deadline:
             if self.follower is not None and self.context.connection.has_more:
                 break
-            # The loop may have turned between looking and here: what came meanwhile wakes nobody any more.
+            # Records appended since the read, while the loop ran other tasks, wake no waiter.
             if not self._outdated() and not await self._more(loop) and not self.size:
                 break
             if not self.attempt():
@@ -309,18 +363,18 @@ class _Fetch:
         return any(self._extent(log) != seen for log, seen in self._seen)
 
     async def _more(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Until enough bytes arrived in the partitions at hand, or time is up; whether anything happened.
+        """Wait for `min_bytes` in these partitions, or the deadline; return whether anything was appended.
 
-        A session may have thousands of partitions: they are not looked at again for nothing.
+        A session may have thousands of partitions, so they are read again only if needed.
         """
         arrived: asyncio.Future[None] = loop.create_future()
-        missing, news = self.request.min_bytes - self.size, False
-        # The end of a transaction is a few bytes, and makes all of it readable.
+        missing, progressed = self.request.min_bytes - self.size, False
+        # A few bytes of an end marker make a whole transaction readable.
         any_counts = self.request.isolation_level == READ_COMMITTED
 
         def on_progress(size: int) -> None:
-            nonlocal missing, news
-            missing, news = missing - size, True
+            nonlocal missing, progressed
+            missing, progressed = missing - size, True
             if missing <= 0 or size == 0 or any_counts:
                 enough()
 
@@ -341,7 +395,7 @@ class _Fetch:
             self.context.connection.on_more = None
             for waiters in watched:
                 waiters.remove(on_progress)
-        return news
+        return progressed
 
     def _watched(self) -> list[Observers]:
         if self.follower is None:
@@ -351,21 +405,21 @@ class _Fetch:
             watched += [each.progress.high_watermark for each in self._partitions]
         return watched
 
-    # Answering.
+    # Responding.
 
     def response(self) -> FetchResponse:
         topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
         leaders: CurrentLeaders | None = None
-        for key, answer in self.answers.items():
-            if not self.session.answered(key, answer):
+        for key, answer in self.responses.items():
+            if not self.session.record_response(key, answer):
                 continue
             name, topic_id, _ = key
             topic = topics.get((name, topic_id))
             if topic is None:
                 topic = topics[name, topic_id] = FetchableTopicResponse(topic=name, topic_id=topic_id)
             topic.partitions.append(answer)
-            if answer.error_code in _TELL_LEADER and self.version >= LEADERS_SINCE:
-                leaders = leaders or CurrentLeaders(self.node.image, self.context.listener_name)
+            if answer.error_code in _NOT_LEADER and self.version >= _CURRENT_LEADER_SINCE:
+                leaders = leaders or CurrentLeaders(self.metadata.image, self.context.listener.name)
                 leader = leaders.of(name, topic_id, answer.partition_index)
                 if leader is not None:
                     answer.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)
@@ -391,7 +445,7 @@ def _empty_answer(index: int, log: Log) -> PartitionData:
 
 
 def _diverges(log: Log, asked: FetchPartition, answer: PartitionData) -> bool:
-    """Whether our log and that of whoever asks part before the offset it asks for; then told where."""
+    """Set the diverging epoch if the log of the sender diverges before its fetch offset (KIP-595)."""
     epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
     if epoch < 0 or end_offset < 0 or asked.fetch_offset < log.log_start_offset:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)

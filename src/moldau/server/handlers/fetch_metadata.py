@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
 from moldau.protocol.messages.fetch import FetchRequest
 from moldau.protocol.schema import Message
+from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.server.dispatch.context import RequestContext
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
-
-def handle(node: Node, context: RequestContext, request: FetchRequest) -> Awaitable[Message]:
-    return node.metadata.handle(request, context.api_version)
+def handle(quorum: MetadataQuorum, context: RequestContext, request: FetchRequest) -> Awaitable[Message]:
+    return quorum.handle(request, context.api_version)

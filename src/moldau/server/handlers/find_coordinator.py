@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
@@ -20,10 +19,9 @@ from moldau.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from moldau.server.brokers.peers import endpoint_of
+from moldau.server.coordinators.internal_topics import InternalTopics
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.publisher import MetadataPublisher
 
 SHARE = 2
 _TOPICS = {0: CONSUMER_OFFSETS_TOPIC, 1: TRANSACTION_STATE_TOPIC, SHARE: SHARE_STATE_TOPIC}
@@ -35,29 +33,42 @@ _BATCHED_SINCE = 4
 
 
 def handle(
-    node: Node, context: RequestContext, request: FindCoordinatorRequest
+    metadata: MetadataPublisher,
+    internal_topics: InternalTopics,
+    context: RequestContext,
+    request: FindCoordinatorRequest,
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     topic = _TOPICS.get(request.key_type)
-    if topic is not None and topic not in node.image.topics.by_name:
-        return _create_and_answer(node, context, request, topic)
-    return _answer(node, context, request, topic)
+    if topic is not None and topic not in metadata.image.topics.by_name:
+        return _create_and_answer(metadata, internal_topics, context, request, topic)
+    return _answer(metadata, internal_topics, context, request, topic)
 
 
 async def _create_and_answer(
-    node: Node, context: RequestContext, request: FindCoordinatorRequest, topic: str
+    metadata: MetadataPublisher,
+    internal_topics: InternalTopics,
+    context: RequestContext,
+    request: FindCoordinatorRequest,
+    topic: str,
 ) -> FindCoordinatorResponse:
-    await node.coordinators.internal_topics.ensure(topic)
-    return _answer(node, context, request, topic)
+    await internal_topics.ensure(topic)
+    return _answer(metadata, internal_topics, context, request, topic)
 
 
 def _answer(
-    node: Node, context: RequestContext, request: FindCoordinatorRequest, topic: str | None
+    metadata: MetadataPublisher,
+    internal_topics: InternalTopics,
+    context: RequestContext,
+    request: FindCoordinatorRequest,
+    topic: str | None,
 ) -> FindCoordinatorResponse:
     if context.api_version >= _BATCHED_SINCE:
         return FindCoordinatorResponse(
-            coordinators=[_find(node, context, topic, key) for key in request.coordinator_keys]
+            coordinators=[
+                _find(metadata, internal_topics, context, topic, key) for key in request.coordinator_keys
+            ]
         )
-    found = _find(node, context, topic, request.key)
+    found = _find(metadata, internal_topics, context, topic, request.key)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message or ErrorCode(found.error_code).name,
@@ -67,13 +78,19 @@ def _answer(
     )
 
 
-def _find(node: Node, context: RequestContext, topic: str | None, key: str) -> Coordinator:
+def _find(
+    metadata: MetadataPublisher,
+    internal_topics: InternalTopics,
+    context: RequestContext,
+    topic: str | None,
+    key: str,
+) -> Coordinator:
     if topic is None:
         return _none(key, ErrorCode.INVALID_REQUEST, "There is no coordinator of this type.")
     if topic == SHARE_STATE_TOPIC and (context.api_version < _SHARE_SINCE or not _is_share_key(key)):
         return _none(key, ErrorCode.INVALID_REQUEST)
-    leader = _leader(node.image, topic, key)
-    endpoint = endpoint_of(node.image, leader, context.listener_name)
+    leader = _leader(metadata.image, topic, key)
+    endpoint = endpoint_of(metadata.image, leader, context.listener.name)
     if endpoint is None:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from moldau.server.coordinators.coordinator import Coordinator
+from moldau.server.coordinators.group_requests import requester
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.group_requests import requester
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 
-async def handle(node: Node, context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+async def handle(
+    groups: Coordinator[GroupShard], context: RequestContext, request: HeartbeatRequest
+) -> HeartbeatResponse:
     if not request.group_id:
         return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     try:
-        return await node.coordinators.groups.write(
+        return await groups.write(
             request.group_id, lambda shard: shard.heartbeat(requester(context), request)
         )
     except KafkaError as error:

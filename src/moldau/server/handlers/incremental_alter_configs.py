@@ -5,8 +5,6 @@ Log levels belong to one process and are changed here; everything else is decide
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import KafkaError
 from moldau.config.dynamic import SET
 from moldau.controller.configs.alter import incremental_alter_configs
@@ -18,24 +16,25 @@ from moldau.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.loggers import check_logger, set_level
-from moldau.server.own_configs import split_refused
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.handlers.alter_configs import split_by_broker
+from moldau.server.log_levels import check_logger, set_level
 
 
 async def handle(
-    node: Node, context: RequestContext, request: IncrementalAlterConfigsRequest
+    controller: ControllerChannel,
+    node_id: int,
+    context: RequestContext,
+    request: IncrementalAlterConfigsRequest,
 ) -> IncrementalAlterConfigsResponse:
     loggers = [each for each in request.resources if each.resource_type == ResourceType.BROKER_LOGGER]
     others = [each for each in request.resources if each not in loggers]
-    request.resources, refused = split_refused(node, context, others)
+    request.resources, refused = split_by_broker(node_id, context, others)
     response = IncrementalAlterConfigsResponse()
     if request.resources:
-        response = await node.controller_channel.decide(context, request, incremental_alter_configs)
-    response.responses += [_alter_loggers(node, each, request.validate_only) for each in loggers]
+        response = await controller.decide(context, request, incremental_alter_configs)
+    response.responses += [_alter_loggers(node_id, each, request.validate_only) for each in loggers]
     response.responses += [
         AlterConfigsResourceResponse(
             resource_type=each.resource_type,
@@ -49,13 +48,13 @@ async def handle(
 
 
 def _alter_loggers(
-    node: Node, resource: AlterConfigsResource, validate_only: bool
+    node_id: int, resource: AlterConfigsResource, validate_only: bool
 ) -> AlterConfigsResourceResponse:
     answer = AlterConfigsResourceResponse(
         resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
     )
     try:
-        check_log_levels(resource, node.id)
+        check_log_levels(resource, node_id)
         for change in resource.configs:
             check_logger(change.name)
         if not validate_only:

@@ -6,41 +6,48 @@ transactional id the transaction coordinator decides which id and epoch its prod
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from moldau.server.brokers.producer_ids import ProducerIds
+from moldau.server.coordinators.transaction_coordinator import TransactionCoordinator
+from moldau.server.coordinators.transaction_partitions import error_for_version
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.transaction_requests import for_version
+from moldau.server.settings import NodeSettings
 from moldau.statemachine.coordinator_records import Producer
 from moldau.transactions.context import ProducerResponse, TransactionSettings
 from moldau.transactions.init_producer_id import InitProducerId, check_request
 from moldau.transactions.state import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
-
 _FENCED_SINCE = 4
 
 
 async def handle(
-    node: Node, context: RequestContext, request: InitProducerIdRequest
+    transactions: TransactionCoordinator,
+    producer_ids: ProducerIds,
+    settings: NodeSettings,
+    context: RequestContext,
+    request: InitProducerIdRequest,
 ) -> InitProducerIdResponse:
     try:
-        answer = await _initialize(node, request)
+        answer = await _initialize(transactions, producer_ids, settings, request)
     except KafkaError as error:
         answer = ProducerResponse(error.code)
     return InitProducerIdResponse(
-        error_code=for_version(answer.error, context.api_version, _FENCED_SINCE),
+        error_code=error_for_version(answer.error, context.api_version, _FENCED_SINCE),
         producer_id=answer.producer_id,
         producer_epoch=answer.producer_epoch,
     )
 
 
-async def _initialize(node: Node, request: InitProducerIdRequest) -> ProducerResponse:
+async def _initialize(
+    transactions: TransactionCoordinator,
+    producer_ids: ProducerIds,
+    settings: NodeSettings,
+    request: InitProducerIdRequest,
+) -> ProducerResponse:
     expected = _expected(request)
     if request.transactional_id is None:
-        return ProducerResponse(producer_id=await node.producer_ids.next(), producer_epoch=0)
+        return ProducerResponse(producer_id=await producer_ids.next(), producer_epoch=0)
     asked = check_request(
         InitProducerId(
             request.transactional_id,
@@ -49,11 +56,9 @@ async def _initialize(node: Node, request: InitProducerIdRequest) -> ProducerRes
             request.enable2_pc,
             request.keep_prepared_txn,
         ),
-        TransactionSettings.from_config(node.config),
+        TransactionSettings.from_config(settings.config),
     )
-    return await node.coordinators.transactions.decide(
-        asked.transactional_id, lambda shard: shard.init_producer_id(asked)
-    )
+    return await transactions.decide(asked.transactional_id, lambda shard: shard.init_producer_id(asked))
 
 
 def _expected(request: InitProducerIdRequest) -> Producer | None:

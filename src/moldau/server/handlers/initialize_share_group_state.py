@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import KafkaError
 from moldau.protocol.messages.initialize_share_group_state import (
     InitializeShareGroupStateRequest,
@@ -12,19 +10,20 @@ from moldau.protocol.messages.initialize_share_group_state import (
     PartitionData,
     PartitionResult,
 )
+from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.share.state_requests import answer_partitions
 from moldau.share.keys import SharePartitionKey
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.share.shard import ShareShard
 
 
 async def handle(
-    node: Node, context: RequestContext, request: InitializeShareGroupStateRequest
+    share_coordinator: Coordinator[ShareShard],
+    context: RequestContext,
+    request: InitializeShareGroupStateRequest,
 ) -> InitializeShareGroupStateResponse:
     async def initialize(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
-        await node.coordinators.share.write(
+        await share_coordinator.write(
             key.name, lambda shard: shard.initialize(key, asked.state_epoch, asked.start_offset)
         )
         return PartitionResult(partition=key.partition)

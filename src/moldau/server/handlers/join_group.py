@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.settings import GroupSettings
+from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from moldau.server.coordinators.coordinator import Coordinator
+from moldau.server.coordinators.group_requests import requester
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.group_requests import requester
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.settings import NodeSettings
 
 #: The version since which a member says how long a rebalance may take.
 _REBALANCE_TIMEOUT_SINCE = 1
@@ -19,24 +17,34 @@ _REBALANCE_TIMEOUT_SINCE = 1
 _NULL_PROTOCOL_SINCE = 7
 
 
-async def handle(node: Node, context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
+async def handle(
+    groups: Coordinator[GroupShard],
+    settings: NodeSettings,
+    context: RequestContext,
+    request: JoinGroupRequest,
+) -> JoinGroupResponse:
     if context.api_version < _REBALANCE_TIMEOUT_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
-    response = await _join(node, context, request)
+    response = await _join(groups, settings, context, request)
     missing = "" if context.api_version < _NULL_PROTOCOL_SINCE else None
     response.protocol_name = response.protocol_name or missing
     return response
 
 
-async def _join(node: Node, context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
-    settings = GroupSettings.from_config(node.config)
+async def _join(
+    groups: Coordinator[GroupShard],
+    settings: NodeSettings,
+    context: RequestContext,
+    request: JoinGroupRequest,
+) -> JoinGroupResponse:
+    limits = GroupSettings.from_config(settings.config)
     if not request.group_id:
         return JoinGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID, member_id=request.member_id)
     timeout_ms = request.session_timeout_ms
-    if not settings.min_session_timeout_ms <= timeout_ms <= settings.max_session_timeout_ms:
+    if not limits.min_session_timeout_ms <= timeout_ms <= limits.max_session_timeout_ms:
         return JoinGroupResponse(error_code=ErrorCode.INVALID_SESSION_TIMEOUT, member_id=request.member_id)
     try:
-        return await node.coordinators.groups.write(
+        return await groups.write(
             request.group_id, lambda shard: shard.join_group(requester(context), request)
         )
     except KafkaError as error:

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberIdentity,
     MemberResponse,
 )
+from moldau.server.coordinators.coordinator import Coordinator
+from moldau.server.coordinators.group_requests import requester
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.group_requests import requester
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 _SEVERAL_SINCE = 3
 
 
-async def handle(node: Node, context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+async def handle(
+    groups: Coordinator[GroupShard], context: RequestContext, request: LeaveGroupRequest
+) -> LeaveGroupResponse:
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     if context.api_version >= _SEVERAL_SINCE:
-        return await _leave(node, context, request)
+        return await _leave(groups, context, request)
     request.members = [MemberIdentity(member_id=request.member_id)]
-    response = await _leave(node, context, request)
+    response = await _leave(groups, context, request)
     code = response.error_code or next((each.error_code for each in response.members), 0)
     return LeaveGroupResponse(error_code=code)
 
 
-async def _leave(node: Node, context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
+async def _leave(
+    groups: Coordinator[GroupShard], context: RequestContext, request: LeaveGroupRequest
+) -> LeaveGroupResponse:
     try:
-        return await node.coordinators.groups.write(
+        return await groups.write(
             request.group_id, lambda shard: shard.leave_group(requester(context), request)
         )
     except KafkaError as error:

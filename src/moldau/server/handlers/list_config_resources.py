@@ -5,8 +5,6 @@ Version 0 lists the client-metrics subscriptions only.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.metadata.image import MetadataImage, ResourceType
 from moldau.protocol.messages.list_config_resources import (
@@ -15,9 +13,7 @@ from moldau.protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
 )
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.publisher import MetadataPublisher
 
 _LISTABLE = (
     ResourceType.TOPIC,
@@ -29,7 +25,7 @@ _LISTABLE = (
 
 
 def handle(
-    node: Node, context: RequestContext, request: ListConfigResourcesRequest
+    metadata: MetadataPublisher, context: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
     types = request.resource_types or list(_LISTABLE)
     if context.api_version == 0:
@@ -40,7 +36,7 @@ def handle(
         config_resources=[
             ConfigResource(resource_name=name, resource_type=each)
             for each in dict.fromkeys(types)
-            for name in _names(node.image, each)
+            for name in _names(metadata.image, each)
         ]
     )
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
-
-async def handle(node: Node, context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    found = await node.coordinators.groups.read_all(
+async def handle(
+    groups: Coordinator[GroupShard], context: RequestContext, request: ListGroupsRequest
+) -> ListGroupsResponse:
+    found = await groups.read_all(
         lambda shard: shard.list_groups(request.states_filter, request.types_filter)
     )
     return ListGroupsResponse(groups=[group for groups in found for group in groups])

@@ -9,10 +9,10 @@ is OFFSET_NOT_AVAILABLE. Replicas (any `replica_id` that is not a consumer's) ar
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from moldau.base import offsets
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.pool import Pool
 from moldau.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -21,12 +21,10 @@ from moldau.protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
+from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.dispatch.context import RequestContext
 from moldau.storage.log.log import Log
 from moldau.storage.log.reader import TimestampOffset
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 #: The version that first knew each special timestamp.
 _SINCE = {
@@ -43,7 +41,9 @@ _NOT_AVAILABLE_SINCE = 5
 _NOWHERE = TimestampOffset(timestamp=-1, offset=-1, leader_epoch=-1)
 
 
-async def handle(node: Node, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+async def handle(
+    replicas: ReplicaManager, pool: Pool, context: RequestContext, request: ListOffsetsRequest
+) -> ListOffsetsResponse:
     asked = Counter((topic.name, p.partition_index) for topic in request.topics for p in topic.partitions)
     twice = {key for key, count in asked.items() if count > 1}
     response = ListOffsetsResponse()
@@ -53,10 +53,10 @@ async def handle(node: Node, context: RequestContext, request: ListOffsetsReques
             try:
                 if (topic.name, partition.partition_index) in twice:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                found = await _find(node, context, request, topic, partition)
+                found = await _find(replicas, pool, context, request, topic, partition)
                 answer.partitions.append(_found(partition.partition_index, found, context.api_version))
             except KafkaError as error:
-                node.replicas.storage_failed(error)
+                replicas.storage_failed(error)
                 answer.partitions.append(
                     ListOffsetsPartitionResponse(
                         partition_index=partition.partition_index, error_code=error.code
@@ -67,7 +67,8 @@ async def handle(node: Node, context: RequestContext, request: ListOffsetsReques
 
 
 async def _find(
-    node: Node,
+    replicas: ReplicaManager,
+    pool: Pool,
     context: RequestContext,
     request: ListOffsetsRequest,
     topic: ListOffsetsTopic,
@@ -76,7 +77,7 @@ async def _find(
     known = asked.timestamp >= offsets.EARLIEST_PENDING_UPLOAD
     if not known or context.api_version < _SINCE.get(asked.timestamp, 0):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    partition = node.replicas.by_name(topic.name, asked.partition_index)
+    partition = replicas.by_name(topic.name, asked.partition_index)
     reach = partition.readable_log if request.replica_id == DEBUGGING else partition.leader_log
     log = reach(asked.current_leader_epoch)
     end = _end(log, request)
@@ -93,9 +94,9 @@ async def _find(
         case offsets.LATEST_TIERED | offsets.EARLIEST_PENDING_UPLOAD:
             return _NOWHERE
         case offsets.MAX_TIMESTAMP:
-            found = await node.pool.run(log.reader.offset_of_max_timestamp)
+            found = await pool.run(log.reader.offset_of_max_timestamp)
         case timestamp:
-            found = await node.pool.run(log.reader.offset_for_timestamp, timestamp)
+            found = await pool.run(log.reader.offset_for_timestamp, timestamp)
     if found is not None and found.offset < end:
         return found
     if unsure:

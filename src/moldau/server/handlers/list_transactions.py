@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import KafkaError
 from moldau.protocol.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
     TransactionState,
 )
+from moldau.server.coordinators.transaction_coordinator import TransactionCoordinator
 from moldau.server.dispatch.context import RequestContext
 from moldau.transactions.listing import TransactionFilter
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
-
 
 async def handle(
-    node: Node, context: RequestContext, request: ListTransactionsRequest
+    transactions: TransactionCoordinator, context: RequestContext, request: ListTransactionsRequest
 ) -> ListTransactionsResponse:
     try:
         wanted = TransactionFilter(
@@ -27,7 +23,7 @@ async def handle(
             request.duration_filter,
             request.transactional_id_pattern,
         )
-        found = await node.coordinators.transactions.read_all(lambda shard: shard.list(wanted))
+        found = await transactions.read_all(lambda shard: shard.list(wanted))
     except KafkaError as error:
         return ListTransactionsResponse(error_code=error.code)
     return ListTransactionsResponse(

@@ -1,7 +1,21 @@
-"""Metadata (key 3), versions 0 to 13: brokers and topics as the image has them.
+"""Metadata (key 3), versions 0 to 13: the brokers, and topics with their partitions.
 
-A topic that does not exist is created when the client allows it and `auto.create.topics.enable` is on.
-Unlike Apache Kafka the answer waits for the creation, so clients need no second round.
+- 1: null instead of an empty list for all topics; rack, controller id and internal topics
+- 2: cluster id (KIP-78)
+- 3: throttle time
+- 4: `allow_auto_topic_creation`
+- 5: offline replicas (KIP-112)
+- 6: on quota violation the broker responds before throttling (KIP-219)
+- 7: leader epoch (KIP-320)
+- 8: authorized operations (KIP-430)
+- 9: flexible
+- 10: topic ids in responses (KIP-516)
+- 11: no cluster authorized operations any more, see DescribeCluster (KIP-700)
+- 12: topics may be requested by id (KIP-516)
+- 13: top-level error code (KIP-1102)
+
+A missing topic is created if the client allows it and `auto.create.topics.enable` is set. Unlike Apache
+Kafka, the response waits for the creation, so that clients need no second request.
 """
 
 from __future__ import annotations
@@ -9,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Collection, Iterable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import INTERNAL_TOPICS, ZERO_UUID
@@ -25,46 +39,58 @@ from moldau.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from moldau.server.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from moldau.server.brokers.suspected_brokers import SuspectedBrokers
+from moldau.server.controller.channel import ControllerChannel
 from moldau.server.coordinators.internal_topics import CREATION_SECONDS, creatable
+from moldau.server.dispatch.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from moldau.server.dispatch.context import RequestContext
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.settings import NodeSettings
+from moldau.server.startup.identity import Identity
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+logger = logging.getLogger(__name__)
 
-log = logging.getLogger(__name__)
-
-#: Nobody has left a leader: what Kafka puts in place of an id.
+#: The leader id of a partition without a leader.
 NO_LEADER = -1
-#: The version since which topics can be asked for by id.
-_IDS_SINCE = 12
-#: Why a topic could not be created, where that is the client's to know; anything else may pass.
-_TOLD = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.POLICY_VIOLATION})
+_TOPIC_IDS_SINCE = 12
+#: Errors of a topic creation that are returned to the client; others are retriable.
+_RETURNED = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.POLICY_VIOLATION})
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    identity: Identity
+    metadata: MetadataPublisher
+    settings: NodeSettings
+    controller: ControllerChannel
+    suspected_brokers: SuspectedBrokers
 
 
 def handle(
-    node: Node, context: RequestContext, request: MetadataRequest
+    dependencies: Dependencies, context: RequestContext, request: MetadataRequest
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
-    if not _well_formed(request, context.api_version):
+    if not _is_valid(request, context.api_version):
         return _refused(request)
-    missing = _to_create(node, request)
+    missing = _to_create(dependencies, request)
     if missing:
-        return _create_and_answer(node, context, request, missing)
-    if node.suspects:
-        return _answer_later(node, context, request)
-    return _answer(node, context, request, {})
+        return _create_and_respond(dependencies, context, request, missing)
+    if dependencies.suspected_brokers:
+        return _respond_after_failover(dependencies, context, request)
+    return _respond(dependencies, context, request, {})
 
 
-async def _answer_later(node: Node, context: RequestContext, request: MetadataRequest) -> MetadataResponse:
-    """A broker may have died a moment ago: who leads instead is about to be known."""
-    await node.suspects.settled()
-    return _answer(node, context, request, {})
+async def _respond_after_failover(
+    dependencies: Dependencies, context: RequestContext, request: MetadataRequest
+) -> MetadataResponse:
+    """Respond with the new leaders of a broker that may just have failed."""
+    await dependencies.suspected_brokers.settled()
+    return _respond(dependencies, context, request, {})
 
 
-def _well_formed(request: MetadataRequest, version: int) -> bool:
+def _is_valid(request: MetadataRequest, version: int) -> bool:
     for topic in request.topics or ():
         by_id = topic.topic_id != ZERO_UUID
-        if by_id and version < _IDS_SINCE:
+        if by_id and version < _TOPIC_IDS_SINCE:
             return False
         if not by_id and topic.name is None:
             return False
@@ -82,26 +108,26 @@ def _refused(request: MetadataRequest) -> MetadataResponse:
     )
 
 
-async def _create_and_answer(
-    node: Node, context: RequestContext, request: MetadataRequest, names: list[str]
+async def _create_and_respond(
+    dependencies: Dependencies, context: RequestContext, request: MetadataRequest, names: list[str]
 ) -> MetadataResponse:
-    topics = [creatable(node.config, name) for name in names]
+    topics = [creatable(dependencies.settings.config, name) for name in names]
     try:
         async with asyncio.timeout(CREATION_SECONDS):
-            created = await node.controller_channel.decide(
+            created = await dependencies.controller.decide(
                 context, CreateTopicsRequest(topics=topics), create_topics
             )
     except (KafkaError, TimeoutError) as error:
-        log.warning("topics %s cannot be created now: %s", ", ".join(names), error)
-        return _answer(node, context, request, {})
-    errors = {topic.name: topic.error_code for topic in created.topics if topic.error_code in _TOLD}
-    return _answer(node, context, request, errors)
+        logger.warning("topics %s cannot be created now: %s", ", ".join(names), error)
+        return _respond(dependencies, context, request, {})
+    errors = {topic.name: topic.error_code for topic in created.topics if topic.error_code in _RETURNED}
+    return _respond(dependencies, context, request, errors)
 
 
-def _to_create(node: Node, request: MetadataRequest) -> list[str]:
-    if not (request.allow_auto_topic_creation and node.config["auto.create.topics.enable"]):
+def _to_create(dependencies: Dependencies, request: MetadataRequest) -> list[str]:
+    if not (request.allow_auto_topic_creation and dependencies.settings.config["auto.create.topics.enable"]):
         return []
-    known = node.image.topics.by_name
+    known = dependencies.metadata.image.topics.by_name
     return list(
         {
             topic.name: None
@@ -114,10 +140,10 @@ def _to_create(node: Node, request: MetadataRequest) -> list[str]:
     )
 
 
-def _answer(
-    node: Node, context: RequestContext, request: MetadataRequest, errors: dict[str, int]
+def _respond(
+    dependencies: Dependencies, context: RequestContext, request: MetadataRequest, errors: dict[str, int]
 ) -> MetadataResponse:
-    image = node.image
+    image, identity = dependencies.metadata.image, dependencies.identity
     if request.topics is None or (context.api_version == 0 and not request.topics):
         topics = [_topic(image, topic) for topic in image.topics.by_name.values()]
     else:
@@ -127,9 +153,9 @@ def _answer(
             if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
                 topic.topic_authorized_operations = TOPIC_OPERATIONS
     return MetadataResponse(
-        brokers=brokers(image, context.listener_name, node.suspects.departed()),
-        cluster_id=node.cluster_id,
-        controller_id=node.any_broker_id(),
+        brokers=brokers(image, context.listener.name, dependencies.suspected_brokers.recently_failed()),
+        cluster_id=identity.cluster_id,
+        controller_id=controller_id(image, identity.node_id),
         topics=topics,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
@@ -138,19 +164,25 @@ def _answer(
 
 
 def _each_once(asked: Iterable[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
-    """Without repetitions; if any is asked for by id, the others are left out."""
+    """Drop duplicates; if any topic is requested by id, drop those requested by name."""
     by_id = {topic.topic_id: topic for topic in asked if topic.topic_id != ZERO_UUID}
     return by_id.values() if by_id else {topic.name: topic for topic in asked}.values()
 
 
+def controller_id(image: MetadataImage, node_id: int) -> int:
+    """Return any unfenced broker, this one if possible: brokers forward requests to the controller."""
+    unfenced = [each.id for each in image.cluster.brokers.values() if not each.fenced]
+    return node_id if node_id in unfenced else next(iter(unfenced), -1)
+
+
 def brokers(
-    image: MetadataImage, listener_name: str, departed: Collection[int] = ()
+    image: MetadataImage, listener_name: str, recently_failed: Collection[int] = ()
 ) -> list[MetadataResponseBroker]:
-    """Those that are alive, and those that have only just `departed`."""
+    """Return the unfenced brokers and those in `recently_failed`."""
     result = []
     for broker in image.cluster.brokers.values():
         endpoint = broker.endpoint(listener_name)
-        if endpoint is not None and (not broker.fenced or broker.id in departed):
+        if endpoint is not None and (not broker.fenced or broker.id in recently_failed):
             result.append(
                 MetadataResponseBroker(
                     node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
@@ -189,7 +221,7 @@ def _topic(image: MetadataImage, topic: TopicImage) -> MetadataResponseTopic:
 
 
 def offline_replicas(image: MetadataImage, partition: PartitionRegistration) -> list[int]:
-    """Replicas on brokers that are gone or fenced, or in directories that are offline."""
+    """Return the replicas on unregistered or fenced brokers, and in offline directories."""
     offline = []
     for replica in partition.replicas:
         broker = image.cluster.brokers.get(replica)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import ZERO_UUID
+from moldau.groups.shard import GroupShard
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -14,25 +13,29 @@ from moldau.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from moldau.server.coordinators.coordinator import Coordinator
+from moldau.server.coordinators.group_requests import known_partitions, requester
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.group_requests import known_partitions, requester
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.publisher import MetadataPublisher
 
 _TOPIC_IDS_SINCE = 10
 
 
-async def handle(node: Node, context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+async def handle(
+    groups: Coordinator[GroupShard],
+    metadata: MetadataPublisher,
+    context: RequestContext,
+    request: OffsetCommitRequest,
+) -> OffsetCommitResponse:
     refused: list[OffsetCommitResponseTopic] = []
     accepted: list[OffsetCommitRequestTopic] = []
     for topic in request.topics:
-        _sort(node.image, topic, refused, accepted, by_id=context.api_version >= _TOPIC_IDS_SINCE)
+        _sort(metadata.image, topic, refused, accepted, by_id=context.api_version >= _TOPIC_IDS_SINCE)
     if not accepted:
         return OffsetCommitResponse(topics=refused)
     request.topics = accepted
     try:
-        answer = await node.coordinators.groups.write(
+        answer = await groups.write(
             request.group_id, lambda shard: shard.commit_offsets(requester(context), request)
         )
         answered = answer.topics

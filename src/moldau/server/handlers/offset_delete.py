@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,
@@ -12,18 +11,22 @@ from moldau.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from moldau.server.coordinators.coordinator import Coordinator
+from moldau.server.coordinators.group_requests import known_partitions
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.group_requests import known_partitions
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.publisher import MetadataPublisher
 
 
-async def handle(node: Node, context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+async def handle(
+    groups: Coordinator[GroupShard],
+    metadata: MetadataPublisher,
+    context: RequestContext,
+    request: OffsetDeleteRequest,
+) -> OffsetDeleteResponse:
     topics: dict[str, OffsetDeleteResponseTopic] = {}
     accepted: list[OffsetDeleteRequestTopic] = []
     for topic in request.topics:
-        known, missing = known_partitions(node.image, topic.name, topic.partitions)
+        known, missing = known_partitions(metadata.image, topic.name, topic.partitions)
         if missing:
             gone = [
                 OffsetDeleteResponsePartition(
@@ -35,7 +38,7 @@ async def handle(node: Node, context: RequestContext, request: OffsetDeleteReque
         if known:
             accepted.append(OffsetDeleteRequestTopic(name=topic.name, partitions=known))
     request.topics = accepted
-    answer = await _delete(node, request)
+    answer = await _delete(groups, metadata, request)
     if answer.error_code:
         return answer
     for answered in answer.topics:
@@ -45,12 +48,12 @@ async def handle(node: Node, context: RequestContext, request: OffsetDeleteReque
     return OffsetDeleteResponse(topics=list(topics.values()))
 
 
-async def _delete(node: Node, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+async def _delete(
+    groups: Coordinator[GroupShard], metadata: MetadataPublisher, request: OffsetDeleteRequest
+) -> OffsetDeleteResponse:
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     try:
-        return await node.coordinators.groups.write(
-            request.group_id, lambda shard: shard.delete_offsets(request)
-        )
+        return await groups.write(request.group_id, lambda shard: shard.delete_offsets(request))
     except KafkaError as error:
         return OffsetDeleteResponse(error_code=error.code)

@@ -6,10 +6,9 @@ group has committed. Who asks for stable offsets hears of those that an open tra
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import ZERO_UUID
+from moldau.groups.shard import GroupShard
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -22,10 +21,9 @@ from moldau.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.publisher import MetadataPublisher
 
 #: The version since which an answer has a place for an error of the whole group.
 _GROUP_ERROR_SINCE = 2
@@ -33,10 +31,17 @@ _SEVERAL_GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 
 
-async def handle(node: Node, context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+async def handle(
+    groups: Coordinator[GroupShard],
+    metadata: MetadataPublisher,
+    context: RequestContext,
+    request: OffsetFetchRequest,
+) -> OffsetFetchResponse:
     if context.api_version >= _SEVERAL_GROUPS_SINCE:
-        groups = [await _fetch(node, context, each, request.require_stable) for each in request.groups]
-        return OffsetFetchResponse(groups=groups)
+        fetched = [
+            await _fetch(groups, metadata, context, each, request.require_stable) for each in request.groups
+        ]
+        return OffsetFetchResponse(groups=fetched)
     asked = None
     if request.topics is not None:
         asked = [
@@ -44,23 +49,27 @@ async def handle(node: Node, context: RequestContext, request: OffsetFetchReques
             for each in request.topics
         ]
     one = OffsetFetchRequestGroup(group_id=request.group_id, topics=asked)
-    return _single(await _fetch(node, context, one, request.require_stable))
+    return _single(await _fetch(groups, metadata, context, one, request.require_stable))
 
 
 async def _fetch(
-    node: Node, context: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool
+    groups: Coordinator[GroupShard],
+    metadata: MetadataPublisher,
+    context: RequestContext,
+    group: OffsetFetchRequestGroup,
+    require_stable: bool,
 ) -> OffsetFetchResponseGroup:
     by_id = context.api_version >= _TOPIC_IDS_SINCE
-    unknown = _name_topics(node.image, group) if by_id else []
+    unknown = _name_topics(metadata.image, group) if by_id else []
     try:
-        found = await node.coordinators.groups.read(
+        found = await groups.read(
             group.group_id, lambda shard: shard.fetch_offsets(group, require_stable=require_stable)
         )
     except KafkaError as error:
         return _failed(context, group, error.code)
     found.topics = [*found.topics, *unknown]
     if by_id and group.topics is None:
-        _identify(node.image, found)
+        _identify(metadata.image, found)
     return found
 
 

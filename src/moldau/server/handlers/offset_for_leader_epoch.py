@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import KafkaError
 from moldau.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -12,29 +10,27 @@ from moldau.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.dispatch.context import RequestContext
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 
 def handle(
-    node: Node, context: RequestContext, request: OffsetForLeaderEpochRequest
+    replicas: ReplicaManager, context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[_end_offset(node, topic.topic, partition) for partition in topic.partitions],
+                partitions=[_end_offset(replicas, topic.topic, partition) for partition in topic.partitions],
             )
             for topic in request.topics
         ]
     )
 
 
-def _end_offset(node: Node, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _end_offset(replicas: ReplicaManager, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        log = node.replicas.by_name(topic, asked.partition).leader_log(asked.current_leader_epoch)
+        log = replicas.by_name(topic, asked.partition).leader_log(asked.current_leader_epoch)
     except KafkaError as error:
         return EpochEndOffset(partition=asked.partition, error_code=error.code)
     epoch, end_offset = log.end_offset_for_epoch(asked.leader_epoch)

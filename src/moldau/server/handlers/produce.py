@@ -1,22 +1,36 @@
-"""Produce (key 0), versions 3 to 13. Announced from 0 on, because librdkafka compresses only then.
+"""Produce (key 0), versions 3 to 13: appends record batches to partitions that this broker leads.
 
-Every batch is appended before this returns, in order of arrival; what may come later is only the wait for
-replication (acks=all) or for a flush that `flush.messages` asks for. Batches that must be rewritten
-(recompression, key check of a compacted topic) are prepared in the pool first, and then the connection
-takes its next request only when they are appended, so the order holds.
+- 3: record batches of magic 2 and the transactional id (KIP-98)
+- 4: KAFKA_STORAGE_ERROR (KIP-112)
+- 5: log start offset (KIP-107)
+- 6: on quota violation the broker responds before throttling (KIP-219)
+- 7: Zstandard compression (KIP-110)
+- 8: record errors and error message (KIP-467)
+- 9: flexible
+- 10: the current leader and its endpoint after NOT_LEADER_OR_FOLLOWER (KIP-951)
+- 11: TRANSACTION_ABORTABLE (KIP-890)
+- 12: the broker adds partitions to the transaction (KIP-890)
+- 13: topic ids instead of names (KIP-516)
 
-An error of one partition is that partition's; the others go on. A disk that fails under an append or a flush
-is reported, so that its directory goes offline. Before the first batch of a transaction is appended to a
-partition, its coordinator is asked (`produce_transactions`), and the connection waits for that too.
+Not served: versions 0 to 2, although they are announced: librdkafka compresses only if they are.
+
+All batches are appended before `handle` returns, in the order of arrival; only the wait for replication
+(acks=all) or for a flush (`flush.messages`) comes later and may overlap with the next request. Two kinds of
+requests are not appended at once, and the connection takes its next request only after them, so the order
+holds: batches that have to be rewritten (recompression, key check of a compacted topic) are prepared in the
+pool, and the first batches of a transaction wait for its verification.
+
+An error of one partition does not affect the others. A failing disk is reported, so that its directory goes
+offline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import INTERNAL_TOPICS
+from moldau.base.pool import Pool
 from moldau.network.connection import CloseConnection
 from moldau.protocol.compression import ZSTD
 from moldau.protocol.messages.produce import (
@@ -32,24 +46,25 @@ from moldau.protocol.messages.produce import (
 )
 from moldau.protocol.records import BATCH_HEADER_SIZE, read_batch_header
 from moldau.replication.partition import Partition
+from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.brokers.current_leaders import CurrentLeaders
-from moldau.server.dispatch.context import RequestContext
-from moldau.server.handlers.produce_replication import Replication
-from moldau.server.handlers.produce_transactions import Membership, NotInTransaction
-from moldau.storage.log.append import AppendInfo
+from moldau.server.coordinators.verification import TransactionVerifier
+from moldau.server.dispatch.context import Pending, RequestContext
+from moldau.server.partitions.delayed_produce import DelayedProduce
+from moldau.server.partitions.transaction_verification import TransactionVerification, VerificationFailed
+from moldau.server.publisher import MetadataPublisher
+from moldau.storage.log.append import AppendInfo, InvalidRecords
 from moldau.storage.log.log import Log
 from moldau.storage.producers.verification import NOT_REQUIRED
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
-
 ACKS_ALL = -1
-#: The version that first told a producer who leads instead.
-LEADERS_SINCE = 10
-#: Where a batch says that it belongs to a transaction: a bit in the low byte of its attributes.
+_ZSTD_SINCE = 7
+_CURRENT_LEADER_SINCE = 10
+_TOPIC_IDS_SINCE = 13
+#: The low byte of a batch's attributes, and its bit for transactional batches.
 _ATTRIBUTES_AT = 22
 _TRANSACTIONAL = 0x10
-#: What is found out about a batch once its log is at hand; then the answer tells where that begins.
+#: Errors found by the log; the response contains its log start offset then.
 _FOUND_BY_LOG = frozenset(
     {
         ErrorCode.INVALID_TIMESTAMP,
@@ -60,80 +75,71 @@ _FOUND_BY_LOG = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    replicas: ReplicaManager
+    pool: Pool
+    metadata: MetadataPublisher
+    verifier: TransactionVerifier
+
+
 def handle(
-    node: Node, context: RequestContext, request: ProduceRequest
-) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
-    work = _Produce(node, context, request)
+    dependencies: Dependencies, context: RequestContext, request: ProduceRequest
+) -> ProduceResponse | Pending | None:
+    produce = _Produce(dependencies, context, request)
     if request.acks not in (-1, 0, 1):
-        return work.refuse_all(KafkaError(ErrorCode.INVALID_REQUIRED_ACKS))
-    if work.is_transactional():
+        return produce.refuse_all(KafkaError(ErrorCode.INVALID_REQUIRED_ACKS))
+    if produce.is_transactional():
         try:
-            work.membership = Membership(node, context.api_version, request, work.partition)
+            verification = TransactionVerification(
+                dependencies.verifier, context.api_version, request, produce.partition
+            )
         except KafkaError as error:
-            return work.refuse_all(error)
-        if not work.membership.begin():
-            return InOrder(work.join_and_append())
-    if work.must_prepare():
-        return InOrder(work.prepare_and_append())
-    work.append_all()
-    if work.flushes or work.replication is not None:
-        return Appended(work.safe_response())
-    return work.finished()
-
-
-class InOrder(Awaitable[ProduceResponse | None]):
-    """A response that must come before the connection's next request is looked at."""
-
-    in_order = True
-
-    def __init__(self, response: Awaitable[ProduceResponse | None]) -> None:
-        self._response = response
-
-    def __await__(self) -> Generator[None, None, ProduceResponse | None]:
-        return self._response.__await__()
-
-
-class Appended(Awaitable[ProduceResponse | None]):
-    """A response that waits for disks or replicas; the bytes of the request are not needed any more."""
-
-    frame_done = True
-
-    def __init__(self, response: Awaitable[ProduceResponse | None]) -> None:
-        self._response = response
-
-    def __await__(self) -> Generator[None, None, ProduceResponse | None]:
-        return self._response.__await__()
+            return produce.refuse_all(error)
+        produce.verification = verification
+        if not verification.begin():
+            return Pending(produce.verify_and_append(verification), keeps_frame=True)
+    if produce.must_prepare():
+        return Pending(produce.prepare_and_append(), keeps_frame=True)
+    produce.append_all()
+    if produce.flushes or produce.delayed is not None:
+        return Pending(produce.durable_response(), overlapping=True)
+    return produce.finished()
 
 
 class _Produce:
-    """One request on its way; the response is filled partition by partition."""
+    """One request; its response is filled partition by partition."""
 
     __slots__ = (
         "context",
+        "delayed",
         "errors",
         "flushes",
         "leaders",
-        "membership",
-        "node",
-        "replication",
+        "metadata",
+        "pool",
+        "replicas",
         "request",
         "response",
+        "verification",
         "version",
     )
 
-    def __init__(self, node: Node, context: RequestContext, request: ProduceRequest) -> None:
-        self.node = node
+    def __init__(self, dependencies: Dependencies, context: RequestContext, request: ProduceRequest) -> None:
+        self.replicas = dependencies.replicas
+        self.pool = dependencies.pool
+        self.metadata = dependencies.metadata
         self.context = context
         self.request = request
         self.version = context.api_version
         self.response = ProduceResponse()
         self.flushes: list[tuple[Log, PartitionProduceResponse]] = []
         self.leaders: CurrentLeaders | None = None
-        #: Set when records wait for other replicas.
-        self.replication: Replication | None = None
+        #: Set if records wait for other replicas.
+        self.delayed: DelayedProduce | None = None
         self.errors = 0
-        #: Set when the request has batches of a transaction.
-        self.membership: Membership | None = None
+        #: Set if the request has batches of a transaction.
+        self.verification: TransactionVerification | None = None
 
     def is_transactional(self) -> bool:
         for topic in self.request.topic_data:
@@ -154,10 +160,8 @@ class _Produce:
                     return True
         return False
 
-    async def join_and_append(self) -> ProduceResponse | None:
-        """Once the coordinator knows that the transaction writes here."""
-        if self.membership is not None:
-            await self.membership.ask()
+    async def verify_and_append(self, verification: TransactionVerification) -> ProduceResponse | None:
+        await verification.verify()
         return await self.prepare_and_append()
 
     async def prepare_and_append(self) -> ProduceResponse | None:
@@ -171,31 +175,34 @@ class _Produce:
                 else:
                     answers.append(self._append(topic, data, prepared=prepared))
             self._answer(topic, answers)
-        return await self.safe_response()
+        return await self.durable_response()
 
     def append_all(self) -> None:
         for topic in self.request.topic_data:
             self._answer(topic, [self._append(topic, data) for data in topic.partition_data])
 
-    async def safe_response(self) -> ProduceResponse | None:
-        """Once everything is where it must be: on the disk, on the other replicas."""
+    async def durable_response(self) -> ProduceResponse | None:
+        """Return the response once the records are flushed and replicated as required."""
         if self.flushes:
             await self._flush()
-        if self.replication is not None:
-            for topic, answer in await self.replication.wait():
+        if self.delayed is not None:
+            for topic, answer in await self.delayed.wait():
                 self.errors += 1
-                if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self.version >= LEADERS_SINCE:
-                    self._tell_leader(answer, topic)
+                if (
+                    answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+                    and self.version >= _CURRENT_LEADER_SINCE
+                ):
+                    self._add_current_leader(answer, topic)
         return self.finished()
 
     async def _flush(self) -> None:
         for log, answer in self.flushes:
             try:
-                await self.node.pool.run(log.flusher.flush)
+                await self.pool.run(log.flusher.flush)
             except KafkaError as error:
-                # The records are written but not safe: the producer must not believe they are.
+                # The records are appended but not durable.
                 self.errors += 1
-                self.node.replicas.storage_failed(error)
+                self.replicas.storage_failed(error)
                 answer.error_code, answer.error_message = error.code, error.message
                 answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
 
@@ -203,7 +210,7 @@ class _Produce:
         if self.request.acks != 0:
             return self.response
         if self.errors:
-            # There is no answer to carry the error, so the connection tells the client to look again.
+            # Without a response, closing the connection makes the client refresh its metadata.
             raise CloseConnection("a produce request with acks=0 failed")
         return None
 
@@ -217,7 +224,7 @@ class _Produce:
         self._check_batch(data)
         if data.records is None or not log.needs_offload(data.records):
             return False
-        data.records = memoryview(await self.node.pool.run(log.prepare, data.records))
+        data.records = memoryview(await self.pool.run(log.prepare, data.records))
         return True
 
     def _append(
@@ -226,7 +233,8 @@ class _Produce:
         try:
             partition = self.partition(topic, data.index)
             self._check_batch(data)
-            guard = self.membership.guard(partition.topic_partition) if self.membership else NOT_REQUIRED
+            verification = self.verification
+            guard = NOT_REQUIRED if verification is None else verification.guard(partition.topic_partition)
             if self.request.acks == ACKS_ALL:
                 partition.check_in_sync()
             info = partition.append(data.records or b"", prepared=prepared, guard=guard)
@@ -237,26 +245,26 @@ class _Produce:
         if log is not None and log.flusher.is_due():
             self.flushes.append((log, answer))
         if self.request.acks == ACKS_ALL and not partition.committed(info.last_offset):
-            if self.replication is None:
-                self.replication = Replication(self.request.timeout_ms)
-            self.replication.add(partition, info.last_offset, topic, answer)
+            if self.delayed is None:
+                self.delayed = DelayedProduce(self.request.timeout_ms)
+            self.delayed.add(partition, info.last_offset, topic, answer)
         return answer
 
     def partition(self, topic: TopicProduceData, index: int) -> Partition:
-        if self.version >= 13:
-            partition = self.node.replicas.by_id(topic.topic_id, index)
+        if self.version >= _TOPIC_IDS_SINCE:
+            partition = self.replicas.by_id(topic.topic_id, index)
         else:
-            partition = self.node.replicas.by_name(topic.name, index)
+            partition = self.replicas.by_name(topic.name, index)
         name = partition.topic_partition.topic
         if name in INTERNAL_TOPICS and self.context.client_id != "__admin_client":
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
         return partition
 
     def _check_batch(self, data: PartitionProduceData) -> None:
-        """What depends on the request's version; everything else the log checks itself."""
+        """Check what depends on the version of the request; the log checks everything else."""
         if data.records is None or len(data.records) < BATCH_HEADER_SIZE:
             return
-        if self.version < 7 and read_batch_header(data.records).codec == ZSTD:
+        if self.version < _ZSTD_SINCE and read_batch_header(data.records).codec == ZSTD:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
                 f"Produce requests with version {self.version} are not allowed to use ZStandard compression",
@@ -269,24 +277,24 @@ class _Produce:
 
     def _error(self, index: int, error: KafkaError, topic: TopicProduceData) -> PartitionProduceResponse:
         self.errors += 1
-        self.node.replicas.storage_failed(error)
+        self.replicas.storage_failed(error)
         answer = PartitionProduceResponse(
             index=index, error_code=error.code, base_offset=-1, error_message=error.message
         )
         answer.record_errors = [
             BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=message)
-            for position, message in getattr(error, "record_errors", ())
+            for position, message in (error.record_errors if isinstance(error, InvalidRecords) else ())
         ]
-        if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self.version >= LEADERS_SINCE:
-            self._tell_leader(answer, topic)
-        found_by_log = error.code in _FOUND_BY_LOG and not isinstance(error, NotInTransaction)
+        if error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and self.version >= _CURRENT_LEADER_SINCE:
+            self._add_current_leader(answer, topic)
+        found_by_log = error.code in _FOUND_BY_LOG and not isinstance(error, VerificationFailed)
         if answer.record_errors or found_by_log:
             answer.log_start_offset = self._log_start_offset(topic, index)
         return answer
 
-    def _tell_leader(self, answer: PartitionProduceResponse, topic: TopicProduceData) -> None:
+    def _add_current_leader(self, answer: PartitionProduceResponse, topic: TopicProduceData) -> None:
         if self.leaders is None:
-            self.leaders = CurrentLeaders(self.node.image, self.context.listener_name)
+            self.leaders = CurrentLeaders(self.metadata.image, self.context.listener.name)
         leader = self.leaders.of(topic.name, topic.topic_id, answer.index)
         if leader is not None:
             answer.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import KafkaError
 from moldau.protocol.messages.read_share_group_state import (
     PartitionData,
@@ -13,21 +11,18 @@ from moldau.protocol.messages.read_share_group_state import (
     ReadStateResult,
     StateBatch,
 )
+from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.share.state_requests import answer_partitions
 from moldau.share.keys import SharePartitionKey
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.share.shard import ShareShard
 
 
 async def handle(
-    node: Node, context: RequestContext, request: ReadShareGroupStateRequest
+    share_coordinator: Coordinator[ShareShard], context: RequestContext, request: ReadShareGroupStateRequest
 ) -> ReadShareGroupStateResponse:
     async def read(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
-        state = await node.coordinators.share.write(
-            key.name, lambda shard: shard.read(key, asked.leader_epoch)
-        )
+        state = await share_coordinator.write(key.name, lambda shard: shard.read(key, asked.leader_epoch))
         return PartitionResult(
             partition=key.partition,
             state_epoch=state.state_epoch,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import KafkaError
 from moldau.protocol.messages.read_share_group_state_summary import (
     PartitionData,
@@ -12,19 +10,20 @@ from moldau.protocol.messages.read_share_group_state_summary import (
     ReadShareGroupStateSummaryResponse,
     ReadStateSummaryResult,
 )
+from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.share.state_requests import answer_partitions
 from moldau.share.keys import SharePartitionKey
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.share.shard import ShareShard
 
 
 async def handle(
-    node: Node, context: RequestContext, request: ReadShareGroupStateSummaryRequest
+    share_coordinator: Coordinator[ShareShard],
+    context: RequestContext,
+    request: ReadShareGroupStateSummaryRequest,
 ) -> ReadShareGroupStateSummaryResponse:
     async def read(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
-        state = await node.coordinators.share.read(key.name, lambda shard: shard.summary(key))
+        state = await share_coordinator.read(key.name, lambda shard: shard.summary(key))
         return PartitionResult(
             partition=key.partition,
             state_epoch=state.state_epoch,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING
 
 from moldau.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from moldau.protocol.schema import Message
+from moldau.quorum.metadata_quorum import MetadataQuorum
+from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
-
-def handle(node: Node, context: RequestContext, request: RemoveRaftVoterRequest) -> Awaitable[Message]:
-    return node.controller_channel.forward(
-        context, request, lambda: node.metadata.handle(request, context.api_version)
-    )
+def handle(
+    controller: ControllerChannel,
+    quorum: MetadataQuorum,
+    context: RequestContext,
+    request: RemoveRaftVoterRequest,
+) -> Awaitable[Message]:
+    return controller.forward(context, request, lambda: quorum.handle(request, context.api_version))

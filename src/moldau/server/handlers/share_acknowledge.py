@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.share.checks import is_member_id
+from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.share_acknowledge import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -16,26 +15,30 @@ from moldau.protocol.messages.share_acknowledge import (
 )
 from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
+from moldau.server.publisher import MetadataPublisher
 from moldau.server.share.acknowledgements import Acknowledgements, Outcomes
 from moldau.server.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey
-from moldau.server.share.settings import check_enabled, limits
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.share.settings import ShareGroupConfigs
+from moldau.server.share.share_partition_manager import SharePartitionManager
 
 _TELL_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
 async def handle(
-    node: Node, context: RequestContext, request: ShareAcknowledgeRequest
+    share_partitions: SharePartitionManager,
+    share_configs: ShareGroupConfigs,
+    metadata: MetadataPublisher,
+    context: RequestContext,
+    request: ShareAcknowledgeRequest,
 ) -> ShareAcknowledgeResponse:
     try:
-        check_enabled(node)
-        key = _go_on(node, request)
+        share_configs.check_enabled()
+        key = _session_key(share_partitions, request)
     except KafkaError as error:
         return ShareAcknowledgeResponse(error_code=error.code)
     acknowledgements = Acknowledgements(
-        node,
+        share_partitions,
+        metadata.image,
         key.group_id,
         key.member_id,
         request.topics,
@@ -44,27 +47,28 @@ async def handle(
     )
     outcomes = await acknowledgements.outcomes()
     if request.share_session_epoch == FINAL_EPOCH:
-        node.share.release_session(key)
-    return _response(node, context, key.group_id, outcomes)
+        share_partitions.release_session(key)
+    lock_ms = share_configs.limits(key.group_id).lock_ms
+    return _response(metadata.image, context, lock_ms, outcomes)
 
 
-def _go_on(node: Node, request: ShareAcknowledgeRequest) -> SessionKey:
+def _session_key(share_partitions: SharePartitionManager, request: ShareAcknowledgeRequest) -> SessionKey:
     if request.group_id is None or not is_member_id(request.member_id):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     key = SessionKey(request.group_id, request.member_id or "")
     if request.share_session_epoch == INITIAL_EPOCH:
         raise KafkaError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
     if request.share_session_epoch == FINAL_EPOCH:
-        node.share.sessions.get(key)
+        share_partitions.sessions.get(key)
     else:
-        node.share.sessions.advance(key, request.share_session_epoch)
+        share_partitions.sessions.advance(key, request.share_session_epoch)
     return key
 
 
 def _response(
-    node: Node, context: RequestContext, group_id: str, outcomes: Outcomes
+    image: MetadataImage, context: RequestContext, lock_ms: int, outcomes: Outcomes
 ) -> ShareAcknowledgeResponse:
-    leaders = CurrentLeaders(node.image, context.listener_name)
+    leaders = CurrentLeaders(image, context.listener.name)
     topics: dict[bytes, ShareAcknowledgeTopicResponse] = {}
     for place, error in outcomes.items():
         answer = PartitionData(partition_index=place.partition)
@@ -77,7 +81,7 @@ def _response(
         topic = topics.setdefault(place.topic_id, ShareAcknowledgeTopicResponse(topic_id=place.topic_id))
         topic.partitions.append(answer)
     return ShareAcknowledgeResponse(
-        acquisition_lock_timeout_ms=limits(node, group_id).lock_ms,
+        acquisition_lock_timeout_ms=lock_ms,
         responses=list(topics.values()),
         node_endpoints=[NodeEndpoint(**each) for each in leaders.endpoints],
     )

@@ -7,9 +7,10 @@ records given back can be handed out again by the same request.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.pool import Pool
 from moldau.groups.share.checks import is_member_id
 from moldau.protocol.messages.share_fetch import (
     LeaderIdAndEpoch,
@@ -19,8 +20,11 @@ from moldau.protocol.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
+from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.settings import NodeSettings
 from moldau.server.share.acknowledgements import Acknowledgements, Outcomes
 from moldau.server.share.fetch import ShareFetch, ShareFetchParams
 from moldau.server.share.sessions import (
@@ -32,10 +36,8 @@ from moldau.server.share.sessions import (
     TopicIdPartition,
     next_epoch,
 )
-from moldau.server.share.settings import check_enabled, limits, reads_committed
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.server.share.settings import ShareGroupConfigs
+from moldau.server.share.share_partition_manager import SharePartitionManager
 
 _RENEWAL_SINCE = 2
 #: Never more records than asked for, whatever the batches.
@@ -43,16 +45,28 @@ _RECORD_LIMIT = 1
 _TELL_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
-async def handle(node: Node, context: RequestContext, request: ShareFetchRequest) -> ShareFetchResponse:
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    share_partitions: SharePartitionManager
+    share_configs: ShareGroupConfigs
+    replicas: ReplicaManager
+    metadata: MetadataPublisher
+    settings: NodeSettings
+    pool: Pool
+
+
+async def handle(
+    dependencies: Dependencies, context: RequestContext, request: ShareFetchRequest
+) -> ShareFetchResponse:
     try:
-        check_enabled(node)
+        dependencies.share_configs.check_enabled()
         key = _checked(request, context.api_version)
-        session = _session(node, context, request, key)
+        session = _session(dependencies, context, request, key)
     except KafkaError as error:
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
             await asyncio.sleep(request.max_wait_ms / 1000)
         return ShareFetchResponse(error_code=error.code)
-    return await _Request(node, context, request, key, session).run()
+    return await _Request(dependencies, context, request, key, session).run()
 
 
 def _checked(request: ShareFetchRequest, version: int) -> SessionKey:
@@ -65,14 +79,14 @@ def _checked(request: ShareFetchRequest, version: int) -> SessionKey:
 
 
 def _session(
-    node: Node, context: RequestContext, request: ShareFetchRequest, key: SessionKey
+    dependencies: Dependencies, context: RequestContext, request: ShareFetchRequest, key: SessionKey
 ) -> ShareSession | None:
     """The session the request belongs to; None for one that ends it."""
-    sessions, epoch = node.share.sessions, request.share_session_epoch
+    sessions, epoch = dependencies.share_partitions.sessions, request.share_session_epoch
     if epoch == FINAL_EPOCH:
         sessions.get(key)
         return None
-    topics = node.image.topics.by_id
+    topics = dependencies.metadata.image.topics.by_id
     named = [
         (
             TopicIdPartition(topic.topic_id, partition.partition_index),
@@ -102,24 +116,25 @@ def _acknowledges(request: ShareFetchRequest) -> bool:
 class _Request:
     def __init__(
         self,
-        node: Node,
+        dependencies: Dependencies,
         context: RequestContext,
         request: ShareFetchRequest,
         key: SessionKey,
         session: ShareSession | None,
     ) -> None:
-        self._node = node
+        self._dependencies = dependencies
         self._context = context
         self._request = request
         self._key = key
         self._session = session
 
     async def run(self) -> ShareFetchResponse:
-        node, request, key = self._node, self._request, self._key
+        dependencies, request, key = self._dependencies, self._request, self._key
         acknowledged = None
         if _acknowledges(request):
             acknowledged = Acknowledgements(
-                node,
+                dependencies.share_partitions,
+                dependencies.metadata.image,
                 key.group_id,
                 key.member_id,
                 request.topics,
@@ -133,11 +148,11 @@ class _Request:
             return ShareFetchResponse(error_code=ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         response = self._response(fetched, outcomes)
         if session is None:
-            node.share.release_session(key)
+            dependencies.share_partitions.release_session(key)
         return response
 
     async def _fetch(self) -> dict[TopicIdPartition, PartitionData]:
-        session, request = self._session, self._request
+        dependencies, session, request = self._dependencies, self._session, self._request
         if session is None:
             return {}
         answers: dict[TopicIdPartition, PartitionData] = {}
@@ -150,7 +165,7 @@ class _Request:
                 answers[place] = PartitionData(partition_index=place.partition, error_code=code, records=b"")
         epoch = request.share_session_epoch
         turn = epoch % len(places) if places and epoch >= 1 else 0
-        max_bytes = min(request.max_bytes, self._node.config.integer("fetch.max.bytes"))
+        max_bytes = min(request.max_bytes, self._dependencies.settings.config.integer("fetch.max.bytes"))
         wish = ShareFetchParams(
             self._key.group_id,
             self._key.member_id,
@@ -161,14 +176,19 @@ class _Request:
             request.max_records,
             request.batch_size,
             request.share_acquire_mode == _RECORD_LIMIT,
-            reads_committed(self._node, self._key.group_id),
+            dependencies.share_configs.reads_committed(self._key.group_id),
         )
-        return {**await ShareFetch(self._node, wish).run(), **answers}
+        return {
+            **await ShareFetch(
+                dependencies.share_partitions, dependencies.replicas, dependencies.pool, wish
+            ).run(),
+            **answers,
+        }
 
     def _unknown(self, place: TopicIdPartition, known: SessionPartition) -> ErrorCode | None:
         if known.topic is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
-        topic = self._node.image.topics.by_name.get(known.topic)
+        topic = self._dependencies.metadata.image.topics.by_name.get(known.topic)
         if topic is None or place.partition not in topic.partitions:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return None
@@ -184,7 +204,7 @@ class _Request:
             if error is not None:
                 answer.acknowledge_error_code = error.code
                 answer.acknowledge_error_message = error.message
-        leaders = CurrentLeaders(self._node.image, self._context.listener_name)
+        leaders = CurrentLeaders(self._dependencies.metadata.image, self._context.listener.name)
         topics: dict[bytes, ShareFetchableTopicResponse] = {}
         for place, answer in told.items():
             if answer.error_code in _TELL_LEADER:
@@ -194,7 +214,7 @@ class _Request:
             topic = topics.setdefault(place.topic_id, ShareFetchableTopicResponse(topic_id=place.topic_id))
             topic.partitions.append(answer)
         return ShareFetchResponse(
-            acquisition_lock_timeout_ms=limits(self._node, self._key.group_id).lock_ms,
+            acquisition_lock_timeout_ms=self._dependencies.share_configs.limits(self._key.group_id).lock_ms,
             responses=list(topics.values()),
             node_endpoints=[NodeEndpoint(**each) for each in leaders.endpoints],
         )

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from moldau.server.coordinators.coordinator import Coordinator
+from moldau.server.coordinators.group_requests import requester
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.group_requests import requester
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 #: The version since which a member has to say which protocol it means.
 _PROTOCOL_SINCE = 5
 
 
-async def handle(node: Node, context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+async def handle(
+    groups: Coordinator[GroupShard], context: RequestContext, request: SyncGroupRequest
+) -> SyncGroupResponse:
     unsaid = request.protocol_type is None or request.protocol_name is None
     if unsaid and context.api_version >= _PROTOCOL_SINCE:
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
         return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     try:
-        return await node.coordinators.groups.write(
+        return await groups.write(
             request.group_id, lambda shard: shard.sync_group(requester(context), request)
         )
     except KafkaError as error:

@@ -6,10 +6,9 @@ asked, and from version 5 on told (see `coordinators/verification.py`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
+from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -18,25 +17,28 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from moldau.server.coordinators.verification import check_guard, offset_commit_operation, verify_offsets
+from moldau.server.coordinators.coordinator import Coordinator
+from moldau.server.coordinators.group_requests import known_partitions, requester
+from moldau.server.coordinators.verification import TransactionVerifier, offset_commit_operation
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.group_requests import known_partitions, requester
+from moldau.server.publisher import MetadataPublisher
 from moldau.statemachine.coordinator_records import Producer
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 #: Before this version clients do not know that a coordinator may be loading.
 _LOADING_SINCE = 2
 
 
 async def handle(
-    node: Node, context: RequestContext, request: TxnOffsetCommitRequest
+    groups: Coordinator[GroupShard],
+    metadata: MetadataPublisher,
+    verifier: TransactionVerifier,
+    context: RequestContext,
+    request: TxnOffsetCommitRequest,
 ) -> TxnOffsetCommitResponse:
     refused: dict[str, TxnOffsetCommitResponseTopic] = {}
     accepted: list[TxnOffsetCommitRequestTopic] = []
     for topic in request.topics:
-        known, missing = known_partitions(node.image, topic.name, topic.partitions)
+        known, missing = known_partitions(metadata.image, topic.name, topic.partitions)
         if missing:
             refused[topic.name] = _refusal(topic.name, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if known:
@@ -44,7 +46,7 @@ async def handle(
     if not accepted:
         return TxnOffsetCommitResponse(topics=list(refused.values()))
     request.topics = accepted
-    for answered in await _commit(node, context, request):
+    for answered in await _commit(groups, verifier, context, request):
         entry = refused.setdefault(answered.name, answered)
         if entry is not answered:
             entry.partitions = [*entry.partitions, *answered.partitions]
@@ -52,16 +54,19 @@ async def handle(
 
 
 async def _commit(
-    node: Node, context: RequestContext, request: TxnOffsetCommitRequest
+    groups: Coordinator[GroupShard],
+    verifier: TransactionVerifier,
+    context: RequestContext,
+    request: TxnOffsetCommitRequest,
 ) -> list[TxnOffsetCommitResponseTopic]:
     try:
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        groups, producer = node.coordinators.groups, Producer(request.producer_id, request.producer_epoch)
+        producer = Producer(request.producer_id, request.producer_epoch)
         home = TopicPartition(groups.topic, groups.partition_of(request.group_id))
         operation = offset_commit_operation(context.api_version)
-        guard = await verify_offsets(node, request.transactional_id, producer, home, operation)
-        check_guard(node, producer, home, guard)
+        guard = await verifier.verify_offsets(request.transactional_id, producer, home, operation)
+        verifier.check_guard(producer, home, guard)
         answer = await groups.write(
             request.group_id,
             lambda shard: shard.commit_offsets_in_transaction(requester(context), request),

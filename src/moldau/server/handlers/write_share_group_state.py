@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.base.errors import KafkaError
 from moldau.protocol.messages.write_share_group_state import (
     PartitionData,
@@ -12,18 +10,16 @@ from moldau.protocol.messages.write_share_group_state import (
     WriteShareGroupStateResponse,
     WriteStateResult,
 )
+from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.share.state_requests import answer_partitions
 from moldau.share.keys import SharePartitionKey
 from moldau.share.persisted_state import read_batches
-from moldau.share.shard import StateWrite
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
+from moldau.share.shard import ShareShard, StateWrite
 
 
 async def handle(
-    node: Node, context: RequestContext, request: WriteShareGroupStateRequest
+    share_coordinator: Coordinator[ShareShard], context: RequestContext, request: WriteShareGroupStateRequest
 ) -> WriteShareGroupStateResponse:
     async def write(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
         wanted = StateWrite(
@@ -33,7 +29,7 @@ async def handle(
             asked.delivery_complete_count,
             read_batches(asked.state_batches),
         )
-        await node.coordinators.share.write(key.name, lambda shard: shard.write(key, wanted))
+        await share_coordinator.write(key.name, lambda shard: shard.write(key, wanted))
         return PartitionResult(partition=key.partition)
 
     results = await answer_partitions(request.group_id, request.topics, write, _refused)

@@ -6,7 +6,6 @@ Version 2 tells by which `transaction.version` the marker's epoch is to be check
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from moldau.base.ids import TopicPartition
 from moldau.protocol.messages.write_txn_markers import (
@@ -17,35 +16,32 @@ from moldau.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from moldau.server.coordinators.txn_markers import Results, write_markers
+from moldau.server.coordinators.txn_markers import Results, TxnMarkerWriter
 from moldau.server.dispatch.context import RequestContext
 from moldau.statemachine.coordinator_records import EndTransaction, Producer
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
-
 
 async def handle(
-    node: Node, context: RequestContext, request: WriteTxnMarkersRequest
+    writer: TxnMarkerWriter, context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
     """One result for each producer, whatever the number of its markers."""
     by_producer: dict[int, list[WritableTxnMarker]] = {}
     for marker in request.markers:
         by_producer.setdefault(marker.producer_id, []).append(marker)
-    results = await asyncio.gather(*(_write_all(node, markers) for markers in by_producer.values()))
+    results = await asyncio.gather(*(_write_all(writer, markers) for markers in by_producer.values()))
     return WriteTxnMarkersResponse(
         markers=[_result(*each) for each in zip(by_producer, results, strict=True)]
     )
 
 
-async def _write_all(node: Node, markers: list[WritableTxnMarker]) -> Results:
+async def _write_all(writer: TxnMarkerWriter, markers: list[WritableTxnMarker]) -> Results:
     results: Results = {}
     for marker in markers:
-        results |= await _write(node, marker)
+        results |= await _write(writer, marker)
     return results
 
 
-async def _write(node: Node, marker: WritableTxnMarker) -> Results:
+async def _write(writer: TxnMarkerWriter, marker: WritableTxnMarker) -> Results:
     end = EndTransaction(
         Producer(marker.producer_id, marker.producer_epoch),
         marker.transaction_result,
@@ -55,7 +51,7 @@ async def _write(node: Node, marker: WritableTxnMarker) -> Results:
     partitions = [
         TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes
     ]
-    return await write_markers(node, end, partitions)
+    return await writer.write(end, partitions)
 
 
 def _result(producer_id: int, errors: Results) -> WritableTxnMarkerResult:

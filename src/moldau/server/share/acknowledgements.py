@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId
+from moldau.metadata.image import MetadataImage
 from moldau.server.share.sessions import TopicIdPartition
+from moldau.server.share.share_partition_manager import SharePartitionManager
 from moldau.share.acknowledgement import Acknowledgement, AckType
 from moldau.share.keys import SharePartitionKey
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 #: The version that added RENEW (KIP-1222).
 _RENEWAL_SINCE = 2
@@ -47,7 +46,8 @@ class Acknowledgements:
 
     def __init__(
         self,
-        node: Node,
+        share_partitions: SharePartitionManager,
+        image: MetadataImage,
         group_id: str,
         member_id: str,
         topics: Iterable[AcknowledgeTopic],
@@ -55,7 +55,7 @@ class Acknowledgements:
         version: int,
         renews: bool,
     ) -> None:
-        self._node = node
+        self._image = image
         self._highest = AckType.RENEW if version == _RENEWAL_SINCE else AckType.REJECT
         self._renews = renews
         self._outcomes: Outcomes = {}
@@ -77,14 +77,14 @@ class Acknowledgements:
                     Acknowledgement(b.first_offset, b.last_offset, b.acknowledge_types) for b in batches
                 ]
                 key = SharePartitionKey(group_id, *place)
-                self._pending[place] = node.share.acknowledge(key, member_id, acknowledgements)
+                self._pending[place] = share_partitions.acknowledge(key, member_id, acknowledgements)
             except KafkaError as error:
                 self._outcomes[place] = error
         if self._pending or self._outcomes:
             self._outcomes.update(empty)
 
     def _check(self, place: TopicIdPartition, batches: Sequence[AcknowledgementBatch]) -> None:
-        topic = self._node.image.topics.by_id.get(place.topic_id)
+        topic = self._image.topics.by_id.get(place.topic_id)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         previous_end = -1

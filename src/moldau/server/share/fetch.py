@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.pool import Pool
 from moldau.protocol.messages.share_fetch import AcquiredRecords, PartitionData
 from moldau.protocol.records import iter_batches, iter_records
 from moldau.protocol.stored.control import ControlType, decode_control_key
+from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.share.sessions import TopicIdPartition
 from moldau.server.share.share_partition import SharePartition
+from moldau.server.share.share_partition_manager import SharePartitionManager
 from moldau.share.acquisition import Acquired, AcquireRequest, FetchedBatch, FetchedRecords, acquire
 from moldau.share.keys import SharePartitionKey
 from moldau.storage.log.log import Log
 from moldau.storage.log.reader import ReadResult
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 
 class ShareFetchParams(NamedTuple):
@@ -47,8 +47,16 @@ class _PartitionRead(NamedTuple):
 
 
 class ShareFetch:
-    def __init__(self, node: Node, params: ShareFetchParams) -> None:
-        self._node = node
+    def __init__(
+        self,
+        share_partitions: SharePartitionManager,
+        replicas: ReplicaManager,
+        pool: Pool,
+        params: ShareFetchParams,
+    ) -> None:
+        self._share_partitions = share_partitions
+        self._replicas = replicas
+        self._pool = pool
         self._params = params
         self._loop = asyncio.get_running_loop()
         self._partitions: dict[TopicIdPartition, SharePartition] = {}
@@ -74,7 +82,7 @@ class ShareFetch:
     def _open(self) -> None:
         for key in self._params.partitions:
             try:
-                partition = self._node.share.get(SharePartitionKey(self._params.group_id, *key))
+                partition = self._share_partitions.get(SharePartitionKey(self._params.group_id, *key))
             except KafkaError as error:
                 self._fail(key, error)
                 continue
@@ -167,7 +175,7 @@ class ShareFetch:
                 read = self._read_log(log, offset, max_bytes, size == 0, blocking=False)
                 if read is None:
                     self._has_yielded = True
-                    read = await self._node.pool.run(
+                    read = await self._pool.run(
                         self._read_log, log, offset, max_bytes, size == 0, blocking=True
                     )
                 if read is not None:
@@ -186,14 +194,14 @@ class ShareFetch:
         )
 
     def _read_failed(self, key: TopicIdPartition, partition: SharePartition, error: KafkaError) -> None:
-        self._node.replicas.storage_failed(error)
+        self._replicas.storage_failed(error)
         state, log = partition.active, partition.replica.log
         if error.code is ErrorCode.OFFSET_OUT_OF_RANGE and state is not None and log is not None:
             # The log start offset has advanced: the group continues there.
             state.log_start_moved(log.log_start_offset)
             self._responses[key] = PartitionData(partition_index=key.partition, records=b"")
             return
-        self._node.share.drop(partition)
+        self._share_partitions.drop(partition)
         self._fail(key, error)
 
     def _fail(self, key: TopicIdPartition, error: KafkaError) -> None:

@@ -6,7 +6,6 @@ DescribeShareGroupOffsets computes the lag of share groups from them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
@@ -19,21 +18,24 @@ from moldau.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.brokers.batched_calls import BatchedCalls, missing
 from moldau.server.brokers.peers import BrokerPeers
+from moldau.server.publisher import MetadataPublisher
 from moldau.share.keys import SharePartitionKey
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 _CONSUMER_REPLICA_ID = -1
 
 
 class LatestOffsets:
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(
+        self, node_id: int, metadata: MetadataPublisher, replicas: ReplicaManager, peers: BrokerPeers
+    ) -> None:
+        self._node_id = node_id
+        self._metadata = metadata
+        self._replicas = replicas
         self._channel: BatchedCalls[TopicPartition, ListOffsetsPartitionResponse] = BatchedCalls(
-            BrokerPeers(node, "latest-offsets"),
+            peers,
             pack=_pack,
             unpack=_unpack,
             identity=lambda partition: partition,
@@ -41,14 +43,14 @@ class LatestOffsets:
 
     async def of(self, key: SharePartitionKey) -> int:
         """Return the high watermark of a partition; raise the KafkaError of its leader."""
-        topic = self._node.image.topics.by_id.get(key.topic_id)
+        topic = self._metadata.image.topics.by_id.get(key.topic_id)
         registration = topic.partitions.get(key.partition) if topic is not None else None
         if topic is None or registration is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if registration.leader < 0:
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
-        if registration.leader == self._node.id:
-            return self._node.replicas.by_id(key.topic_id, key.partition).leader_log().high_watermark
+        if registration.leader == self._node_id:
+            return self._replicas.by_id(key.topic_id, key.partition).leader_log().high_watermark
         found = await self._channel.ask(registration.leader, TopicPartition(topic.name, key.partition))
         if found.error_code != ErrorCode.NONE:
             raise KafkaError(ErrorCode.of(found.error_code))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
@@ -23,15 +23,14 @@ from moldau.protocol.messages import (
     write_share_group_state,
 )
 from moldau.server.brokers.peers import BrokerPeers
+from moldau.server.coordinators.coordinator import Coordinator
+from moldau.server.coordinators.internal_topics import InternalTopics
+from moldau.server.publisher import MetadataPublisher
 from moldau.server.share.state_channel import StateChannels
 from moldau.share.keys import SharePartitionKey
 from moldau.share.persisted_state import ShareGroupOffset, read_batches
 from moldau.share.shard import ShareShard, StateWrite
 from moldau.statemachine.effects import InitializeShareGroupState
-
-if TYPE_CHECKING:
-    from moldau.server.coordinators.coordinator import Coordinator
-    from moldau.server.node import Node
 
 R = TypeVar("R")
 
@@ -54,14 +53,20 @@ _BACKOFF = Backoff(0.02, 1.0)
 
 
 class Persister:
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._peers = BrokerPeers(node, "share-state")
-        self._channels = StateChannels(self._peers)
-
-    @property
-    def _coordinator(self) -> Coordinator[ShareShard]:
-        return self._node.coordinators.share
+    def __init__(
+        self,
+        node_id: int,
+        metadata: MetadataPublisher,
+        coordinator: Coordinator[ShareShard],
+        internal_topics: InternalTopics,
+        peers: BrokerPeers,
+    ) -> None:
+        self._node_id = node_id
+        self._metadata = metadata
+        self._coordinator = coordinator
+        self._internal_topics = internal_topics
+        self._peers = peers
+        self._channels = StateChannels(peers)
 
     def apply(self, image: MetadataImage) -> None:
         self._peers.apply(image)
@@ -149,8 +154,8 @@ class Persister:
             except KafkaError as error:
                 if error.code not in _RETRIABLE:
                     raise
-            if SHARE_STATE_TOPIC not in self._node.image.topics.by_name:
-                await self._node.coordinators.internal_topics.ensure(SHARE_STATE_TOPIC)
+            if SHARE_STATE_TOPIC not in self._metadata.image.topics.by_name:
+                await self._internal_topics.ensure(SHARE_STATE_TOPIC)
             await asyncio.sleep(_BACKOFF.seconds(failures))
         return await self._call_once(key, local, remote)
 
@@ -163,7 +168,7 @@ class Persister:
         coordinator = self._coordinator.leader_of(key.name)
         if coordinator is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return await (local() if coordinator == self._node.id else remote(coordinator))
+        return await (local() if coordinator == self._node_id else remote(coordinator))
 
 
 def _partition_data(key: SharePartitionKey, write: StateWrite) -> write_share_group_state.PartitionData:

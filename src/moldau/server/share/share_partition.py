@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.pool import Pool
 from moldau.replication.partition import Partition
-from moldau.server.share.settings import duration_ms, limits, offset_reset
+from moldau.server.share.persister import Persister
+from moldau.server.share.settings import ShareGroupConfigs, duration_ms
 from moldau.share.acknowledgement import Acknowledgement, acknowledge, release
 from moldau.share.keys import SharePartitionKey
 from moldau.share.partition_state import SharePartitionState, StateTransition
 from moldau.share.shard import StateWrite
 from moldau.share.state_batches import UNKNOWN_START_OFFSET, StateBatch
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,10 @@ Waiter = Callable[[], None]
 class SharePartition:
     def __init__(
         self,
-        node: Node,
+        configs: ShareGroupConfigs,
+        persister: Persister,
+        clock: Clock,
+        pool: Pool,
         key: SharePartitionKey,
         replica: Partition,
         on_refused: Callable[[SharePartition, KafkaError], None],
@@ -60,11 +63,13 @@ class SharePartition:
         self.failure: KafkaError | None = None
         #: Whether a fetch is reading the log for this partition.
         self.busy = False
-        self._node = node
-        self._persister = node.coordinators.persister
+        self._configs = configs
+        self._persister = persister
+        self._clock = clock
+        self._pool = pool
         self._on_refused = on_refused
         self._loop = asyncio.get_running_loop()
-        self._state = SharePartitionState(lambda: limits(node, key.group_id), self._now_ms)
+        self._state = SharePartitionState(lambda: configs.limits(key.group_id), self._now_ms)
         self._loaded = False
         self._fenced = False
         self._waiters: dict[Waiter, None] = {}
@@ -98,13 +103,13 @@ class SharePartition:
 
     async def _reset(self) -> int:
         """Return the start offset by `share.auto.offset.reset`."""
-        strategy, log_ = offset_reset(self._node, self.key.group_id), self.replica.leader_log()
+        strategy, log_ = self._configs.offset_reset(self.key.group_id), self.replica.leader_log()
         if strategy == "earliest":
             return log_.log_start_offset
         if not strategy.startswith(_BY_DURATION):
             return log_.high_watermark
-        since = self._node.clock.time_ms() - duration_ms(strategy.removeprefix(_BY_DURATION))
-        found = await self._node.pool.run(log_.reader.offset_for_timestamp, since)
+        since = self._clock.time_ms() - duration_ms(strategy.removeprefix(_BY_DURATION))
+        found = await self._pool.run(log_.reader.offset_for_timestamp, since)
         if found is None or found.offset >= log_.high_watermark:
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, "No record has this timestamp or a later one.")
         return found.offset

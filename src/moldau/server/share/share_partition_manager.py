@@ -9,20 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.pool import Pool
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.features import SHARE_VERSION
 from moldau.metadata.image import MetadataImage
 from moldau.network.connection import Connection
+from moldau.replication.replica_manager import ReplicaManager
+from moldau.server.share.persister import Persister
 from moldau.server.share.sessions import SessionKey, ShareSessions
+from moldau.server.share.settings import ShareGroupConfigs
 from moldau.server.share.share_partition import SharePartition
 from moldau.share.acknowledgement import Acknowledgement
 from moldau.share.keys import SharePartitionKey
-
-if TYPE_CHECKING:
-    from moldau.server.node import Node
 
 logger = logging.getLogger(__name__)
 
@@ -38,9 +39,22 @@ _FENCED = frozenset(
 
 
 class SharePartitionManager:
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self.sessions = ShareSessions(node.config.integer("group.share.max.share.sessions"))
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        persister: Persister,
+        configs: ShareGroupConfigs,
+        *,
+        max_sessions: int,
+        clock: Clock,
+        pool: Pool,
+    ) -> None:
+        self.sessions = ShareSessions(max_sessions)
+        self._replicas = replicas
+        self._persister = persister
+        self._configs = configs
+        self._clock = clock
+        self._pool = pool
         self._partitions: dict[SharePartitionKey, SharePartition] = {}
 
     # Share partitions.
@@ -49,10 +63,12 @@ class SharePartitionManager:
         """Return a share partition, loading it if necessary; NOT_LEADER_OR_FOLLOWER if led elsewhere."""
         found = self._partitions.get(key)
         if found is None:
-            replica = self._node.replicas.by_id(key.topic_id, key.partition)
+            replica = self._replicas.by_id(key.topic_id, key.partition)
             if not replica.is_leader:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            found = self._partitions[key] = SharePartition(self._node, key, replica, self._refused)
+            found = self._partitions[key] = SharePartition(
+                self._configs, self._persister, self._clock, self._pool, key, replica, self._refused
+            )
         return found
 
     def _refused(self, partition: SharePartition, error: KafkaError) -> None:
@@ -79,7 +95,7 @@ class SharePartitionManager:
 
     def _leads(self, partition: SharePartition) -> bool:
         try:
-            replica = self._node.replicas.by_id(partition.key.topic_id, partition.key.partition)
+            replica = self._replicas.by_id(partition.key.topic_id, partition.key.partition)
         except KafkaError:
             return False
         return replica is partition.replica and replica.is_leader

@@ -62,7 +62,7 @@ def test_questions_share_requests_and_equals_go_one_after_the_other(tmp_path: Pa
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node:
             sizes: list[int] = []
-            calls = counting(BrokerPeers(node, "test"), sizes)
+            calls = counting(node.services.broker_peers("test"), sizes)
             asked = ["a", "b", "a", "c", "a"]
             assert await asyncio.gather(*(calls.ask(node.id, each) for each in asked)) == asked
             assert sizes == [3, 1, 1]
@@ -77,7 +77,7 @@ def test_questions_share_requests_and_equals_go_one_after_the_other(tmp_path: Pa
 def test_a_broker_that_is_not_there_fails_those_who_ask_and_nobody_else(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node:
-            calls = counting(BrokerPeers(node, "test"), [])
+            calls = counting(node.services.broker_peers("test"), [])
             with pytest.raises(KafkaError) as refused:
                 await calls.ask(77, "a")
             assert refused.value.code is ErrorCode.BROKER_NOT_AVAILABLE
@@ -92,7 +92,7 @@ def test_a_broker_that_is_not_there_fails_those_who_ask_and_nobody_else(tmp_path
 def test_a_connection_to_a_broker_that_is_fenced_is_given_up_with_what_is_under_way(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node:
-            peers = BrokerPeers(node, "test")
+            peers = node.services.broker_peers("test")
             delta = MetadataDelta(node.image)
             epoch = node.image.cluster.brokers[node.id].epoch
             delta.replay(FenceBrokerRecord(id=node.id, epoch=epoch))
@@ -114,8 +114,8 @@ def test_a_connection_to_a_broker_that_is_fenced_is_given_up_with_what_is_under_
 
 
 async def new_producer(node: Node, transactional_id: str) -> Producer:
-    transactions = node.coordinators.transactions
-    await node.coordinators.internal_topics.ensure(TRANSACTION_STATE_TOPIC)
+    transactions = node.broker.coordinators.transactions
+    await node.broker.coordinators.internal_topics.ensure(TRANSACTION_STATE_TOPIC)
     await until(lambda: list(transactions.active_shards()))
     init = InitProducerId(transactional_id, 60_000)
     answer = await transactions.decide(transactional_id, lambda shard: shard.init_producer_id(init))
@@ -127,7 +127,7 @@ def test_partitions_join_transactions_and_markers_end_them_over_the_wire(tmp_pat
         async with running_node(tmp_path, ONE_REPLICA) as node, connected(node) as connection:
             await create(connection, "t")
             a, b = await new_producer(node, "a"), await new_producer(node, "b")
-            additions = add_partitions_channel(BrokerPeers(node, "test"))
+            additions = add_partitions_channel(node.services.broker_peers("test"))
             here, nowhere = TopicPartition("t", 0), TopicPartition("t", 9)
             answers = await asyncio.gather(
                 additions.ask(node.id, AddPartitions("a", a, [here], verify_only=False)),
@@ -141,7 +141,7 @@ def test_partitions_join_transactions_and_markers_end_them_over_the_wire(tmp_pat
                 {here: ErrorCode.NONE},
                 {here: ErrorCode.OPERATION_NOT_ATTEMPTED, nowhere: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION},
             ]
-            markers = marker_channel(BrokerPeers(node, "test"))
+            markers = marker_channel(node.services.broker_peers("test"))
             answers = await asyncio.gather(
                 markers.ask(node.id, Marker(EndTransaction(a, True, 5), [here, nowhere])),
                 markers.ask(node.id, Marker(EndTransaction(b, False, 5), [here])),
@@ -152,7 +152,7 @@ def test_partitions_join_transactions_and_markers_end_them_over_the_wire(tmp_pat
                 {here: ErrorCode.NONE},
                 {here: ErrorCode.TRANSACTION_COORDINATOR_FENCED},
             ]
-            assert node.replicas.by_name("t", 0).usable_log().log_end_offset == 2
+            assert node.broker.replicas.by_name("t", 0).usable_log().log_end_offset == 2
             await additions.close()
             await markers.close()
 
@@ -163,9 +163,9 @@ def test_the_state_of_share_groups_is_kept_over_the_wire(tmp_path: Path) -> None
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node, connected(node) as connection:
             await create(connection, "t")
-            await node.coordinators.internal_topics.ensure(SHARE_STATE_TOPIC)
-            await until(lambda: len(list(node.coordinators.share.active_shards())) == 3)
-            channels = StateChannels(BrokerPeers(node, "test"))
+            await node.broker.coordinators.internal_topics.ensure(SHARE_STATE_TOPIC)
+            await until(lambda: len(list(node.broker.coordinators.share.active_shards())) == 3)
+            channels = StateChannels(node.services.broker_peers("test"))
             key = SharePartitionKey("g", node.image.topics.by_name["t"].id, 0)
             initial = initialize_share_group_state.PartitionData(partition=0, state_epoch=1, start_offset=3)
             await channels.initialize.send(node.id, key, initial)

@@ -27,7 +27,7 @@ from moldau.protocol.messages.elect_leaders import ElectLeadersRequest
 from moldau.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.protocol.schema import decode, encode_bytes
-from moldau.server.dispatch.principals import decode_principal, encode_principal
+from moldau.server.controller.envelopes import decode_principal, encode_principal
 from moldau.server.handlers import elect_leaders
 from moldau.server.node import Node
 from moldau.server.startup.identity import feature_ranges
@@ -132,7 +132,7 @@ class TestBrokers:
                 async with controller_connection(node) as connection, listening(node) as port:
                     answer = await register(node, connection, port)
                     await beat(connection, answer.broker_epoch)
-                    await until(lambda: 2 in node.broker_watch._reached)
+                    await until(lambda: 2 in node.services.failure_detector._reached)
                 async with asyncio.timeout(2):
                     await until(lambda: fenced(node))
 
@@ -146,11 +146,11 @@ class TestBrokers:
                 async with controller_connection(node) as connection, listening(node) as port:
                     answer = await register(node, connection, port)
                     await beat(connection, answer.broker_epoch)
-                    await until(lambda: 2 in node.broker_watch._reached)
+                    await until(lambda: 2 in node.services.failure_detector._reached)
                     replicas = CreatableReplicaAssignment(partition_index=0, broker_ids=[2, 1])
                     topic = CreatableTopic(name="t", assignments=[replicas])
                     await client.call(CreateTopicsRequest(topics=[topic]))
-                await until(lambda: node.suspects or fenced(node))
+                await until(lambda: node.services.suspected_brokers or fenced(node))
                 asked = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
                 metadata = await client.call(asked)
                 assert metadata.topics[0].partitions[0].leader_id == 1
@@ -165,8 +165,8 @@ class TestBrokers:
                     answer = await register(node, connection, free_port())
                     await beat(connection, answer.broker_epoch)
                     await until(lambda: not fenced(node))
-                await until(lambda: not node.broker_watch._brokers)
-                assert not node.broker_watch._suspected
+                await until(lambda: not node.services.failure_detector._heartbeat_connections)
+                assert not node.services.failure_detector._checking
                 assert not node.metadata.image.cluster.brokers[2].fenced
 
         asyncio.run(main())
@@ -178,10 +178,10 @@ class TestBrokers:
                 async with controller_connection(node) as connection:
                     answer = await register(node, connection, port)
                     await beat(connection, answer.broker_epoch)
-                    await until(lambda: 2 in node.broker_watch._reached)
+                    await until(lambda: 2 in node.services.failure_detector._reached)
                     before = len(accepted)
                 await until(lambda: len(accepted) > before)
-                await until(lambda: not node.broker_watch._suspected)
+                await until(lambda: not node.services.failure_detector._checking)
                 assert not node.metadata.image.cluster.brokers[2].fenced
 
         asyncio.run(main())

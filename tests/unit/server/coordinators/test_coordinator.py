@@ -85,17 +85,17 @@ def test_a_refused_timer_decision_is_retried(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def make_topic(node: Node) -> None:
-    await node.coordinators.internal_topics.ensure(CONSUMER_OFFSETS_TOPIC)
+    await node.broker.coordinators.internal_topics.ensure(CONSUMER_OFFSETS_TOPIC)
     await until(lambda: CONSUMER_OFFSETS_TOPIC in node.image.topics.by_name)
 
 
 async def commit(node: Node, group_id: str, offset: int) -> None:
     request = commit_request(group_id, "orders", 0, offset)
-    await node.coordinators.groups.write(group_id, lambda shard: shard.commit_offsets(RAW, request))
+    await node.broker.coordinators.groups.write(group_id, lambda shard: shard.commit_offsets(RAW, request))
 
 
 async def committed(node: Node, group_id: str) -> dict[tuple[str, int], int]:
-    return await node.coordinators.groups.read(group_id, lambda shard: fetched(shard, group_id))
+    return await node.broker.coordinators.groups.read(group_id, lambda shard: fetched(shard, group_id))
 
 
 def test_committed_offsets_are_loaded_after_a_restart(tmp_path: Path) -> None:
@@ -109,10 +109,10 @@ def test_committed_offsets_are_loaded_after_a_restart(tmp_path: Path) -> None:
                 await commit(node, f"g{number}", number)
                 await commit(node, f"g{number}", number + 100)
         async with running_node(tmp_path, ONE_REPLICA) as node:
-            await until(lambda: len(list(node.coordinators.groups.active_shards())) == 4)
+            await until(lambda: len(list(node.broker.coordinators.groups.active_shards())) == 4)
             for number in range(20):
                 assert await committed(node, f"g{number}") == {("orders", 0): number + 100}
-            listed = await node.coordinators.groups.read_all(lambda shard: shard.list_groups([], []))
+            listed = await node.broker.coordinators.groups.read_all(lambda shard: shard.list_groups([], []))
             names = {group.group_id for groups in listed for group in groups}
             assert names == {f"g{number}" for number in range(20)}
 
@@ -139,10 +139,10 @@ def test_a_loading_shard_answers_coordinator_load_in_progress(
                 await committed(node, "g")
             assert refused.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             with pytest.raises(KafkaError) as refused:
-                await node.coordinators.groups.read_all(lambda shard: shard.list_groups([], []))
+                await node.broker.coordinators.groups.read_all(lambda shard: shard.list_groups([], []))
             assert refused.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             held.set()
-            await until(lambda: len(list(node.coordinators.groups.active_shards())) == 4)
+            await until(lambda: len(list(node.broker.coordinators.groups.active_shards())) == 4)
             assert await committed(node, "g") == {("orders", 0): 5}
 
     asyncio.run(main())
@@ -157,7 +157,7 @@ def test_a_partition_that_fails_to_load_affects_only_its_own_groups(
             for number in range(20):
                 await commit(node, f"g{number}", number)
             lost = {f"g{number}" for number in range(20)}
-            lost = {name for name in lost if node.coordinators.groups.partition_of(name) == 1}
+            lost = {name for name in lost if node.broker.coordinators.groups.partition_of(name) == 1}
         replay = coordinator.replay_partition
 
         async def damaged(log: Log, *arguments: Any) -> None:
@@ -167,8 +167,8 @@ def test_a_partition_that_fails_to_load_affects_only_its_own_groups(
 
         monkeypatch.setattr(coordinator, "replay_partition", damaged)
         async with running_node(tmp_path, ONE_REPLICA) as node:
-            await until(lambda: len(list(node.coordinators.groups.active_shards())) == 3)
-            listed = await node.coordinators.groups.read_all(lambda shard: shard.list_groups([], []))
+            await until(lambda: len(list(node.broker.coordinators.groups.active_shards())) == 3)
+            listed = await node.broker.coordinators.groups.read_all(lambda shard: shard.list_groups([], []))
             names = {group.group_id for groups in listed for group in groups}
             assert names == {f"g{number}" for number in range(20)} - lost and lost
             with pytest.raises(KafkaError) as refused:
@@ -182,7 +182,7 @@ def test_pending_requests_fail_when_a_partition_is_resigned(tmp_path: Path) -> N
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node:
             await make_topic(node)
-            groups = node.coordinators.groups
+            groups = node.broker.coordinators.groups
             index = groups.partition_of("g")
             request = JoinGroupRequest(
                 group_id="g",
@@ -208,7 +208,7 @@ def test_listing_skips_a_partition_that_is_resigned_meanwhile(tmp_path: Path) ->
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node:
             await make_topic(node)
-            groups = node.coordinators.groups
+            groups = node.broker.coordinators.groups
             for number in range(20):
                 await commit(node, f"g{number}", number)
             runtime = groups._lead_partitions[0].runtime
@@ -228,10 +228,10 @@ def test_too_few_brokers_for_the_offsets_topic_leave_the_coordinator_unavailable
 ) -> None:
     async def main() -> None:
         async with running_node(tmp_path, {"offsets.topic.replication.factor": "3"}) as node:
-            await node.coordinators.internal_topics.ensure(CONSUMER_OFFSETS_TOPIC)
+            await node.broker.coordinators.internal_topics.ensure(CONSUMER_OFFSETS_TOPIC)
             assert CONSUMER_OFFSETS_TOPIC not in node.image.topics.by_name
             with pytest.raises(KafkaError) as refused:
-                node.coordinators.groups.partition_of("g")
+                node.broker.coordinators.groups.partition_of("g")
             assert refused.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     asyncio.run(main())

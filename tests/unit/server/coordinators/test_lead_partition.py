@@ -40,8 +40,8 @@ async def change(node: Node, image: MetadataImage, topic: str, **fields: Any) ->
     record = PartitionChangeRecord(topic_id=image.topics.by_name[topic].id, partition_id=0, **fields)
     delta.replay(record)
     changed = delta.apply(image.offset + 1, 1)
-    await node.replicas.apply(delta, changed)
-    node.coordinators.apply(delta, changed)
+    await node.broker.replicas.apply(delta, changed)
+    node.broker.coordinators.apply(delta, changed)
     return changed
 
 
@@ -50,7 +50,7 @@ def test_offsets_committed_under_a_new_leader_do_not_complete_requests_of_the_ol
         async with running_node(tmp_path, OFFSETS) as node:
             await make_topic(node)
             await commit(node, "g", 1)
-            partition = node.replicas.by_name(CONSUMER_OFFSETS_TOPIC, 0)
+            partition = node.broker.replicas.by_name(CONSUMER_OFFSETS_TOPIC, 0)
             registration = partition.registration
             both = (node.id, ELSEWHERE)
             led = registration._replace(
@@ -66,10 +66,10 @@ def test_offsets_committed_under_a_new_leader_do_not_complete_requests_of_the_ol
             partition.take_role(lost)
             log = partition.usable_log()
             log.high_watermark = log.log_end_offset
-            node.coordinators.groups._lead_partitions[0].high_watermark_advanced(0)
+            node.broker.coordinators.groups._lead_partitions[0].high_watermark_advanced(0)
             await asyncio.sleep(0.01)
             assert not waiting.done()
-            node.coordinators.groups._follow(partition, 0)
+            node.broker.coordinators.groups._follow(partition, 0)
             with pytest.raises(KafkaError) as refused:
                 await waiting
             assert refused.value.code is ErrorCode.NOT_COORDINATOR
@@ -82,9 +82,9 @@ def test_groups_stay_loaded_in_a_new_leader_epoch_of_the_same_broker(tmp_path: P
         async with running_node(tmp_path, OFFSETS) as node:
             await make_topic(node)
             await commit(node, "g", 1)
-            shard = node.coordinators.groups.active_shard(0)
+            shard = node.broker.coordinators.groups.active_shard(0)
             await change(node, node.image, CONSUMER_OFFSETS_TOPIC, leader=node.id)
-            assert node.coordinators.groups.active_shard(0) is shard
+            assert node.broker.coordinators.groups.active_shard(0) is shard
             assert await committed(node, "g") == {("orders", 0): 1}
 
     asyncio.run(main())
@@ -93,7 +93,7 @@ def test_groups_stay_loaded_in_a_new_leader_epoch_of_the_same_broker(tmp_path: P
 def test_transactions_are_reloaded_in_a_new_leader_epoch(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, OFFSETS) as node:
-            transactions = node.coordinators.transactions
+            transactions = node.broker.coordinators.transactions
             await committed_transaction(node)
             await until(lambda: status(node).name == "COMPLETE_COMMIT")
             epoch = transactions.epoch_of("id")
@@ -114,10 +114,12 @@ def test_a_partition_that_moves_to_another_log_directory_while_loading_is_loaded
     config = {**OFFSETS, "log.dirs": f"{tmp_path}/logs,{tmp_path}/more"}
 
     async def move(node: Node) -> None:
-        partition = node.replicas.by_name(CONSUMER_OFFSETS_TOPIC, 0)
+        partition = node.broker.replicas.by_name(CONSUMER_OFFSETS_TOPIC, 0)
         before = partition.usable_log()
         there = next(
-            each.path for each in node.logs.directories if each is not node.logs.directories.of(before)
+            each.path
+            for each in node.broker.logs.directories
+            if each is not node.broker.logs.directories.of(before)
         )
         topics = [AlterReplicaLogDirTopic(name=CONSUMER_OFFSETS_TOPIC, partitions=[0])]
         request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=there, topics=topics)])
@@ -138,9 +140,9 @@ def test_a_partition_that_moves_to_another_log_directory_while_loading_is_loaded
                 await replay(log, *arguments)
 
             monkeypatch.setattr(coordinator, "replay_partition", wait_first)
-            groups = node.coordinators.groups
+            groups = node.broker.coordinators.groups
             groups._resign(0)
-            groups._follow(node.replicas.by_name(CONSUMER_OFFSETS_TOPIC, 0), 0)
+            groups._follow(node.broker.replicas.by_name(CONSUMER_OFFSETS_TOPIC, 0), 0)
             await until(lambda: tries)
             await move(node)
             held.set()

@@ -7,7 +7,6 @@ import errno
 from pathlib import Path
 
 from moldau.base.ids import TRANSACTION_STATE_TOPIC, TopicPartition
-from moldau.server.coordinators.txn_markers import write_markers
 from moldau.server.node import Node
 from moldau.statemachine.coordinator_records import EndTransaction, Producer
 from moldau.transactions.end_txn import EndTxn
@@ -25,9 +24,15 @@ ONE_REPLICA = {
 
 
 async def committed_transaction(node: Node) -> None:
+<<<<<<< HEAD
     """Commit a transaction that wrote to t-0; it is prepared, and no marker is written yet."""
     transactions = node.coordinators.transactions
     await node.coordinators.internal_topics.ensure(TRANSACTION_STATE_TOPIC)
+=======
+    """One that wrote to t-0; when this returns its end is decided and no marker is written yet."""
+    transactions = node.broker.coordinators.transactions
+    await node.broker.coordinators.internal_topics.ensure(TRANSACTION_STATE_TOPIC)
+>>>>>>> 3815372 (refactor(server): handlers, coordinators and share partitions receive the parts they use)
     await until(lambda: list(transactions.active_shards()))
     init = InitProducerId("id", 60_000)
     answer = await transactions.decide("id", lambda shard: shard.init_producer_id(init))
@@ -39,7 +44,7 @@ async def committed_transaction(node: Node) -> None:
 
 
 def status(node: Node) -> TransactionStatus:
-    ((_, shard),) = node.coordinators.transactions.active_shards()
+    ((_, shard),) = node.broker.coordinators.transactions.active_shards()
     return shard.describe("id").status
 
 
@@ -50,7 +55,7 @@ def test_completing_a_transaction_is_retried_after_a_full_disk(tmp_path: Path) -
             await create(connection, "t")
             await committed_transaction(node)
             disk.broken = errno.ENOSPC
-            log = node.replicas.by_name("t", 0).usable_log()
+            log = node.broker.replicas.by_name("t", 0).usable_log()
             await until(lambda: log.log_end_offset == 1)
             # Long enough for the record of the completed end to be refused.
             await asyncio.sleep(0.05)
@@ -76,7 +81,7 @@ def test_writing_many_markers_does_not_block_the_loop(tmp_path: Path) -> None:
 
             task = asyncio.create_task(other())
             end = EndTransaction(Producer(7, 1), True, 0)
-            await write_markers(node, end, [TopicPartition("t", 0)] * 2000)
+            await node.broker.coordinators.txn_marker_writer.write(end, [TopicPartition("t", 0)] * 2000)
             task.cancel()
             assert turns > 3
 

@@ -16,18 +16,19 @@ from moldau.protocol.messages.describe_quorum import DescribeQuorumRequest, Desc
 from moldau.protocol.messages.describe_quorum import Node as QuorumNode
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.protocol.schema import Message, decode
-from moldau.server.dispatch.apis import ServedApi
+from moldau.server.dispatch.context import ListenerContext, ServedApi
 from moldau.server.dispatch.dispatcher import ApiDispatcher
-from moldau.server.roles import BROKER
+from moldau.server.settings import BROKER
 from tests.harness.wire.wire import request_frame
 
 CONNECTION: Any = SimpleNamespace(listener_name="PLAINTEXT", peer_host="10.0.0.1", keep_frame=lambda: None)
-NODE: Any = SimpleNamespace()
 
 
 def dispatch(request: Message, version: int, handle: Any) -> Answer:
     key = request.API_KEY
-    dispatcher = ApiDispatcher(NODE, {key: ServedApi(APIS[key], handle, BROKER)}, "PLAINTEXT")
+    apis = {key: ServedApi(APIS[key], BROKER)}
+    listener = ListenerContext("PLAINTEXT", BROKER, "PLAINTEXT", apis, {key: handle})
+    dispatcher = ApiDispatcher(listener, on_disconnect=lambda connection: None)
     return dispatcher.dispatch(CONNECTION, memoryview(request_frame(request, version)))
 
 
@@ -111,7 +112,8 @@ def test_an_answer_that_the_version_cannot_carry_ends_the_connection(
     ids=["empty", "one byte", "unknown API", "unknown version", "half a header", "half a body"],
 )
 def test_what_cannot_be_read_ends_the_connection(frame: bytes) -> None:
-    served = ServedApi(APIS[60], failing(AssertionError("must not be called")), BROKER)
-    dispatcher = ApiDispatcher(NODE, {60: served}, "PLAINTEXT")
+    handlers = {60: failing(AssertionError("must not be called"))}
+    listener = ListenerContext("PLAINTEXT", BROKER, "PLAINTEXT", {60: ServedApi(APIS[60], BROKER)}, handlers)
+    dispatcher = ApiDispatcher(listener, on_disconnect=lambda connection: None)
     with pytest.raises(CloseConnection):
         dispatcher.dispatch(CONNECTION, memoryview(frame))

@@ -1,13 +1,13 @@
-"""Produce inside a transaction: its coordinator hears of a partition before the first batch is written there.
+"""Transaction verification of one produce request (KIP-890).
 
-What it answers may refuse single partitions. Errors that old producers do not know how to retry become
-NOT_ENOUGH_REPLICAS, which they do.
+Before the first batch of a transaction is appended to a partition, the transaction coordinator adds or
+verifies the partition, and may refuse it. Errors that older producers do not retry become
+NOT_ENOUGH_REPLICAS, which they do retry.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
@@ -15,21 +15,12 @@ from moldau.protocol.errors import CorruptBatch
 from moldau.protocol.messages.produce import ProduceRequest, TopicProduceData
 from moldau.protocol.records import BatchHeader, read_batch_header
 from moldau.replication.partition import Partition
-from moldau.server.coordinators.verification import (
-    Verified,
-    begin,
-    is_required,
-    produce_operation,
-    verify_with_retries,
-)
+from moldau.server.coordinators.verification import TransactionVerifier, Verified, produce_operation
 from moldau.statemachine.coordinator_records import Producer
 from moldau.storage.producers.verification import NOT_REQUIRED, Guard
 
-if TYPE_CHECKING:
-    from moldau.server.node import Node
-
-#: Errors of the coordinator that only waiting helps against.
-_NOT_READY = frozenset(
+#: Coordinator errors that the producer can only retry.
+_RETRIABLE = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -39,31 +30,33 @@ _NOT_READY = frozenset(
 )
 
 
-class NotInTransaction(KafkaError):
-    """Refused by the coordinator, before the log was asked."""
+class VerificationFailed(KafkaError):
+    """The coordinator refused the partition; nothing was appended."""
 
 
-Find = Callable[[TopicProduceData, int], Partition]
+FindPartition = Callable[[TopicProduceData, int], Partition]
 
 
-class Membership:
-    """Which partitions of one request may be written, as far as transactions go."""
+class TransactionVerification:
+    """The partitions of one request that the transaction may write to."""
 
     __slots__ = (
-        "_node",
         "_operation",
         "_producer",
         "_required",
         "_sequences",
         "_transactional_id",
         "_verified",
+        "_verifier",
     )
 
-    def __init__(self, node: Node, version: int, request: ProduceRequest, find: Find) -> None:
-        """KafkaError when the request as a whole makes no sense."""
+    def __init__(
+        self, verifier: TransactionVerifier, version: int, request: ProduceRequest, find: FindPartition
+    ) -> None:
+        """Raise KafkaError if the request as a whole is invalid."""
         if request.transactional_id is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        self._node = node
+        self._verifier = verifier
         self._transactional_id = request.transactional_id
         self._operation = produce_operation(version)
         self._sequences: dict[TopicPartition, int] = {}
@@ -74,22 +67,22 @@ class Membership:
         if len(producers) > 1:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         self._producer = producers.pop() if producers else Producer(-1, -1)
-        self._required = is_required(node, self._operation)
+        self._required = verifier.is_required(self._operation)
         self._verified = Verified({}, {})
 
     def begin(self) -> bool:
-        """Whether everything is known already: the transaction is open in every log."""
+        """Return whether no verification is needed: the transaction is open in every log."""
         if self._required:
-            self._verified = begin(self._node, self._producer, self._sequences, self._operation)
+            self._verified = self._verifier.begin(self._producer, self._sequences, self._operation)
         return not self._verified.guards
 
-    async def ask(self) -> None:
-        self._verified = await verify_with_retries(
-            self._node, self._transactional_id, self._producer, self._sequences, self._operation
+    async def verify(self) -> None:
+        self._verified = await self._verifier.verify_with_retries(
+            self._transactional_id, self._producer, self._sequences, self._operation
         )
 
     def guard(self, topic_partition: TopicPartition) -> Guard | None:
-        """What the log is to be shown; KafkaError when the partition may not be written."""
+        """Return the guard for the append; raise KafkaError if the partition was refused."""
         if not self._required:
             return NOT_REQUIRED
         code = self._verified.errors.get(topic_partition)
@@ -99,20 +92,20 @@ class Membership:
 
     def _refusal(self, code: ErrorCode) -> KafkaError:
         busy = code is ErrorCode.CONCURRENT_TRANSACTIONS and not self._operation.adds_partitions
-        if code in _NOT_READY or busy:
-            return NotInTransaction(
+        if code in _RETRIABLE or busy:
+            return VerificationFailed(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"whether the partition belongs to the transaction could not be found out: {code.name}",
+                f"the partition could not be verified with the transaction coordinator: {code.name}",
             )
         if code is ErrorCode.INVALID_TXN_STATE:
-            return NotInTransaction(code, "the partition was not added to the transaction")
-        return NotInTransaction(code)
+            return VerificationFailed(code, "the partition was not added to the transaction")
+        return VerificationFailed(code)
 
 
 def _transactional_batches(
-    request: ProduceRequest, find: Find
+    request: ProduceRequest, find: FindPartition
 ) -> Iterator[tuple[TopicPartition, BatchHeader]]:
-    """Of the partitions that exist; what else is wrong is found when they are written."""
+    """Yield the batches of existing partitions; the append reports the errors of the others."""
     for topic in request.topic_data:
         for data in topic.partition_data:
             try:

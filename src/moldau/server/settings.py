@@ -1,6 +1,6 @@
-"""The configuration in force, and the settings of the parts that follow from it.
+"""The effective configuration of a node and the settings derived from it.
 
-Dynamic changes arrive with the metadata image; `follow` puts them into force without a restart.
+Dynamic config changes arrive with the metadata image; `update` applies them without a restart.
 """
 
 from __future__ import annotations
@@ -16,15 +16,21 @@ from moldau.storage.cleaner.job import CleanerSettings
 from moldau.storage.log.config import LogConfig, log_config_from
 from moldau.storage.log_manager import LogManagerSettings
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
-_MANY_FILES = 20_000
+#: The values of `process.roles`; a listener serves one of them.
+BROKER = "broker"
+CONTROLLER = "controller"
+
+_MAX_OPEN_LOG_FILES = 20_000
 
 
-def _files_for_logs() -> int:
-    """A third of the descriptors this process may have; the rest is for connections and everything else."""
+def _open_log_files() -> int:
+    """Return a third of RLIMIT_NOFILE; the rest is for connections and other files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MANY_FILES if soft == resource.RLIM_INFINITY else max(4, min(_MANY_FILES, soft // 3))
+    return (
+        _MAX_OPEN_LOG_FILES if soft == resource.RLIM_INFINITY else max(4, min(_MAX_OPEN_LOG_FILES, soft // 3))
+    )
 
 
 class NodeSettings:
@@ -34,19 +40,19 @@ class NodeSettings:
         self._default_log_config = log_config_from({}, config)
         self._apply_limits()
 
-    def follow(self, image: MetadataImage) -> None:
-        """Adopt the dynamic broker configs of an image."""
+    def update(self, image: MetadataImage) -> None:
+        """Apply the dynamic broker configs of an image."""
         applied = apply_dynamic_configs(
             self.config, image.default_broker_config(), image.broker_config(self.config.node_id)
         )
         for problem in applied.problems:
-            log.warning("%s", problem)
+            logger.warning("%s", problem)
         self.config = applied.config
         self._default_log_config = log_config_from({}, self.config)
         self._apply_limits()
 
     def log_config(self, image: MetadataImage, topic: str) -> LogConfig:
-        """How the logs of a topic work; topics without settings of their own share one."""
+        """Return the log config of a topic; topics without overrides share one object."""
         overrides = image.topic_config(topic)
         return log_config_from(overrides, self.config) if overrides else self._default_log_config
 
@@ -56,11 +62,11 @@ class NodeSettings:
             recovery_threads_per_data_dir=config["num.recovery.threads.per.data.dir"],
             producer_id_expiration_ms=config["producer.id.expiration.ms"],
             delete_delay_ms=config["log.segment.delete.delay.ms"],
-            open_files=_files_for_logs(),
+            open_files=_open_log_files(),
         )
 
     def cordoned_directories(self) -> frozenset[str]:
-        """Those that get no new replicas."""
+        """Return the log directories that get no new replicas (KIP-1066)."""
         names = self.config.entries("cordoned.log.dirs")
         return frozenset(self.config.log_dirs if names == ("*",) else names)
 

@@ -1,10 +1,10 @@
-"""Incremental fetch sessions (KIP-227): a client names its partitions once, then only what changes.
+"""Incremental fetch sessions (KIP-227): a client names its partitions once, then only the changes.
 
-A session remembers for every partition what the client asked and what it was last told. An incremental
-answer holds only partitions with records, an error, or other watermarks than last time. Partitions that
-returned records move to the end, so that a full answer starves nobody. The cache is bounded by
-`max.incremental.fetch.session.cache.slots`; a session may be evicted when it was idle for
-`min_eviction_ms`, or when it is as old as that and smaller than the one that wants in.
+A session caches for every partition the last request and the last response. An incremental response contains
+only partitions with records, an error, or a changed high watermark or log start offset. Partitions that
+returned records move to the end, so that a full response does not starve the others. The cache is bounded by
+`max.incremental.fetch.session.cache.slots`; a session may be evicted when it was unused for
+`min_eviction_ms`, or when it is older than that and smaller than the new session.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 INVALID_SESSION_ID = 0
 
-#: (topic name, topic id, partition): one of the first two is empty, by the request's version.
+#: (topic name, topic id, partition); the version of the request determines which of the first two is set.
 SessionKey = tuple[str, Uuid, int]
 
 
 @dataclass(slots=True)
 class SessionPartition:
-    """What the client asked of a partition, and what it was told last."""
+    """The last request and response of a partition."""
 
     request: FetchPartition
     high_watermark: int = -1
     log_start_offset: int = -1
-    #: What whoever serves followers remembers of a partition that has nothing new.
-    quiet: object = None
+    #: Set by `followers.py` for partitions without new records.
+    idle: object = None
 
-    def changed_by(self, answer: PartitionData) -> bool:
-        """Whether an incremental answer must name this partition; remembers what is told."""
+    def record(self, response: PartitionData) -> bool:
+        """Record a response; return whether an incremental response must contain it."""
         changed = (
-            bool(answer.records)
-            or answer.high_watermark != self.high_watermark
-            or answer.log_start_offset != self.log_start_offset
-            or answer.error_code != ErrorCode.NONE
-            or answer.preferred_read_replica != -1
-            or answer.diverging_epoch.end_offset != -1
+            bool(response.records)
+            or response.high_watermark != self.high_watermark
+            or response.log_start_offset != self.log_start_offset
+            or response.error_code != ErrorCode.NONE
+            or response.preferred_read_replica != -1
+            or response.diverging_epoch.end_offset != -1
         )
-        if answer.error_code != ErrorCode.NONE:
+        if response.error_code != ErrorCode.NONE:
             self.high_watermark = -1
         else:
-            self.high_watermark = answer.high_watermark
-            self.log_start_offset = answer.log_start_offset
+            self.high_watermark = response.high_watermark
+            self.log_start_offset = response.log_start_offset
         return changed
 
 
@@ -78,13 +78,13 @@ class FetchSession:
             for index in topic.partitions:
                 self.partitions.pop((topic.topic, topic.topic_id, index), None)
 
-    def answered(self, key: SessionKey, answer: PartitionData) -> bool:
-        """Whether the answer must name this partition; those with records go to the end of the line."""
+    def record_response(self, key: SessionKey, response: PartitionData) -> bool:
+        """Record a response; return whether it must be sent. Partitions with records move to the end."""
         known = self.partitions.get(key)
         if known is None:
             return True
-        changed = known.changed_by(answer)
-        if answer.records and self.cached:
+        changed = known.record(response)
+        if response.records and self.cached:
             del self.partitions[key]
             self.partitions[key] = known
         return changed or not self.incremental
@@ -105,7 +105,7 @@ class FetchSessionCache:
     sessions: dict[int, FetchSession] = field(default_factory=dict)
 
     def resolve(self, request: FetchRequest, uses_topic_ids: bool) -> FetchSession:
-        """The session a request belongs to, updated by it; raises what Kafka answers when it cannot be."""
+        """Return the session of a request, updated by it; raise Kafka's error if it does not fit."""
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
             self.sessions.pop(request.session_id, None)
             keep = request.session_epoch == INITIAL_EPOCH

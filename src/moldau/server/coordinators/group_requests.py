@@ -1,12 +1,16 @@
-"""What the handlers of the group APIs have in common: who asks, and which partitions there are."""
+"""Helpers of the group handlers: the requesting client, existing partitions, the consumer protocol."""
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.config.broker.config import BrokerConfig
 from moldau.groups.context import Requester
+from moldau.groups.group import CONSUMER
+from moldau.metadata.features import GROUP_VERSION
 from moldau.metadata.image import MetadataImage
 from moldau.server.dispatch.context import RequestContext
 
@@ -18,12 +22,19 @@ class _Indexed(Protocol):
 P = TypeVar("P", bound=_Indexed)
 
 
+def check_consumer_protocol(config: BrokerConfig, image: MetadataImage) -> None:
+    """Raise UNSUPPORTED_VERSION unless the broker config and `group.version` enable KIP-848."""
+    protocols: Any = config["group.coordinator.rebalance.protocols"]
+    if CONSUMER not in protocols or image.features.level(GROUP_VERSION) < 1:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+
+
 def requester(context: RequestContext) -> Requester:
     return Requester(context.api_version, context.client_id or "", "/" + _java_host(context.client_host))
 
 
 def _java_host(host: str) -> str:
-    """The address as Java writes it: IPv6 without abbreviation."""
+    """Return an address as Java formats it: IPv6 without abbreviation."""
     if ":" not in host:
         return host
     address, _, scope = host.partition("%")
@@ -32,7 +43,7 @@ def _java_host(host: str) -> str:
 
 
 def known_partitions(image: MetadataImage, topic: str, partitions: Sequence[P]) -> tuple[list[P], list[P]]:
-    """Those that exist, and those that do not."""
+    """Split partitions into those that exist and those that do not."""
     found = image.topics.by_name.get(topic)
     existing = found.partitions if found is not None else {}
     known = [each for each in partitions if each.partition_index in existing]

@@ -1,0 +1,64 @@
+"""The listeners of a node: ports are bound first, connections are accepted when their role is ready."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from moldau.config.broker.config import BrokerConfig
+from moldau.network.connection import Connection
+from moldau.network.listener import ConnectionLimits, Listener, OpenSockets
+from moldau.server.dispatch.apis import served_apis
+from moldau.server.dispatch.context import Handler, ListenerContext
+from moldau.server.dispatch.dispatcher import ApiDispatcher
+from moldau.server.settings import BROKER, CONTROLLER
+
+
+class Listeners:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        limits: ConnectionLimits,
+        open_sockets: OpenSockets | None,
+        on_disconnect: Callable[[Connection], None],
+    ) -> None:
+        self._config = config
+        self._limits = limits
+        self._open_sockets = open_sockets
+        self._on_disconnect = on_disconnect
+        self._protocols = {endpoint.name: endpoint.protocol for endpoint in config.listeners}
+        self._listeners: list[Listener] = []
+
+    def bind(self) -> dict[str, int]:
+        """Bind the ports of all listeners and return them by listener name."""
+        config, ports = self._config, {}
+        for endpoint in config.listeners:
+            listener = Listener(
+                endpoint.name,
+                self._limits,
+                max_frame=config["socket.request.max.bytes"],
+                backlog=config["socket.listen.backlog.size"],
+                send_buffer_bytes=config["socket.send.buffer.bytes"],
+                receive_buffer_bytes=config["socket.receive.buffer.bytes"],
+                open_sockets=self._open_sockets,
+            )
+            self._listeners.append(listener)
+            ports[endpoint.name] = listener.bind(endpoint.host or None, endpoint.port)
+        return ports
+
+    async def accept(self, role: str, handlers: Mapping[int, Handler]) -> None:
+        """Serve the listeners of a role."""
+        apis = served_apis(role, unstable=self._config["unstable.api.versions.enable"])
+        for listener in self._of(role):
+            protocol = self._protocols[listener.name]
+            context = ListenerContext(listener.name, role, protocol, apis, handlers)
+            await listener.accept(ApiDispatcher(context, self._on_disconnect))
+
+    async def close(self, role: str) -> None:
+        for listener in self._of(role):
+            await listener.close()
+
+    def _of(self, role: str) -> list[Listener]:
+        return [each for each in self._listeners if self._role(each) == role]
+
+    def _role(self, listener: Listener) -> str:
+        return CONTROLLER if listener.name in self._config.controller_listener_names else BROKER

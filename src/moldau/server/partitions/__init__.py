@@ -1,0 +1,1 @@
+"""Produce and Fetch besides their handlers: acks, transaction verification, fetch sessions, followers."""

@@ -1,0 +1,56 @@
+"""The parts that all roles of a node share, as `node.py` wires them.
+
+Only the wiring (`node.py`, `broker.py`, the API table) uses `NodeServices`; handlers and coordinators receive
+the parts they need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moldau.base.clock import Clock
+from moldau.base.ids import Randomness
+from moldau.base.pool import Pool
+from moldau.network.client import OpenConnection
+from moldau.network.listener import ConnectionLimits
+from moldau.quorum.metadata_quorum import MetadataQuorum
+from moldau.server.brokers.peers import BrokerPeers
+from moldau.server.brokers.suspected_brokers import SuspectedBrokers
+from moldau.server.controller.channel import ControllerChannel
+from moldau.server.controller.failure_detector import BrokerFailureDetector
+from moldau.server.controller.local import LocalController
+from moldau.server.publisher import MetadataPublisher
+from moldau.server.settings import NodeSettings
+from moldau.server.startup.identity import Identity
+from moldau.server.tasks import BackgroundTasks
+from moldau.storage.disk.disk import Disk
+
+
+@dataclass(frozen=True, slots=True)
+class NodeServices:
+    identity: Identity
+    settings: NodeSettings
+    clock: Clock
+    randomness: Randomness
+    disk: Disk
+    pool: Pool
+    limits: ConnectionLimits
+    tasks: BackgroundTasks
+    #: Opens connections to other nodes; None: as the event loop does.
+    open_connection: OpenConnection | None
+    quorum: MetadataQuorum
+    #: The committed metadata that is applied on this node.
+    metadata: MetadataPublisher
+    local_controller: LocalController
+    #: The active controller, wherever it runs.
+    controller: ControllerChannel
+    suspected_brokers: SuspectedBrokers
+    failure_detector: BrokerFailureDetector
+
+    @property
+    def id(self) -> int:
+        return self.identity.node_id
+
+    def broker_peers(self, purpose: str) -> BrokerPeers:
+        """Return connections to the other brokers for one purpose."""
+        return BrokerPeers(purpose, self.id, self.metadata, self.settings, self.open_connection)

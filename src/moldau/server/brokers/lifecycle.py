@@ -159,7 +159,7 @@ class BrokerLifecycle:
             logger.warning(message, _explanation(error))
 
     async def report_applied(self, image: MetadataImage) -> None:
-        """Report an applied image at once: a broker in controlled shutdown waits for all others to apply it."""
+        """Report an applied image at once: a broker in controlled shutdown waits for the others."""
         await self._metadata.until(lambda applied: applied.offset >= image.offset, 1.0)
         await self.heartbeat()
 

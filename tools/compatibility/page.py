@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from moldau.protocol.apis import APIS, Api
-from moldau.server.dispatch.apis import ServedApi, served_apis
-from moldau.server.roles import BROKER, CONTROLLER
+from moldau.server.dispatch.apis import served_apis
+from moldau.server.dispatch.context import ServedApi
+from moldau.server.settings import BROKER, CONTROLLER
 from tools.compatibility import suites
 from tools.compatibility.tables import DIFFERENCES, NOT_SERVED
 

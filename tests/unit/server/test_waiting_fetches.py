@@ -43,11 +43,7 @@ def fetch(topic_id: bytes, *, name: str = "t", wait_ms: int = LONG_MS, min_bytes
 
 
 def waiters(node: Node) -> int:
-<<<<<<< HEAD
-    return sum(len(partition.progress.high_watermark) for partition in node.replicas)
-=======
-    return sum(len(partition.progress) for partition in node.broker.replicas)
->>>>>>> 3815372 (refactor(server): handlers, coordinators and share partitions receive the parts they use)
+    return sum(len(partition.progress.high_watermark) for partition in node.broker.replicas)
 
 
 async def until(condition: Any) -> None:

@@ -15,7 +15,7 @@ from moldau.base.ids import DirectoryId, Uuid
 from moldau.base.log_throttle import Seldom
 from moldau.controller.brokers.directories import assign_replicas_to_dirs
 from moldau.protocol.messages import assign_replicas_to_dirs as messages
-from moldau.replication.replica_manager import Placed
+from moldau.replication.replica_logs import Placed
 from moldau.server.controller.calls import DIRECTORY_ASSIGNMENTS
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.tasks import BackgroundTasks

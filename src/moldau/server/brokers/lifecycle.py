@@ -21,12 +21,7 @@ from moldau.controller.brokers.lifecycle import broker_heartbeat, register_broke
 from moldau.metadata.image import BrokerRegistration, MetadataImage
 from moldau.protocol.messages import broker_registration as registration
 from moldau.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-<<<<<<< HEAD
-from moldau.replication.replica_logs import Placed
-from moldau.server.controller.calls import DIRECTORY_ASSIGNMENTS, HEARTBEAT
-=======
 from moldau.server.controller.calls import HEARTBEAT
->>>>>>> 3815372 (refactor(server): handlers, coordinators and share partitions receive the parts they use)
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.publisher import MetadataPublisher
 from moldau.server.startup.identity import Identity, feature_ranges

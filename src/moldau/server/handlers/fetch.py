@@ -52,12 +52,7 @@ from moldau.replication.leadership import preferred_replica
 from moldau.replication.partition import Partition
 from moldau.replication.progress import Observers
 from moldau.replication.remote_replica import RemoteReplica
-<<<<<<< HEAD
-=======
 from moldau.replication.replica_manager import ReplicaManager
-from moldau.replication.replica_selector import preferred_replica
-from moldau.replication.waiters import Waiters
->>>>>>> 3815372 (refactor(server): handlers, coordinators and share partitions receive the parts they use)
 from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.partitions.fetch_sessions import (

@@ -33,7 +33,7 @@ class DelayedProduce:
         self._pending += 1
         self._responses.append((topic, response))
         response.error_code = ErrorCode.REQUEST_TIMED_OUT
-        partition.when_committed(offset, partial(self._settle, response))
+        partition.progress.when_committed(offset, partial(self._settle, response))
 
     def _settle(self, response: PartitionProduceResponse, code: ErrorCode) -> None:
         if self._completed.done():
@@ -68,7 +68,7 @@ def until_committed(partition: Partition, offset: int, timeout_ms: int) -> Await
         if not settled.done():
             settled.set_result(code)
 
-    partition.when_committed(offset, settle)
+    partition.progress.when_committed(offset, settle)
     return _wait(settled, f"{partition.topic_partition} up to {offset}", timeout_ms)
 
 

@@ -24,15 +24,9 @@ ONE_REPLICA = {
 
 
 async def committed_transaction(node: Node) -> None:
-<<<<<<< HEAD
     """Commit a transaction that wrote to t-0; it is prepared, and no marker is written yet."""
-    transactions = node.coordinators.transactions
-    await node.coordinators.internal_topics.ensure(TRANSACTION_STATE_TOPIC)
-=======
-    """One that wrote to t-0; when this returns its end is decided and no marker is written yet."""
     transactions = node.broker.coordinators.transactions
     await node.broker.coordinators.internal_topics.ensure(TRANSACTION_STATE_TOPIC)
->>>>>>> 3815372 (refactor(server): handlers, coordinators and share partitions receive the parts they use)
     await until(lambda: list(transactions.active_shards()))
     init = InitProducerId("id", 60_000)
     answer = await transactions.decide("id", lambda shard: shard.init_producer_id(init))

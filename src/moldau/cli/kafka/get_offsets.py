@@ -32,7 +32,7 @@ def _parser() -> ToolParser:
     parser.option(
         "--topic-partitions",
         "LIST",
-        "Patterns for partitions, as topic1:1,topic2:0-3,topic3,topic4:5-,topic5:-3. A topic is a regular\n"
+        "Patterns for partitions, as topic1:1,topic2:0-3,topic3,topic4:5-,topic5:-3. A topic is a regular "
         "expression; the upper end of a range is exclusive.",
     )
     parser.option("--topic", "TOPIC", "A regular expression for topics; all topics by default.")
@@ -40,8 +40,8 @@ def _parser() -> ToolParser:
     parser.option(
         "--time",
         "TIME",
-        "A timestamp in ms, for the first offset at or after it; or -1 or latest, -2 or earliest,\n"
-        "-3 or max-timestamp, -4 or earliest-local, -5 or latest-tiered, -6 or earliest-pending-upload.\n"
+        "A timestamp in ms, for the first offset at or after it; or -1 or latest, -2 or earliest, "
+        "-3 or max-timestamp, -4 or earliest-local, -5 or latest-tiered, -6 or earliest-pending-upload. "
         "latest by default.",
         default="latest",
     )

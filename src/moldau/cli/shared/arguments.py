@@ -23,6 +23,15 @@ class UsageError(Exception):
     """The command line is invalid; the message says why."""
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Wraps the help of options at the width of the terminal, and keeps explicit line breaks."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        from textwrap import wrap
+
+        return [part for line in text.splitlines() for part in wrap(line, width, break_on_hyphens=False)]
+
+
 class ToolParser(argparse.ArgumentParser):
     """The parser of a tool or of one of its subcommands.
 
@@ -38,7 +47,7 @@ class ToolParser(argparse.ArgumentParser):
             description=TOOLS[prog].summary if description is None else description,
             allow_abbrev=False,
             add_help=False,
-            formatter_class=argparse.RawTextHelpFormatter,
+            formatter_class=_HelpFormatter,
         )
         self._notes = notes
         self.add_argument("--help", "-h", action="help", help="Show this help and exit.")

@@ -52,7 +52,7 @@ def add_entity_options(parser: ToolParser) -> None:
     parser.option(
         "--entity-type",
         "TYPE",
-        f"Type of the entity: {', '.join(ENTITY_TYPES[:6])},\n{' or '.join(ENTITY_TYPES[6:])}.",
+        f"Type of the entity: {', '.join(ENTITY_TYPES)}.",
         action="append",
         default=[],
     )

@@ -51,7 +51,7 @@ def _parser() -> ToolParser:
     parser.option(
         "--isolation-level",
         "LEVEL",
-        "read_committed skips records of open and aborted transactions; read_uncommitted (the default)\n"
+        "read_committed skips records of open and aborted transactions; read_uncommitted (the default) "
         "returns all records.",
     )
     parser.flag("--skip-message-on-error", "Skip records that cannot be formatted instead of exiting.")

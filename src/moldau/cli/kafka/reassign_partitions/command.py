@@ -52,7 +52,7 @@ def _parser() -> ToolParser:
         "--reassignment-json-file",
         "FILE",
         "execute, verify, cancel: the reassignment; log_dirs is optional:\n"
-        '{"version": 1, "partitions": [{"topic": "foo", "partition": 1, "replicas": [1,2,3],\n'
+        '{"version": 1, "partitions": [{"topic": "foo", "partition": 1, "replicas": [1,2,3], '
         '"log_dirs": ["any","any","/path"]}]}',
     )
     parser.option(
@@ -72,7 +72,7 @@ def _parser() -> ToolParser:
     parser.option(
         "--timeout",
         "MS",
-        "execute, cancel: wait at most this many ms for moves between log directories to start\n"
+        "execute, cancel: wait at most this many ms for moves between log directories to start "
         "(10000 by default).",
         type=int,
     )

@@ -56,7 +56,7 @@ def _parser() -> ToolParser:
     parser.option(
         "--time",
         "TIME",
-        "Start from the first offset at or after this timestamp in ms, from the log end offset with -1\n"
+        "Start from the first offset at or after this timestamp in ms, from the log end offset with -1 "
         "(the default), or from the log start offset with -2.",
         type=int,
         default=-1,

@@ -36,8 +36,8 @@ def _start_parser() -> ToolParser:
         "-daemon",
         "--daemon",
         action="store_true",
-        help="Run in the background; the command returns once the node is ready. The output of the node\n"
-        "is appended to kafkaServer.out in $LOG_DIR (./logs by default). Without this option the node runs\n"
+        help="Run in the background; the command returns once the node is ready. The output of the node "
+        "is appended to kafkaServer.out in $LOG_DIR (./logs by default). Without this option the node runs "
         "in the foreground until SIGTERM or Ctrl-C.",
     )
     parser.option(

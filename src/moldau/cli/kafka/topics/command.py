@@ -52,7 +52,7 @@ def _parser() -> ToolParser:
     parser.option(
         "--partitions",
         "COUNT",
-        "Create, alter: the new number of partitions. WARNING: if partitions are added to a topic with\n"
+        "Create, alter: the new number of partitions. WARNING: if partitions are added to a topic with "
         "keys, later records of a key may go to another partition.",
         type=int,
     )
@@ -62,7 +62,7 @@ def _parser() -> ToolParser:
     parser.option(
         "--replica-assignment",
         "LIST",
-        "Create, alter: the brokers of each partition's replicas. 1:2,2:3 assigns partition 0 to brokers\n"
+        "Create, alter: the brokers of each partition's replicas. 1:2,2:3 assigns partition 0 to brokers "
         "1 and 2, and partition 1 to brokers 2 and 3.",
     )
     parser.flag("--under-replicated-partitions", "Describe: only partitions with replicas out of sync.")

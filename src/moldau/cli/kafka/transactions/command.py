@@ -55,7 +55,7 @@ def _add_queries(commands: argparse._SubParsersAction[ToolParser]) -> None:
     finding.option(
         "--max-transaction-timeout",
         "MINUTES",
-        "The highest transaction timeout in use, in minutes; younger transactions are not hanging\n"
+        "The highest transaction timeout in use, in minutes; younger transactions are not hanging "
         "(15 by default).",
         type=int,
         default=15,

@@ -48,7 +48,7 @@ def _config(words: list[str] | None) -> dict[str, str]:
 
 @pipeline.command()
 def run(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="YAML, Python or SQL files.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="YAML, Python or SQL files.")],
     bootstrap_server: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="The cluster, for files that name none.")
     ] = DEFAULT_BOOTSTRAP,
@@ -111,7 +111,7 @@ def run(
 
 @pipeline.command()
 def check(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="YAML files.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="YAML files.")],
 ) -> None:
     """Validate YAML files without running their pipelines."""
 
@@ -179,7 +179,7 @@ def _status_of(folder: StateFolder, name: str) -> Status:
 
 @pipeline.command()
 def stop(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of the pipelines.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Names of the pipelines.")],
     state_dir: StateDir = _STATE,
 ) -> None:
     """Stop pipelines; others of the same run keep running.

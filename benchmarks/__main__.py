@@ -17,9 +17,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks import coordination, picture, report, scale
+from benchmarks import coordination, picture, report
 from benchmarks.brokers import Software, apache, moldau
 from benchmarks.clients import FOLDER, JavaClient, Librdkafka
+from benchmarks.scale import logs
 from benchmarks.workloads import Figures, Round
 from tests.interop import jars
 
@@ -80,13 +81,15 @@ def _kept(options: argparse.Namespace) -> dict[str, Any]:
 
 def brokers() -> tuple[list[Software], JavaClient | None]:
     if shutil.which("java") is None:
-        _say("Measuring Moldau alone: Java is not installed (apt install default-jdk-headless maven)")
+        _print_progress(
+            "Measuring Moldau alone: Java is not installed (apt install default-jdk-headless maven)"
+        )
         return [moldau()], None
     try:
         libs = jars.kafka_libs()
         return [moldau(), apache(libs, FOLDER)], JavaClient(libs)
     except jars.Missing as missing:
-        _say(f"Measuring Moldau alone: {missing}")
+        _print_progress(f"Measuring Moldau alone: {missing}")
         return [moldau()], None
 
 
@@ -103,7 +106,9 @@ def _rounds(
             if options.only != "coordination":
                 figures |= Round(librdkafka, java, share).measure(software)
             rounds[software.name].append(figures | coordination.measure(software, share))
-            _say(f"round {number + 1} of {count}: {software.name}, {time.monotonic() - begin:.0f} s")
+            _print_progress(
+                f"round {number + 1} of {count}: {software.name}, {time.monotonic() - begin:.0f} s"
+            )
     return rounds
 
 
@@ -121,9 +126,9 @@ def _merged(before: report.Rounds, now: report.Rounds) -> report.Rounds:
 def _scale(options: argparse.Namespace, both: list[Software]) -> dict[str, Figures]:
     once = {}
     for software in both if options.large else both[:1]:
-        _say(f"scale: {software.name}")
-        once[software.name] = scale.many_partitions(software)
-        once[software.name] |= scale.long_topic(software, 10 if options.large else 1)
+        _print_progress(f"scale: {software.name}")
+        once[software.name] = logs.many_partitions(software)
+        once[software.name] |= logs.long_topic(software, 10 if options.large else 1)
     return once
 
 
@@ -150,7 +155,7 @@ def machine() -> str:
     return f"{os.cpu_count()} cores, {memory:.0f} GB, {platform.system()} {platform.machine()}"
 
 
-def _say(words: str) -> None:
+def _print_progress(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 

@@ -62,10 +62,10 @@ class JavaClient:
         words = ["--bootstrap-server", bootstrap, "--topic", topic, "--num-records", str(count)]
         words += ["--record-size", str(size), "--throughput", "-1", "--command-property", f"acks={acks}"]
         main = "org.apache.kafka.tools.ProducerPerformance"
-        said = _said(java_command(self._libs, main, *words, heap="512m", options=_JAVA_OPTIONS))
-        records, rate = _SENT.findall(said)[-1]
+        output = _output_of(java_command(self._libs, main, *words, heap="512m", options=_JAVA_OPTIONS))
+        records, rate = _SENT.findall(output)[-1]
         if int(records) != count:
-            sys.exit(f"Java's producer sent {records} of {count} records:\n{said}")
+            sys.exit(f"Java's producer sent {records} of {count} records:\n{output}")
         return {"records_per_s": float(rate)}
 
     def consume(self, bootstrap: str, topic: str, count: int) -> Outcome:
@@ -75,11 +75,11 @@ class JavaClient:
 
 
 def _last_json(command: list[str]) -> Outcome:
-    outcome: Outcome = json.loads(_said(command).splitlines()[-1])
+    outcome: Outcome = json.loads(_output_of(command).splitlines()[-1])
     return outcome
 
 
-def _said(command: list[str]) -> str:
+def _output_of(command: list[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     if done.returncode != 0:
         sys.exit(f"a client failed: {' '.join(command)}\n{done.stdout}{done.stderr}")

@@ -111,9 +111,9 @@ class Probe:
         for writer in self._writers:
             writer.begin()
 
-    def longest(self, quiet_seconds: float, patience_seconds: float = 90.0) -> float:
+    def longest(self, quiet_seconds: float, timeout_seconds: float = 90.0) -> float:
         """Return the longest time without an acknowledgement, once all partitions have recovered."""
-        deadline = time.monotonic() + patience_seconds
+        deadline = time.monotonic() + timeout_seconds
         steady_since, before = time.monotonic(), self._gap()
         while time.monotonic() < min(deadline, steady_since + quiet_seconds):
             time.sleep(0.05)

@@ -91,8 +91,6 @@ class ThreeNodes:
     def cpu(self) -> float:
         return sum(cpu_seconds(self._nodes[node].pid) for node in self.running())
 
-    # What the cluster says.
-
     def create(self, topic: str, partitions: int) -> None:
         begin = time.monotonic()
         while not self._created(topic, partitions):

@@ -1,6 +1,6 @@
 """A cluster of many nodes in the simulator: growth of metadata traffic, and duration of a failover.
 
-    python -m benchmarks.scale_nodes [--nodes 10,30,100] [--partitions 10]
+    python -m benchmarks.scale.nodes [--nodes 10,30,100] [--partitions 10]
 
 All nodes run in one process with a virtual clock: three controllers, the rest brokers. Traffic is that of the
 controllers' listeners; times are virtual, with a network latency of at most 2 ms.

@@ -1,6 +1,6 @@
 """`python -m benchmarks.pipelines`: compare Moldau's Spark connector with Spark's own, on a Moldau broker.
 
-Both run alternately: a new process with its own session runs all jobs (`benchmarks/pipeline_jobs.py`) and
+Both run alternately: a new process with its own session runs all jobs (`benchmarks/pipelines/jobs.py`) and
 prints the results. Moldau's side uses `moldau.pipelines.session`, the other one Spark's defaults with the
 jars of the connector; cores and memory are the same. Reading Parquet natively is measured as an upper bound.
 The copy from topic to topic is exactly-once on Moldau's side and at-least-once on the other, which offers no
@@ -22,7 +22,7 @@ from confluent_kafka import Producer
 from benchmarks import report
 from benchmarks.__main__ import machine, publish_tables
 from benchmarks.clients import Librdkafka
-from benchmarks.pipeline_jobs import (
+from benchmarks.pipelines.jobs import (
     BATCH,
     BATCH_LARGE,
     COPY,
@@ -116,17 +116,17 @@ def _run(inputs: Inputs, connector: str, turn: str) -> Figures:
 
 def _started(inputs: Inputs, connector: str, turn: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.pipeline_jobs", json.dumps(inputs._asdict()), connector, turn],
+        [sys.executable, "-m", "benchmarks.pipelines.jobs", json.dumps(inputs._asdict()), connector, turn],
         stdout=subprocess.PIPE,
         text=True,
     )
 
 
 def _outcome(process: subprocess.Popen[str]) -> Figures:
-    said, _ = process.communicate(timeout=_JOB_SECONDS)
+    output, _ = process.communicate(timeout=_JOB_SECONDS)
     if process.returncode != 0:
-        sys.exit(f"the jobs failed: {said}")
-    figures: Figures = json.loads(said.splitlines()[-1])
+        sys.exit(f"the jobs failed: {output}")
+    figures: Figures = json.loads(output.splitlines()[-1])
     return figures
 
 

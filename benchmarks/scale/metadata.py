@@ -1,6 +1,6 @@
 """The cost of metadata at scale: images, snapshots, and the controller's work when a node dies and returns.
 
-    python -m benchmarks.scale_metadata [--nodes 100] [--partitions 10000,50000,100000]
+    python -m benchmarks.scale.metadata [--nodes 100] [--partitions 10000,50000,100000]
 
 The controller, the records and the images are the real ones; no node runs. Every size is measured in its own
 process. Memory is the growth of the process when it loads a snapshot, like a broker does.

@@ -1,0 +1,1 @@
+"""Comparison of Moldau's Spark connector with Spark's own: `python -m benchmarks.pipelines`."""

@@ -1,0 +1,1 @@
+"""Scale: long topics, many partitions, and the metadata of large clusters."""

@@ -1,9 +1,9 @@
-"""What the scenes of `streams_scenes` are given to read: the same records always, and none of them late.
+"""The input records of the scenes in `scenes`: always the same, and none of them late.
 
-Streams end with a record an hour later, which closes every window; where windows tell their last results it
-is a few seconds later, because Kafka Streams forgets windows that are long over before it tells them. Tables
-that a stream looks up are filled before it; tables that are joined change by turns. No two records of a scene
-have the same timestamp, so that it is clear which comes first, whoever reads them.
+Streams end with a record an hour later, which closes every window. Where windows emit final results it is a
+few seconds later, because Kafka Streams drops expired windows without emitting them. Tables that a stream
+looks up are filled before it; tables that are joined change alternately. No two records of a scene have the
+same timestamp, so that their order is the same for every reader.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ BEGIN_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
 RECORDS = 40
 KEYS = "abcd"
-#: Scenes whose records come a bit out of order, within the grace of their windows.
+#: Scenes whose records are slightly out of order, within the grace period of their windows.
 OUT_OF_ORDER = ("tumbling", "hopping", "sliding", "session", "session-aggregate")
-#: Scenes that write a table: of a key only the last value counts.
+#: Scenes that write a table: only the last value of each key is compared.
 TABLE_SCENES = frozenset(
     {"count", "count-unnamed", "group-by", "select-key-count", "reduce", "aggregate", "tumbling", "hopping"}
     | {"sliding", "session", "session-aggregate", "suppress-window", "suppress-time", "table-join"}
@@ -45,7 +45,7 @@ class Input(NamedTuple):
 
 
 def inputs(scene: str) -> list[Input]:
-    """In the order in which they are sent, which is that of their time but for `OUT_OF_ORDER`."""
+    """Return the records in the order in which they are sent: by timestamp, except in `OUT_OF_ORDER`."""
     random = Random(scene)
     if scene == "disordered-table":
         return _shuffled(random, _updates(random, [f"{scene}-in"]))
@@ -83,7 +83,7 @@ def _stream(
 
 
 def _nulls(random: Random, scene: str) -> list[Input]:
-    """Keys or values are missing here and there."""
+    """Return records of which some have no key or no value."""
     if scene in ("nulls-lookup", "nulls-global"):
         table = _table(random, f"{scene}-table", scene.removeprefix("nulls-"))
         return table + _without(random, _stream(random, [f"{scene}-in"], 10_000))
@@ -104,12 +104,12 @@ def _without(random: Random, sent: list[Input]) -> list[Input]:
 
 
 def _shuffled(random: Random, sent: list[Input]) -> list[Input]:
-    """Each record may be overtaken by those up to 300 ms later."""
+    """Delay each record by up to 300 ms."""
     return sorted(sent, key=lambda record: record.timestamp + random.randint(0, 300))
 
 
 def _table(random: Random, name: str, scene: str) -> list[Input]:
-    """What is looked up: by the stream's keys, by them in capitals, or by its values."""
+    """Return the rows of a table, keyed by the stream's keys, their upper case, or its values."""
     keys = [f"v{each}" for each in range(0, 21, 2)] if scene.startswith("global") else list(KEYS)
     if scene.endswith("rekeyed"):
         keys = [key.upper() for key in keys]
@@ -120,7 +120,7 @@ def _table(random: Random, name: str, scene: str) -> list[Input]:
 
 
 def _updates(random: Random, names: list[str]) -> list[Input]:
-    """Updates of tables; every fifth deletes its key."""
+    """Return updates of tables; about every fifth deletes its key."""
     now, sent = BEGIN_MS, []
     for _ in range(RECORDS):
         now += random.randint(20, 500)

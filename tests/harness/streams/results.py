@@ -1,7 +1,7 @@
-"""What scenes write, in a form that can be compared, and what Kafka Streams wrote, recorded once.
+"""The results of scenes in a comparable form, and the recorded results of Kafka Streams.
 
-Of a table the last values count, of a stream every record in whatever order; each with its timestamp. Keys
-and values are hexadecimal, so windowed keys are compared byte by byte.
+For a table the last values are compared, for a stream all records in any order, each with its timestamp. Keys
+and values are hexadecimal, so that windowed keys are compared byte by byte.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RECORDED = Path(__file__).parent / "streams_results.tsv"
 
 
 class Written(NamedTuple):
-    """`value` is None where a table's key was deleted."""
+    """A record of an output topic; `value` is None for a tombstone."""
 
     topic: str
     key: str
@@ -36,7 +36,7 @@ def comparable(scene: str, written: Iterable[Written]) -> list[Written]:
 
 
 def recorded() -> dict[str, list[Written]]:
-    """By scene, as `comparable` gives it."""
+    """Return the recorded results by scene, in the form of `comparable`."""
     results: dict[str, list[Written]] = defaultdict(list)
     for line in RECORDED.read_text().splitlines():
         scene, topic, key, value, timestamp = line.split("\t")
@@ -53,8 +53,8 @@ def as_lines(results: dict[str, list[Written]]) -> str:
 
 
 def read(bootstrap_servers: str, topics: Iterable[str]) -> list[Written]:
-    """Everything committed in topics of one partition."""
-    settings = {"bootstrap.servers": bootstrap_servers, "group.id": "nobody", "enable.partition.eof": True}
+    """Return all committed records of topics with one partition."""
+    settings = {"bootstrap.servers": bootstrap_servers, "group.id": "results", "enable.partition.eof": True}
     consumer = Consumer({**settings, "isolation.level": "read_committed", "enable.auto.commit": False})
     partitions = [TopicPartition(topic, 0, OFFSET_BEGINNING) for topic in topics]
     found, ended, deadline = [], 0, time.monotonic() + 60

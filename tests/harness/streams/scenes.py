@@ -1,4 +1,4 @@
-"""Programs of the streams API, one for every operator: the twins of those in `StreamsOracle.java`.
+"""Programs of the streams API, one for every operator: the counterparts of those in `StreamsOracle.java`.
 
 A scene named `x` reads topics that begin with `x-` and writes topics that end in `-out`. Values are a
 letter and a number ("v12").
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.pipelines.streams.dsl.builder import StreamsBuilder
-from moldau.pipelines.streams.dsl.cogrouped import CogroupedKStream
+from moldau.pipelines.streams.dsl.cogrouped_stream import CogroupedKStream
 from moldau.pipelines.streams.dsl.parameters import (
     Branched,
     Consumed,
@@ -50,7 +50,7 @@ JOINED = Joined.with_(TEXT, TEXT, TEXT)
 Scene = Callable[[StreamsBuilder], None]
 
 
-#: What the scenes write is years old; of windows the broker would soon delete it.
+#: The records of scenes are years old; retention would delete them.
 FOR_EVER = {"retention.ms": "-1"}
 
 
@@ -75,7 +75,7 @@ def number(value: str) -> int:
 
 
 def together(one: str | None, two: str | None) -> str:
-    """As Java adds strings, of which one may not be there."""
+    """Concatenate two strings as Java does, where null is "null"."""
     return f"{one if one is not None else 'null'}+{two if two is not None else 'null'}"
 
 
@@ -350,7 +350,8 @@ TABLES: dict[str, Scene] = {
 
 
 class Summing(Processor):
-    """Sums the numbers of a key, tells the sums every second of stream time, and says goodbye to "v0"."""
+    """Sums the numbers of a key, forwards the sums every second of stream time, and forwards a farewell for
+    "v0"."""
 
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
@@ -372,7 +373,7 @@ class Summing(Processor):
 
 
 class Numbering(FixedKeyProcessor):
-    """Says of every value which one it is of its key."""
+    """Numbers the values of each key."""
 
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
@@ -397,7 +398,7 @@ def process_values(builder: StreamsBuilder) -> None:
 
 
 class Sorting(Processor):
-    """Even numbers go to one child, those that three divides to another, and the rest to all."""
+    """Forwards even numbers to one child, multiples of three to another, and all others to all children."""
 
     def process(self, record: Record) -> None:
         if number(record.value) % 2 == 0:
@@ -409,7 +410,7 @@ class Sorting(Processor):
 
 
 def forward(builder: StreamsBuilder) -> None:
-    """The second child keeps state, the third is a topic."""
+    """The second child is stateful, the third is a topic."""
     sorted_ = builder.stream("forward-in", IN).process(Sorting, name="sorting")
     sorted_.map_values(lambda value: value + "e", name="even").to("forward-even-out", OUT)
     sorted_.process_values(Repeating, name="third").to("forward-third-out", OUT)
@@ -422,7 +423,7 @@ class Repeating(FixedKeyProcessor):
 
 
 class Versions(ValueTransformerWithKey):
-    """Says of every value which one it is of its key; every fifth is deleted."""
+    """Numbers the values of each key, and deletes every fifth."""
 
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
@@ -499,7 +500,7 @@ def cogrouped(builder: StreamsBuilder, scene: str) -> CogroupedKStream:
 
 
 def foreign_joined(builder: StreamsBuilder, scene: str, join: str, **more: Any) -> None:
-    """Rows name by their number a key of the other table; some of them none."""
+    """Return the foreign key of a row, which depends on its number; some rows have none."""
     left, right = builder.table(f"{scene}-left", IN), builder.table(f"{scene}-right", IN)
     joined = getattr(left, join)(right, together, foreign_key_extractor=other_key, **more)
     joined.to_stream().to(f"{scene}-out", OUT)
@@ -606,7 +607,7 @@ def disordered_table(builder: StreamsBuilder) -> None:
     sums.to_stream().to("disordered-table-sum-out", OUT)
 
 
-#: Keys and values that are not there, and a table whose timestamps go back and forth.
+#: Scenes with missing keys and values, and with a table whose timestamps are out of order.
 NULLS: dict[str, Scene] = {
     "nulls-table": nulls_table,
     "nulls-count": nulls_count,
@@ -619,7 +620,7 @@ NULLS: dict[str, Scene] = {
 
 
 def kept_an_hour(name: str, values: Serde) -> Materialized:
-    """Kafka Streams forgets windows that it keeps no longer than they are open before it tells them."""
+    """Kafka Streams drops windows whose retention is not longer than they are open without emitting them."""
     return Materialized.with_(TEXT, values, name=name, retention_ms=3600 * SECOND, topic_config=FOR_EVER)
 
 

@@ -1,4 +1,4 @@
-"""Asks the real Kafka Streams what it makes of the scenes, and how it describes them."""
+"""Runs the scenes on Kafka Streams, and returns its results and descriptions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def description(scene: str) -> list[str]:
 
 
 def results() -> dict[str, list[Written]]:
-    """By scene, what can be compared."""
+    """Return the comparable results by scene."""
     found: dict[str, list[Written]] = defaultdict(list)
     for answer in _answers():
         if answer[0] == "record":
@@ -54,5 +54,5 @@ def results() -> dict[str, list[Written]]:
 
 
 def record_results(file: Path) -> None:
-    """For tests that have no Java at hand."""
+    """Record the results for tests that run without Java."""
     file.write_text(as_lines(results()))

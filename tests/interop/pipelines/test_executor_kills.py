@@ -33,7 +33,7 @@ _EXECUTOR = b"CoarseGrainedExecutorBackend"
 
 
 def kill_executor(spark: SparkCluster, chance: random.Random) -> bool:
-    """Kill one of the processes that run tasks; workers start new ones for those that die."""
+    """Kill one of the executors; the workers start a new one."""
     found = [pid for worker in spark.process_ids for pid in descendants(worker) if _is_executor(pid)]
     with contextlib.suppress(ProcessLookupError, IndexError):
         os.kill(chance.choice(found), signal.SIGKILL)
@@ -48,7 +48,7 @@ def _is_executor(pid: int) -> bool:
 
 
 @pytest.mark.timeout(600)
-def test_killed_executors_lose_and_duplicate_nothing(tmp_path: Path) -> None:
+def test_killed_executors_cause_no_loss_and_no_duplicates(tmp_path: Path) -> None:
     chance = random.Random(SEED)
     records = 12_000
     with Cluster() as broker, SparkCluster(workers=2) as spark:

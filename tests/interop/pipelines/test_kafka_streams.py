@@ -44,7 +44,7 @@ CONFIG = {
 
 @pytest.fixture(params=["apache", "moldau"])
 def node(request: pytest.FixtureRequest, libs: Path) -> Iterator[Node]:
-    """One of its own, because it is killed."""
+    """A separate node, because it is killed."""
     with (
         ApacheCluster(config=CONFIG, libs=libs)
         if request.param == "apache"
@@ -54,7 +54,7 @@ def node(request: pytest.FixtureRequest, libs: Path) -> Iterator[Node]:
 
 
 class Application:
-    """Instances of the program; each has its place, its folder, and a successor when it is killed."""
+    """Instances of the program, each with its own state folder, restarted when they are killed."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Application:
         instances: int,
         create: Callable[[str], None] | None = None,
     ) -> None:
-        """`create` makes a topic on a cluster of several nodes."""
+        """`create` creates a topic on a cluster of several nodes."""
         try:
             libs = jars.streams_libs()
             classes = jars.compiled(SOURCE, libs, f"streams-{jars.KAFKA}")
@@ -107,7 +107,7 @@ class Application:
         assert self._producer.flush(30) == 0
 
     def counted(self) -> dict[str, list[int]]:
-        """The counts of every word, in their order, as far as they are committed."""
+        """Return the committed counts of every word in order."""
         found: dict[str, list[int]] = defaultdict(list)
         settings = {"bootstrap.servers": self.bootstrap, "group.id": "nobody", "log_level": 0}
         settings |= {"isolation.level": "read_committed"}
@@ -125,7 +125,7 @@ class Application:
         return found
 
     def arrived(self) -> bool:
-        """Whether the last of every word came out; also when some came twice."""
+        """Whether the final count of every word was written, ignoring duplicates."""
         found = self.counted()
         return all(found[word] and max(found[word]) >= count for word, count in self.sent.items())
 
@@ -133,8 +133,8 @@ class Application:
         return {word: list(range(1, count + 1)) for word, count in self.sent.items()}
 
 
-def test_counting_at_least_once(node: Node, tmp_path: Path) -> None:
-    """A start with everything that Streams makes for itself: its topics, its group, its assignor."""
+def test_word_count_at_least_once(node: Node, tmp_path: Path) -> None:
+    """Start with the topics, the group and the assignor that Kafka Streams creates for itself."""
     application = Application(node, "at_least_once", tmp_path, instances=2)
     try:
         application.send(210)
@@ -153,7 +153,7 @@ def test_counting_at_least_once(node: Node, tmp_path: Path) -> None:
 
 
 def _made(admin: AdminClient, application: str) -> dict[str, tuple[int, str, str]]:
-    """Streams' own topics: partitions, how they are cleaned, and for how long they are kept."""
+    """Return partitions, cleanup policy and retention of the internal topics."""
     topics = admin.list_topics(timeout=20).topics
     found = {}
     for name in topics:
@@ -170,7 +170,7 @@ def _made(admin: AdminClient, application: str) -> dict[str, tuple[int, str, str
     return found
 
 
-def test_counting_exactly_once_under_kill_9(node: Node, tmp_path: Path) -> None:
+def test_word_count_exactly_once_under_kill_9(node: Node, tmp_path: Path) -> None:
     application = Application(node, "exactly_once_v2", tmp_path, INSTANCES)
     chance = random.Random(11)
     try:
@@ -178,7 +178,7 @@ def test_counting_exactly_once_under_kill_9(node: Node, tmp_path: Path) -> None:
             application.send(A_STEP)
             eventually(application.arrived, timeout=60, every=0.2, what=f"the counts before kill {step}")
             application.send(A_STEP)
-            # When the blow falls is what this is about: somewhere in the work on what was just sent.
+            # The kill hits an instance at a random moment while it processes the new records.
             time.sleep(chance.uniform(0.0, 0.4))
             if step % 3 == 2:
                 node.kill()

@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector and our format, against Moldau and Apache Kafka: the same rows and batches."""
+"""Spark's own Kafka connector and our format read the same rows and batches, from Moldau and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GROUPS_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 
 def _end_java() -> None:
-    """Jars are named when Java starts, so this session wants a new one, and so do those after it."""
+    """Jars are set when the JVM starts, so this session and the ones after it need a new JVM."""
     gateway = SparkContext._gateway
     if gateway is not None:
         gateway.shutdown()
@@ -68,7 +68,7 @@ def topics(request: pytest.FixtureRequest) -> Iterator[Topics]:
 
 
 def read(spark: SparkSession, topics: Topics, format_name: str, given: dict[str, Any]) -> DataFrame:
-    # The official connector reads aborted records unless told not to; ours does not.
+    # The official connector reads aborted records by default; ours does not.
     wanted = {"kafka.isolation.level": "read_committed", **given}
     return spark.read.format(format_name).options(**options(topics.bootstrap_servers, wanted)).load()
 
@@ -95,8 +95,8 @@ def rows(frame: DataFrame) -> list[Row]:
 
 
 def filled(topics: Topics) -> str:
-    """Two partitions with everything a record can have, in every compression, and an aborted transaction."""
-    # Old timestamps: retention would take them.
+    """Two partitions with all kinds of records, every compression type, and an aborted transaction."""
+    # Retention would delete records with old timestamps.
     topic = topics.create(2, retention_ms="-1")
     for number, compression in enumerate(["none", "gzip", "snappy", "lz4", "zstd"]):
         records: list[dict[str, Any]] = [
@@ -148,12 +148,12 @@ def test_both_read_the_same_rows(spark: SparkSession, topics: Topics) -> None:
         if "minPartitions" in given:
             assert ours.rdd.getNumPartitions() == official.rdd.getNumPartitions() == 5
         elif "maxRecordsPerPartition" in given:
-            # The official one forgets it where beginning and end are not given as offsets.
+            # The official connector ignores it unless start and end are given as offsets.
             assert ours.rdd.getNumPartitions() == 13
     assert len(rows(read(spark, topics, "moldau", {"subscribe": topic}))) == 102
 
 
-def test_both_refuse_the_same_options(spark: SparkSession, topics: Topics) -> None:
+def test_both_reject_the_same_options(spark: SparkSession, topics: Topics) -> None:
     topic = topics.create(2)
     topics.fill(topic, 0, 1, 2, 3)
     for given in (
@@ -190,17 +190,17 @@ def test_both_streams_have_the_same_batches(spark: SparkSession, topics: Topics,
         assert ours.tasks == official.tasks, given
 
 
-def test_moldau_continues_from_a_checkpoint_of_the_official_connector(
+def test_our_format_resumes_from_a_checkpoint_of_the_official_connector(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
-    """The same checkpoint: whoever has pipelines with Spark's connector changes the format's name."""
+    """To migrate a pipeline from Spark's connector, change the name of the format and keep the checkpoint."""
     topic = topics.create(2)
     topics.fill(topic, 0, *range(5))
     assert sorted(run(stream(spark, topics, "kafka", {"subscribe": topic}), tmp_path).values) == [*range(5)]
     topics.fill(topic, 1, *range(5, 8))
     assert sorted(run(stream(spark, topics, "moldau", {"subscribe": topic}), tmp_path).values) == [5, 6, 7]
     assert '"ids"' in last_offset(tmp_path)
-    # And back again, once the checkpoint has nothing but offsets.
+    # And back again, once the checkpoint contains only offsets.
     topics.fill(topic, 0, 8)
     plain = {"subscribe": topic, "topicIds": "false"}
     assert run(stream(spark, topics, "moldau", plain), tmp_path).values == [8]
@@ -208,7 +208,7 @@ def test_moldau_continues_from_a_checkpoint_of_the_official_connector(
     assert run(stream(spark, topics, "kafka", {"subscribe": topic}), tmp_path).values == [9]
 
 
-def test_moldau_reads_records_of_the_official_connector(
+def test_records_written_by_the_official_connector_are_read(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
     batch, streamed = topics.create(2), topics.create(2)

@@ -1,4 +1,4 @@
-"""Pipelines work against Apache Kafka too: their own tests, with another broker."""
+"""The tests of pipelines pass against Apache Kafka."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AREAS = sorted({path.parent.name for path in PIPELINES.glob("*/test_*.py")})
 
 
 @pytest.mark.parametrize("area", AREAS)
-def test_on_apache(area: str, libs: Path) -> None:
+def test_pipelines_pass_on_apache_kafka(area: str, libs: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(PIPELINES / area)],
         env={**os.environ, "MOLDAU_TEST_BROKER": "apache", "KAFKA_LIBS": str(libs)},

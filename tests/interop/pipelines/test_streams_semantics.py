@@ -1,4 +1,4 @@
-"""The streams API beside the real Kafka Streams: the same programs, the same records, the same tables.
+"""The streams API compared with Kafka Streams: the same programs, the same records, the same tables.
 
 Every scene is described as Java describes it, and run on Moldau's broker and on Apache Kafka. What differs on
 purpose is in `docs/STREAMS.md`.
@@ -34,7 +34,7 @@ from tests.pipelines.streams.scene_runs import results, run_scenes
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
-#: Each is one application.
+#: Each group of scenes is one application.
 PROGRAMS = {
     "stateless": list(STATELESS),
     "aggregations": list(AGGREGATIONS),
@@ -58,14 +58,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
-def test_recorded_results_match_kafka_streams() -> None:
-    """Other tests compare with the record."""
+def test_recorded_results_are_those_of_kafka_streams() -> None:
+    """Other tests compare with the recorded results."""
     found = streams_oracle.results()
     assert recorded() == {scene: written for scene, written in found.items() if written}
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_descriptions(scene: str) -> None:
+def test_description_is_that_of_kafka_streams(scene: str) -> None:
     builder = StreamsBuilder()
     SCENES[scene](builder)
     assert str(builder.build().describe()).splitlines() == streams_oracle.description(scene)
@@ -73,10 +73,10 @@ def test_descriptions(scene: str) -> None:
 
 @pytest.mark.parametrize("broker", ["apache", "moldau"])
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_tables(
+def test_results_are_those_of_kafka_streams(
     program: str, broker: str, request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """On the broker's own topics, which the programs of one broker do not share."""
+    """Applications on one broker do not share topics."""
     node: Node = request.getfixturevalue(broker)
     scenes, expected = PROGRAMS[program], recorded()
     run_scenes(spark, node.bootstrap_servers, scenes, tmp_path, halves=False)

@@ -1,4 +1,4 @@
-"""An engine with a catalog and a state folder of its own."""
+"""Engines with their own catalog and state directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.pipelines.sql.run.results import Message, Rows
+from moldau.pipelines.sql.results import Message, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +22,7 @@ NewEngine = Callable[[], "SqlEngine"]
 
 @pytest.fixture
 def new_engine(spark: SparkSession, broker: Cluster, tmp_path: Path) -> Iterator[NewEngine]:
-    """Makes engines that share catalog and folder, one after the other or at once."""
+    """Create engines that share a catalog and a state directory."""
     from moldau.pipelines.sql.engine import SqlEngine
 
     catalog = f"_sql_{uuid.uuid4().hex[:8]}"
@@ -40,7 +40,7 @@ def new_engine(spark: SparkSession, broker: Cluster, tmp_path: Path) -> Iterator
                 follow=False,
             )
         )
-        # Little data: one task for every step is enough.
+        # One task per stage is enough for little data.
         made[-1].spark.conf.set("spark.sql.shuffle.partitions", "1")
         return made[-1]
 
@@ -50,7 +50,7 @@ def new_engine(spark: SparkSession, broker: Cluster, tmp_path: Path) -> Iterator
 
 
 def run(engine: SqlEngine, text: str) -> list[list[list[Any]] | str]:
-    """What the statements of a text give: rows, or the text of a message."""
+    """Execute the statements of a text, and return the rows or the message of each."""
     found: list[list[list[Any]] | str] = []
     for result in engine.execute(text):
         if isinstance(result, Message):

@@ -1,4 +1,4 @@
-"""`moldau sql` as a process: scripts, exit codes, and the shell at a terminal."""
+"""`moldau sql` as a process: scripts, exit codes, and the interactive shell."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def command(broker: Cluster, folder: Path, *words: str) -> list[str]:
 
 
 class Terminal:
-    """A process at a terminal of its own."""
+    """A process with a pseudo terminal."""
 
     def __init__(self, words: list[str]) -> None:
         self._side, other = pty.openpty()
@@ -40,7 +40,7 @@ class Terminal:
             stderr=other,
             env=environment,
             start_new_session=True,
-            # The terminal has to be the process's own for Ctrl-C to reach it.
+            # Ctrl-C reaches the process only if this is its controlling terminal.
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(other)
@@ -55,7 +55,7 @@ class Terminal:
             assert time.monotonic() < deadline, f"{words!r} never came: {self._seen[-2000:]}"
             if select.select([self._side], [], [], 0.5)[0]:
                 text = os.read(self._side, 65536).decode(errors="replace")
-                # The prompt asks where the cursor is, as terminals can tell.
+                # The prompt queries the position of the cursor; answer as a terminal does.
                 if "\x1b[6n" in text:
                     self.type("\x1b[1;1R")
                 self._seen += _CONTROL.sub("", text)
@@ -67,7 +67,7 @@ class Terminal:
         os.close(self._side)
 
 
-def test_a_script_then_the_shell(broker: Cluster, tmp_path: Path) -> None:
+def test_script_and_interactive_shell(broker: Cluster, tmp_path: Path) -> None:
     name = f"s_{uuid.uuid4().hex[:8]}"
     script = tmp_path / "script.sql"
     script.write_text(
@@ -86,7 +86,7 @@ def test_a_script_then_the_shell(broker: Cluster, tmp_path: Path) -> None:
         {"id": 2, "v": "bob"},
     ]
     assert ran.returncode == 1
-    assert "line 4, column 8: There is no column nothing" in ran.stderr
+    assert "line 4, column 8: Unknown column nothing" in ran.stderr
     assert "Traceback" not in ran.stderr
 
     terminal = Terminal(command(broker, tmp_path))
@@ -109,19 +109,19 @@ def test_a_script_then_the_shell(broker: Cluster, tmp_path: Path) -> None:
         terminal.close()
 
 
-def test_what_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+def test_missing_script_and_unreachable_broker_are_reported(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "moldau", "sql", "--state-dir", str(tmp_path)]
     ran = subprocess.run([*words, "-f", "/nowhere.sql"], capture_output=True, text=True, timeout=60)
     assert (ran.returncode, "Unable to read file /nowhere.sql" in ran.stderr) == (1, True)
-    nobody = [*words, "--bootstrap-server", "localhost:1", "-e", "SHOW STREAMS"]
-    ran = subprocess.run(nobody, capture_output=True, text=True, timeout=120)
+    unreachable = [*words, "--bootstrap-server", "localhost:1", "-e", "SHOW STREAMS"]
+    ran = subprocess.run(unreachable, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 1
     assert "moldau doctor" in ran.stderr
     ran = subprocess.run([*words, "--help"], capture_output=True, text=True, timeout=60)
     assert "--keep-running" in ran.stdout
 
 
-def test_without_java_it_says_what_to_install(broker: Cluster, tmp_path: Path) -> None:
+def test_missing_java_is_reported_with_the_package_to_install(broker: Cluster, tmp_path: Path) -> None:
     environment = {**os.environ, "JAVA_HOME": "/nowhere"}
     words = command(broker, tmp_path, "-e", "SHOW STREAMS")
     ran = subprocess.run(words, capture_output=True, text=True, timeout=60, env=environment)

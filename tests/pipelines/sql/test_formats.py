@@ -1,4 +1,5 @@
-"""Formats of columns: what is written is read again, and what is not of a format is told, not fatal."""
+"""Formats: values are read as they were written, and invalid values are errors of the record, not of the
+query."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def with_times(spark: SparkSession) -> Iterator[SparkSession]:
     spark.conf.unset("spark.sql.timeType.enabled")
 
 
-def test_every_type_there_and_back(with_times: SparkSession) -> None:
+def test_every_type_is_read_as_it_was_written(with_times: SparkSession) -> None:
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 
@@ -56,7 +57,7 @@ def test_every_type_there_and_back(with_times: SparkSession) -> None:
         assert (row.arr, row.s.w, row.m) == ([datetime(2020, 1, 1, 10)], date(2021, 1, 1), {"k": 1.5})
 
 
-def test_numbers_as_java_writes_them_and_bytes_that_are_something_else(spark: SparkSession) -> None:
+def test_values_of_java_serializers_are_read_and_invalid_bytes_are_errors(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 
@@ -91,7 +92,7 @@ def test_numbers_as_java_writes_them_and_bytes_that_are_something_else(spark: Sp
     assert read("JSON", "a STRING", [b'"x"', b"{"], {"wrap_single_value": "false"}) == [("x",), bad]
 
 
-def test_a_single_value_of_json_whatever_its_column_is_called(spark: SparkSession) -> None:
+def test_unwrapped_json_value_with_any_column_name(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructField, StructType
 
@@ -105,7 +106,7 @@ def test_a_single_value_of_json_whatever_its_column_is_called(spark: SparkSessio
         assert (bytes(row.data), tuple(row.row), row.error) == (b'"x"', ("x",), None)
 
 
-def test_avro_behind_the_frame_of_a_registry(spark: SparkSession) -> None:
+def test_avro_with_a_schema_registry_prefix_is_read(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 
@@ -123,7 +124,7 @@ def test_avro_behind_the_frame_of_a_registry(spark: SparkSession) -> None:
     assert "Avro" in rows[2].e
 
 
-def test_formats_that_do_not_exist() -> None:
+def test_unknown_format_and_invalid_schema_are_rejected() -> None:
     with pytest.raises(KafkaError, match=", ".join(FORMATS)):
         format_named("XML")
     with pytest.raises(KafkaError, match="cannot be read"):

@@ -1,4 +1,4 @@
-"""Every function of ksqlDB by its name, run by Spark: all of them in a few queries."""
+"""Every ksqlDB function runs on Spark and returns its documented result."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import math
 import re
 import uuid
 from datetime import UTC, date, datetime, time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from moldau.pipelines.sql.compile.function_tables import AGGREGATES, ELSEWHERE, SAME, SCALARS
+from moldau.pipelines.sql.compile.function_tables import AGGREGATES, SAME, SCALARS, UNSUPPORTED
 from moldau.pipelines.sql.compile.functions import rewritten
 from moldau.pipelines.sql.parse.dialect import expression, spark_sql, tokenize
 from tests.pipelines.sql.conftest import NewEngine, rows, run
-
-if TYPE_CHECKING:
-    pass
 
 _JSON = """'{"a": {"b": [1, 2]}, "c": "x"}'"""
 _MOMENT = 1_600_000_000_123
@@ -213,7 +210,7 @@ def _same(found: Any, wanted: Any) -> bool:
     return bool(found == wanted) or bool(_plain(found) == _plain(wanted))
 
 
-def test_scalar_functions(new_engine: NewEngine) -> None:
+def test_scalar_functions_return_their_results(new_engine: NewEngine) -> None:
     spark = new_engine().spark
     columns = []
     for number, text in enumerate(SCALAR_CALLS):
@@ -227,14 +224,14 @@ def test_scalar_functions(new_engine: NewEngine) -> None:
     assert wrong == {}
 
 
-def test_all_functions_are_called_here() -> None:
+def test_all_functions_are_tested() -> None:
     called = set(re.findall(r"[A-Z_0-9]+(?=[(\[])", " ".join([*SCALAR_CALLS, *AGGREGATE_CALLS])))
     known = {*SCALARS, *AGGREGATES, *SAME} - {"EXPLODE"}
     assert known - called == set(), "functions without a call"
-    assert not known & set(ELSEWHERE)
+    assert not known & set(UNSUPPORTED)
 
 
-def test_aggregates_explode_and_grouping_by_several_columns(new_engine: NewEngine) -> None:
+def test_aggregate_functions_explode_and_group_by_several_columns(new_engine: NewEngine) -> None:
     engine, topic = new_engine(), f"f_{uuid.uuid4().hex[:8]}"
     run(
         engine,
@@ -255,9 +252,9 @@ def test_aggregates_explode_and_grouping_by_several_columns(new_engine: NewEngin
     assert rows(engine, "SELECT ROWKEY, ROWTIME > '2020-01-01' AS new FROM s LIMIT 1") == [["k", True]]
 
 
-@pytest.mark.parametrize("name", sorted(ELSEWHERE))
-def test_functions_that_are_not_here_say_what_to_write(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(UNSUPPORTED))
+def test_unsupported_function_names_the_alternative(name: str) -> None:
     text = f"{name}(a, b)"
-    with pytest.raises(Exception, match=f"There is no function {name} here") as caught:
+    with pytest.raises(Exception, match=f"Function {name} is not supported") as caught:
         rewritten(expression(text, tokenize(text)))
-    assert ELSEWHERE[name] in str(caught.value)
+    assert UNSUPPORTED[name] in str(caught.value)

@@ -1,4 +1,4 @@
-"""Joins of streams, sessions, queries that are cut in two, INSERT INTO … SELECT, and what Spark refuses."""
+"""Stream-stream joins, session windows, split queries, INSERT INTO … SELECT, and rejected statements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.pipelines.sql.conftest import NewEngine, rows, run
 from tests.pipelines.sql.test_page import holds
 
 
-def test_streams_that_meet(new_engine: NewEngine) -> None:
+def test_stream_stream_joins_sessions_and_rejected_statements(new_engine: NewEngine) -> None:
     unique = uuid.uuid4().hex[:8]
     engine = new_engine()
     run(
@@ -53,15 +53,15 @@ def test_streams_that_meet(new_engine: NewEngine) -> None:
         ("CREATE TABLE x AS SELECT id, customer FROM orders;", "CREATE STREAM x"),
         ("CREATE STREAM x (a INT) WITH (topic='nowhere');", "partitions=1"),
         ("CREATE STREAM x (a INT) WITH (topc='nowhere');", "Did you mean topic?"),
-        ("CREATE STREAM x (a INT) WITH (topic='t', format='XML', partitions=1);", "There is no format XML"),
+        ("CREATE STREAM x (a INT) WITH (topic='t', format='XML', partitions=1);", "Unknown format XML"),
         (
             "CREATE STREAM x (a INT, b INT) WITH (topic='t', format='KAFKA', partitions=1);",
             "holds one column",
         ),
         ("INSERT INTO paid SELECT id, customer AS amount, customer FROM orders;", "CAST(… AS DOUBLE)"),
-        ("INSERT INTO orders (id, customer) VALUES ('x', 'y');", "Column id is INTEGER"),
-        ("PRINT nothing;", "There is no topic nothing"),
-        ("TERMINATE CSAS_NOTHING_9;", "There is no query CSAS_NOTHING_9"),
+        ("INSERT INTO orders (id, customer) VALUES ('x', 'y');", "Column id has type INTEGER"),
+        ("PRINT nothing;", "Topic nothing does not exist"),
+        ("TERMINATE CSAS_NOTHING_9;", "Unknown query CSAS_NOTHING_9"),
         ("SET 'auto.offset.rest'='earliest';", "Did you mean auto.offset.reset?"),
     ):
         with pytest.raises(Exception) as caught:

@@ -1,4 +1,4 @@
-"""The statements of docs/SQL.md, run one after the other, and what becomes of changes after them."""
+"""The statements of docs/SQL.md are executed, and their tables follow later changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from moldau.pipelines.sql.engine import SqlEngine
     from moldau.testing import Cluster
 
-#: Eight queries in one session: on a busy machine they take their time.
+#: Eight queries in one session are slow on a busy machine.
 pytestmark = pytest.mark.timeout(400)
 TOPICS = ("orders", "customers", "regions", "unreadable")
 READERS = ("CSAS_BIG_1", "CTAS_SPENT_2", "CTAS_MINUTES_3", "CSAS_LOCATED_4")
@@ -25,7 +25,7 @@ SINKS = ("big", "spent", "minutes", "located", "managed", "per_region")
 
 
 def holds(engine: SqlEngine, query: str, expected: list[list[object]]) -> None:
-    """Wait until a pull query gives these rows; of what is not there yet, until the queries are through."""
+    """Wait until a pull query returns these rows, after the persistent queries have caught up."""
     last: list[list[object]] = []
 
     def same() -> bool:
@@ -37,7 +37,7 @@ def holds(engine: SqlEngine, query: str, expected: list[list[object]]) -> None:
         eventually(same, timeout=150, every=0.5, what=f"{query}: {expected}; last {last}")
 
 
-def test_the_page_runs_and_its_tables_follow_changes(new_engine: NewEngine, broker: Cluster) -> None:
+def test_documented_statements_run_and_tables_follow_changes(new_engine: NewEngine, broker: Cluster) -> None:
     unique = uuid.uuid4().hex[:8]
     engine = new_engine()
     page = [block.text for block in blocks((ROOT / "docs" / "SQL.md").read_text(), "sql")]
@@ -95,14 +95,14 @@ def test_the_page_runs_and_its_tables_follow_changes(new_engine: NewEngine, brok
 
 
 def _letters(broker: Cluster, topic: str) -> set[tuple[str, ...]]:
-    """What is said about the records in a dead-letter topic, by the headers that all pipelines write."""
+    """Return the errors of the records in a dead letter topic, from their headers."""
     found: set[tuple[str, ...]] = set()
 
     def read() -> bool:
         for record in consumer.poll(0.5):
             headers = {name: (value or b"").decode() for name, value in record.headers}
-            told = ("stage", "class.name", "exception.message")
-            found.add(tuple(headers[f"__connect.errors.{name}"] for name in told))
+            names = ("stage", "class.name", "exception.message")
+            found.add(tuple(headers[f"__connect.errors.{name}"] for name in names))
             assert headers["__connect.errors.connector.name"] in READERS
         return len(found) > 1
 
@@ -114,8 +114,7 @@ def _letters(broker: Cluster, topic: str) -> set[tuple[str, ...]]:
     return found
 
 
-def test_what_is_kept_is_readable(new_engine: NewEngine, broker: Cluster) -> None:
-    """The topics of the page hold what any consumer can read."""
+def test_written_records_are_readable_by_any_consumer(new_engine: NewEngine, broker: Cluster) -> None:
     topic = f"plain_{uuid.uuid4().hex[:8]}"
     engine = new_engine()
     run(

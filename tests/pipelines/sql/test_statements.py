@@ -1,4 +1,4 @@
-"""Windows, outer joins, late records and the life of queries, all over the same two streams."""
+"""Windows, outer joins, late records, and pausing and replacing queries, over two streams."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moldau.pipelines.sql.errors import SqlError
+from moldau.pipelines.sql.results import Rows
 from tests.harness.clients.reading import messages
 from tests.pipelines.sql.conftest import NewEngine, rows, run
 from tests.pipelines.sql.test_page import holds
@@ -45,7 +46,7 @@ def insert(engine: SqlEngine, stream: str, *records: tuple[str, str, int]) -> No
     run(engine, f"INSERT INTO {stream} VALUES {values};")
 
 
-def test_windows_joins_late_records_and_pauses(new_engine: NewEngine, broker: Cluster) -> None:
+def test_windows_joins_late_records_and_paused_queries(new_engine: NewEngine, broker: Cluster) -> None:
     unique, engine = uuid.uuid4().hex[:8], new_engine()
     run(
         engine,
@@ -92,7 +93,8 @@ def _check_late(engine: SqlEngine, broker: Cluster, topic: str) -> None:
     assert counts["pairs"] == counts["pages"] == 0
     assert all(counts[sink] > 0 for sink in ("hops", "sessions", "finals", "fulls"))
     (described,) = engine.execute("DESCRIBE hops EXTENDED;")
-    assert any(f"{engine.catalog_topic}-hops-late" in note for note in described.notes)  # type: ignore[union-attr]
+    assert isinstance(described, Rows)
+    assert any(f"{engine.catalog_topic}-hops-late" in note for note in described.notes)
 
 
 def _check_pauses(engine: SqlEngine) -> None:
@@ -106,7 +108,7 @@ def _check_pauses(engine: SqlEngine) -> None:
 
 def _check_definitions(engine: SqlEngine, unique: str) -> None:
     (again,) = run(engine, "CREATE STREAM IF NOT EXISTS pages AS SELECT who, page FROM clicks;")
-    assert again == "Stream pages is there already."
+    assert again == "Stream pages already exists."
     run(
         engine,
         f"CREATE OR REPLACE STREAM pages WITH (topic='pages_{unique}') AS "
@@ -128,7 +130,7 @@ def _check_definitions(engine: SqlEngine, unique: str) -> None:
     assert engine.catalog_topic in all_names - names
 
 
-def test_a_mistake_in_a_script_ends_it_there_and_says_where(new_engine: NewEngine, tmp_path: Path) -> None:
+def test_error_in_a_script_names_its_place_and_ends_the_script(new_engine: NewEngine, tmp_path: Path) -> None:
     engine, topic = new_engine(), f"t_{uuid.uuid4().hex[:8]}"
     script = tmp_path / "script.sql"
     script.write_text(
@@ -137,7 +139,7 @@ def test_a_mistake_in_a_script_ends_it_there_and_says_where(new_engine: NewEngin
     )
     with pytest.raises(SqlError) as caught:
         run(engine, f"SHOW STREAMS; RUN SCRIPT '{script}';")
-    assert str(caught.value).startswith(
-        f"{script}, line 3, column 12: There is no column vv\n  SELECT id, vv\n"
+    assert str(caught.value).startswith(f"{script}, line 3, column 12: Unknown column vv\n  SELECT id, vv\n")
+    assert [row[0] for row in rows(engine, "SHOW STREAMS")] == ["s"], (
+        "statements before the error were executed"
     )
-    assert [row[0] for row in rows(engine, "SHOW STREAMS")] == ["s"], "what stands before it was run"

@@ -1,4 +1,4 @@
-"""Topics on the broker that all tests of a worker share, and applications that clean up behind themselves."""
+"""Topics on the broker that all tests of a worker share."""
 
 from __future__ import annotations
 

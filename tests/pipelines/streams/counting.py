@@ -1,4 +1,4 @@
-"""A program that counts and adds numbers, in this process or in one of its own that can be killed."""
+"""An application that counts and adds numbers, in this process or in a process that can be killed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Counting:
 
 
 class Driver:
-    """The program as a process of its own, with its JVM and workers."""
+    """The application in a separate process, with its JVM and workers."""
 
     def __init__(self, program: Counting, folder: Path) -> None:
         self._log = (folder / "driver.log").open("ab")

@@ -1,5 +1,5 @@
-"""Runs scenes as one program, in two halves if wanted: the second begins with a new application that goes on
-from the state of the first."""
+"""Runs scenes as one application, optionally in two halves: the second half runs in a new application that
+resumes from the state of the first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.harness.wire.requests import create_and_wait
 def run_scenes(
     spark: SparkSession, bootstrap_servers: str, scenes: Sequence[str], folder: Path, *, halves: bool
 ) -> KafkaStreams:
-    """The application, which has ended."""
+    """Run the scenes, and return the application, which has ended."""
     for topic in {topic for scene in scenes for topic in [*topics(scene), *results_topics(scene)]}:
         create_and_wait(bootstrap_servers, topic, 1, FOR_EVER)
     for half in (0, 1) if halves else (None,):
@@ -44,7 +44,7 @@ def application(
 
 
 def send(bootstrap_servers: str, scenes: Sequence[str], half: int | None) -> None:
-    """The inputs of scenes, all of them or one half."""
+    """Produce the inputs of scenes, all or one half of them."""
     producer = Producer({"bootstrap.servers": bootstrap_servers})
     for scene in scenes:
         records = inputs(scene)

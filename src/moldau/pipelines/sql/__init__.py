@@ -1,4 +1,4 @@
-"""SQL over topics, in ksqlDB's words, run by Spark.
+"""ksqlDB's SQL over topics, executed by Spark.
 
     from moldau import pipelines
     from moldau.pipelines.sql import SqlEngine
@@ -7,10 +7,10 @@
         for result in sql.execute("SELECT * FROM orders EMIT CHANGES LIMIT 3;"):
             ...
 
-`dialect` and the parsers turn text into `statements`; `compiler` (with `scope`, `selection`, `query_text`)
-turns a SELECT into Spark SQL over views; all of these know nothing of Spark. `frames` makes the views from
-topics (`decoding`), `persistent` runs queries that write to topics (`encoding`, `late`, `recomputing`),
-`reading` and `lookups` answer readers, and `engine` executes statements.
+`parse` turns text into statements, and `compile` turns a SELECT into Spark SQL over views; neither needs a
+Spark session. `catalog` stores the streams, tables and queries that are defined. `run` executes statements:
+`frames` and `records` create views of topics, `persistent` and `streaming` run persistent queries, `select`
+and `lookups` run push and pull queries. `engine` ties them together.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from moldau.pipelines.sql.engine import SqlEngine
     from moldau.pipelines.sql.errors import SqlError
-    from moldau.pipelines.sql.run.results import Message, Rows
+    from moldau.pipelines.sql.results import Message, Rows
 
 __all__ = ["Message", "Rows", "SqlEngine", "SqlError"]
 
-_HOMES = {"Message": "run.results", "Rows": "run.results", "SqlEngine": "engine", "SqlError": "errors"}
+_HOMES = {"Message": "results", "Rows": "results", "SqlEngine": "engine", "SqlError": "errors"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,8 @@
-"""Executes statements. One engine has one Spark session of its own inside of the given one.
+"""`SqlEngine`: executes statements in a Spark session of its own, cloned from the given one.
 
-Definitions live in the cluster (`catalog_topic`), checkpoints of persistent queries in a folder
-(`state_dir`). A thread looks every second whether there is something new in the catalog, starts queries that
-others have defined, and starts again those that have failed.
+Definitions are stored in a topic of the cluster (`catalog_topic`), checkpoints of persistent queries in a
+directory (`state_dir`). Every second a thread reads new definitions, starts the queries that other engines
+have defined, and restarts failed queries.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moldau.pipelines.spark.session import register
 from moldau.pipelines.sql.catalog.catalog import Catalog
 from moldau.pipelines.sql.catalog.topic import TOPIC, CatalogTopic
 from moldau.pipelines.sql.errors import Place, SqlError
-from moldau.pipelines.sql.parse.dialect import statements as split
+from moldau.pipelines.sql.parse.dialect import split_statements
 from moldau.pipelines.sql.parse.parser import parse_tokens
 from moldau.pipelines.sql.parse.statements import (
     CreateAs,
@@ -45,28 +45,32 @@ from moldau.pipelines.sql.parse.statements import (
     Terminate,
 )
 from moldau.pipelines.sql.properties import Settings
-from moldau.pipelines.sql.run import definitions, reports
-from moldau.pipelines.sql.run import drop_terminate as ending
-from moldau.pipelines.sql.run import insert_values as inserting
-from moldau.pipelines.sql.run import print_topic as printing
-from moldau.pipelines.sql.run import select as reading
+from moldau.pipelines.sql.results import Message, Result
 from moldau.pipelines.sql.run.context import Context
+from moldau.pipelines.sql.run.definitions import create_as, create_source, insert_select
+from moldau.pipelines.sql.run.drop_terminate import drop, pause, terminate
 from moldau.pipelines.sql.run.frames import Frames
+from moldau.pipelines.sql.run.insert_values import insert_values
 from moldau.pipelines.sql.run.lookups import Lookups
 from moldau.pipelines.sql.run.persistent import PersistentQueries
-from moldau.pipelines.sql.run.results import Message, Result
+from moldau.pipelines.sql.run.print_topic import print_topic
+from moldau.pipelines.sql.run.reports import describe, explain, show
+from moldau.pipelines.sql.run.select import select
 
-_LOOK_S = 1.0
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
+
+_REFRESH_INTERVAL_S = 1.0
 
 
 def default_state_dir() -> Path:
-    """Where checkpoints go unless somebody says otherwise."""
+    """Return the default directory for checkpoints."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "moldau" / "sql"
 
 
 class SqlEngine:
+    """Executes SQL statements, and runs the persistent queries of a catalog."""
+
     def __init__(
         self,
         spark: SparkSession,
@@ -78,8 +82,9 @@ class SqlEngine:
         catalog_topic: str = TOPIC,
         follow: bool = True,
     ) -> None:
-        """`settings` are what SET changes; `config` holds further settings of the client, such as those for
-        security; with `follow=False` nothing is looked after between statements."""
+        """Open the catalog. `settings` are the initial values of what SET changes; `config` holds further
+        configs of the client, such as security; with `follow=False` queries are only checked when a statement
+        is executed."""
         client = {"bootstrap.servers": bootstrap_servers, **(config or {})}
         self._given = spark
         own = _own_session(spark)
@@ -109,7 +114,7 @@ class SqlEngine:
 
     @property
     def spark(self) -> SparkSession:
-        """The session of its views and queries."""
+        """The session of the engine's views and queries."""
         return self._context.spark
 
     @property
@@ -118,18 +123,18 @@ class SqlEngine:
 
     @property
     def catalog_topic(self) -> str:
-        """Where the catalog is kept; topics of late records begin with its name."""
+        """The topic of the catalog; the topics of late records start with its name."""
         return self._context.store.topic
 
     def execute(self, text: str) -> Iterator[Result]:
-        """Run the statements of a text one after the other; a mistake in one ends it there."""
-        for tokens in split(text):
+        """Execute the statements of a text one after the other, up to the first error."""
+        for tokens in split_statements(text):
             statement = parse_tokens(text, tokens)
             if isinstance(statement, RunScript):
                 yield from self._run_script(statement)
                 continue
             place = Place(text, tokens[0].start, tokens[-1].end + 1)
-            with self._working(), _told_where(place):
+            with self._active(), _errors_at(place):
                 self._context.store.refresh()
                 result = self._execute(statement, text[place.start : place.end])
             yield result
@@ -138,7 +143,7 @@ class SqlEngine:
         try:
             script = Path(statement.path).read_text()
         except OSError as error:
-            raise SqlError(f"The script cannot be read: {error}", statement.place) from error
+            raise SqlError(f"Cannot read the script: {error}", statement.place) from error
         try:
             yield from self.execute(script)
         except SqlError as error:
@@ -148,45 +153,46 @@ class SqlEngine:
         context = self._context
         match statement:
             case Select():
-                return reading.select(context, statement)
+                return select(context, statement)
             case CreateSource():
-                return definitions.create_source(context, statement, text)
+                return create_source(context, statement, text)
             case CreateAs():
-                return definitions.create_as(context, statement, text)
+                return create_as(context, statement, text)
             case InsertSelect():
-                return definitions.insert_select(context, statement, text)
+                return insert_select(context, statement, text)
             case InsertValues():
-                return inserting.insert_values(context, statement)
+                return insert_values(context, statement)
             case Show():
-                return reports.show(context, statement)
+                return show(context, statement)
             case Describe():
-                return reports.describe(context, statement)
+                return describe(context, statement)
             case Explain():
-                return reports.explain(context, statement)
+                return explain(context, statement)
             case Terminate():
-                return ending.terminate(context, statement)
+                return terminate(context, statement)
             case Pause():
-                return ending.pause(context, statement)
+                return pause(context, statement)
             case Drop():
-                return ending.drop(context, statement)
+                return drop(context, statement)
             case Print():
-                return printing.print_topic(context, statement)
+                return print_topic(context, statement)
             case SetProperty():
                 return self._set(statement)
-        raise SqlError("This statement cannot be run here")
+        raise SqlError("This statement is not supported here")
 
     def _set(self, statement: SetProperty) -> Result:
         return Message(self._context.settings.set(statement.name, statement.value))
 
     def refresh(self) -> None:
-        """See what others have defined, and make the persistent queries run that should."""
-        with self._working():
+        """Read the definitions of other engines, and start and stop persistent queries accordingly."""
+        with self._active():
             self._context.store.refresh()
             self._context.queries.reconcile(self.catalog)
 
     @contextmanager
-    def _working(self) -> Iterator[None]:
-        """One thread at a time, and the engine's session active: Spark looks for formats there."""
+    def _active(self) -> Iterator[None]:
+        """Hold the lock, and make the engine's session active: Spark looks up formats in the active
+        session."""
         with self._lock:
             activate(self._context.spark)
             try:
@@ -195,18 +201,18 @@ class SqlEngine:
                 activate(self._given)
 
     def catch_up(self) -> None:
-        """Wait until persistent queries have processed what is there."""
+        """Wait until the persistent queries have processed all available records."""
         self._context.queries.catch_up()
 
     def _follow(self) -> None:
-        while not self._closing.wait(_LOOK_S):
+        while not self._closing.wait(_REFRESH_INTERVAL_S):
             try:
                 self.refresh()
             except KafkaError as error:
-                _log.warning("The cluster cannot be asked for news: %s", error)
+                logger.warning("Cannot read the catalog %s; retrying: %s", self.catalog_topic, error)
 
     def close(self) -> None:
-        """Stop what runs here; the next engine goes on where it stopped."""
+        """Stop the queries that run here; the next engine resumes them."""
         self._closing.set()
         if self._follower.is_alive():
             self._follower.join()
@@ -223,8 +229,8 @@ class SqlEngine:
 
 
 @contextmanager
-def _told_where(place: Place) -> Iterator[None]:
-    """A mistake is told with its place in the text; what has none is that of the statement."""
+def _errors_at(place: Place) -> Iterator[None]:
+    """Add the place of the statement to errors that have no place of their own."""
     try:
         yield
     except SqlError as error:
@@ -236,9 +242,10 @@ def _told_where(place: Place) -> Iterator[None]:
 
 
 def _own_session(spark: SparkSession) -> SparkSession:
-    """A session with views and settings of its own: what does not fit is null, as in ksqlDB, and no error."""
+    """Create a session with its own views and configs. As in ksqlDB, an invalid cast is null and not an
+    error."""
     if isinstance(spark, ClassicSession):
-        # A clone knows the formats that were registered; a new session would not.
+        # Unlike a new session, a clone knows the registered formats.
         own: SparkSession = ClassicSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     else:
         own = spark.newSession()
@@ -246,6 +253,6 @@ def _own_session(spark: SparkSession) -> SparkSession:
     own.conf.set("spark.sql.ansi.enabled", "false")
     own.conf.set("spark.sql.timeType.enabled", "true")
     own.conf.set("spark.sql.session.timeZone", "UTC")
-    # What a stream makes Spark compute and write has to have the same tasks when it is run again.
+    # A batch that is repeated must have the same tasks, for exactly-once delivery.
     own.conf.set("spark.sql.adaptive.enabled", "false")
     return own

@@ -1,4 +1,4 @@
-"""What is wrong with a statement: where, the bit of text, and what to do about it."""
+"""Errors of statements: the message, the place in the text, and a hint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A bit of a text, by its first character and the one behind its last."""
+    """A range of a text: the first character, and the one after the last."""
 
     text: str
     start: int
@@ -26,12 +26,12 @@ class Place:
         return self.start - (self.text.rfind("\n", 0, self.start) + 1) + 1
 
     def of(self, word: str | None) -> Place:
-        """The place of a word in it, or the whole if it is not there."""
+        """Return the place of a word within this place, or this place if the word is not found."""
         at = self.text.upper().find(word.upper(), self.start, self.end) if word else -1
         return Place(self.text, at, at + len(word)) if word and at >= 0 else self
 
     def shown(self) -> str:
-        """The line of the text with the bit underlined."""
+        """Return the line of the text with the place underlined."""
         begin = self.text.rfind("\n", 0, self.start) + 1
         end = self.text.find("\n", self.start)
         line = self.text[begin : end if end >= 0 else len(self.text)]
@@ -40,9 +40,10 @@ class Place:
 
 
 class SqlError(KafkaError):
-    """A statement that cannot be run. `str()` is the whole story, for people.
+    """A statement that cannot be executed. `str()` includes the place and the hint.
 
-    Where the place is not known yet, `word` is what is wrong; `file` is where the text is from.
+    If the place is not known yet, `word` is the word to look for. `file` is the script that contains the
+    text.
     """
 
     def __init__(
@@ -66,18 +67,18 @@ class SqlError(KafkaError):
         super().__init__(ErrorCode.INVALID_REQUEST, "\n".join(parts))
 
     def at(self, place: Place) -> SqlError:
-        """The same, with its place unless that is known already."""
+        """Return the error with a place, unless it has one."""
         if self.place is not None:
             return self
         return SqlError(self.sentence, place.of(self.word), self.hint, file=self.file)
 
     def of_file(self, file: str) -> SqlError:
-        """The same, with the file its text is from."""
+        """Return the error with the script that contains the text."""
         return SqlError(self.sentence, self.place, self.hint, file=self.file or file)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str | None:
-    """ "Did you mean …?", if something of the kind is known."""
+    """Return "Did you mean …?" if a known word is similar."""
     names = {name.lower(): name for name in known}
     close = get_close_matches(word.lower(), names, n=1, cutoff=0.6)
     return f"Did you mean {names[close[0]]}?" if close else None

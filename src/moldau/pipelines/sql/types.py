@@ -1,6 +1,6 @@
-"""The types of ksqlDB, and what they are in Spark.
+"""The data types of ksqlDB, and their Spark equivalents.
 
-A type is a small tree, written as ksqlDB writes it (`str`) or as Spark does (`ddl`).
+A type is a tree; `str` writes it in ksqlDB's syntax, `ddl` in Spark's.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-#: Any name of a type without parameters -> ksqlDB's usual one.
+#: The names of types without parameters, and their canonical names.
 NAMES = {
     "BOOLEAN": "BOOLEAN",
     "INT": "INTEGER",
@@ -43,7 +43,8 @@ NUMBERS = ("INTEGER", "BIGINT", "DECIMAL", "DOUBLE")
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """`kind` is a name of `NAMES`, or DECIMAL, ARRAY, MAP, STRUCT with their parameters."""
+    """A data type: `kind` is a canonical name of `NAMES`, or DECIMAL, ARRAY, MAP or STRUCT with
+    parameters."""
 
     kind: str
     of: tuple[SqlType, ...] = ()
@@ -63,7 +64,7 @@ class SqlType:
         return self.kind
 
     def ddl(self) -> str:
-        """The type in Spark SQL."""
+        """Return the type in Spark SQL."""
         match self.kind:
             case "STRUCT":
                 inner = zip(self.fields, self.of, strict=True)
@@ -76,7 +77,7 @@ class SqlType:
 
 
 def from_spark(described: Any) -> SqlType:
-    """A type as Spark describes it in JSON (`DataType.jsonValue()`)."""
+    """Convert a Spark type, given as JSON (`DataType.jsonValue()`)."""
     if isinstance(described, str):
         if described.startswith("decimal"):
             precision, _, scale = described[8:-1].partition(",")
@@ -100,7 +101,7 @@ def from_spark(described: Any) -> SqlType:
 
 
 def fits(given: SqlType, wanted: SqlType) -> bool:
-    """Whether values of one type can be stored as the other without a CAST."""
+    """Whether values of one type can be stored in a column of another without a CAST."""
     if given == wanted:
         return True
     if given.kind in NUMBERS and wanted.kind in NUMBERS:

@@ -1,4 +1,4 @@
-"""Kafka Streams' words in Python, run by Spark.
+"""The Kafka Streams DSL and Processor API in Python, executed by Spark.
 
     from moldau.pipelines.streams import Consumed, Grouped, KafkaStreams, Produced, StreamsBuilder
 
@@ -10,13 +10,13 @@
     with KafkaStreams(builder.build(), config) as streams:
         streams.await_termination()
 
-How it works. The DSL (`builder`, `kstream`, `grouped`, `ktable`) makes a graph of nodes (`graph`; steps are
-`operations`, operators with state are `stateful`) with Kafka Streams' names; `topology` checks and
-`describe`s it. `stages` cuts it into stages, each with at most one stateful operator; a stage is one Spark
-query. `programs` says which serdes and topics a stage has, `chain` runs its steps without state, fused into
-one function, and `tasks` its operators with state as plain Python. `physical` makes data frames of all that,
-with Spark's own operators where there are any. `application` creates internal topics and starts the queries.
-All but `physical` and `application` is pure and needs no Spark.
+How it works. The DSL (`dsl`) builds a graph of nodes with the names that Kafka Streams gives them
+(`topology.graph`; stateless steps are in `operations`, stateful operators in `stateful`). `topology` checks
+it, describes it, and divides it into stages, each with at most one stateful operator; a stage is one Spark
+query. `chains` decides which serdes and topics a stage uses, and runs its stateless steps, fused into one
+function. `tasks` runs stateful operators in plain Python. `physical` translates stages to data frames, with
+Spark's own operators where possible. `application` creates the internal topics and starts the queries. Only
+`physical` and `application` need Spark.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from moldau.pipelines.streams.dsl.branches import BranchedKStream
 from moldau.pipelines.streams.dsl.builder import GlobalKTable, StreamsBuilder
-from moldau.pipelines.streams.dsl.cogrouped import CogroupedKStream
-from moldau.pipelines.streams.dsl.grouped import KGroupedStream, SessionWindowedKStream, TimeWindowedKStream
+from moldau.pipelines.streams.dsl.cogrouped_stream import CogroupedKStream
+from moldau.pipelines.streams.dsl.grouped_stream import (
+    KGroupedStream,
+    SessionWindowedKStream,
+    TimeWindowedKStream,
+)
 from moldau.pipelines.streams.dsl.grouped_table import KGroupedTable
-from moldau.pipelines.streams.dsl.kstream import KStream
+from moldau.pipelines.streams.dsl.kstream import BranchedKStream, KStream
 from moldau.pipelines.streams.dsl.ktable import KTable
 from moldau.pipelines.streams.dsl.parameters import (
     Branched,
@@ -62,7 +65,7 @@ from moldau.pipelines.streams.errors import StreamsException, TopologyException
 from moldau.pipelines.streams.topology.topology import Topology
 
 if TYPE_CHECKING:
-    from moldau.pipelines.streams.application.application import KafkaStreams, State
+    from moldau.pipelines.streams.application.kafka_streams import KafkaStreams, State
 
 __all__ = [
     "Branched",
@@ -114,7 +117,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # These need Spark, which the rest does not.
+    # These import pyspark, which building a topology does not need.
     if name in ("KafkaStreams", "State"):
-        return getattr(import_module(f"{__name__}.application.application"), name)
+        return getattr(import_module(f"{__name__}.application.kafka_streams"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What goes wrong in a streams program: when it is written (topology) and when it runs."""
+"""The errors of streams programs: invalid topologies, and failures at run time."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from moldau.client.serdes import SerializationError
 
 
 class TopologyException(ValueError):
-    """A program that makes no sense: found while it is built, before anything runs."""
+    """An invalid program, detected while its topology is built."""
 
 
 class StreamsException(RuntimeError):
-    """A program that failed while it ran, with the operator and the record that it failed on."""
+    """A program that failed at run time; the message names the operator and the record."""
 
 
 def failure(name: str, where: str, error: Exception) -> StreamsException:
-    """What an operator says that failed on a record, in words for the one who wrote the program."""
+    """Return the exception for an operator that failed on a record."""
     if isinstance(error, SerializationError):
         return StreamsException(
-            f"{name} cannot decode {where} or encode what became of it: {error}. "
-            "The serdes there must fit the data"
+            f"{name} cannot deserialize {where} or serialize its result: {error}. "
+            "Configure serdes that match the data"
         )
     return StreamsException(f"{name} failed on {where}: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""A catalog to compile against: streams and tables as statements define them."""
+"""A catalog of streams and tables for tests of the compiler."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from moldau.pipelines.sql.run.results import Message, Result, Rows
+from moldau.pipelines.sql.results import Message, Result, Rows
 
 OUTPUTS = ("table", "json", "csv")
 #: The width of tables that are not printed to a terminal.

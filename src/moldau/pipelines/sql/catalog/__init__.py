@@ -1,0 +1,1 @@
+"""The catalog of streams, tables and persistent queries, stored in a topic."""

@@ -1,6 +1,6 @@
-"""The streams, tables and persistent queries there are. Data only: where they are kept is `catalog_topic`.
+"""The streams, tables and persistent queries of a cluster. `catalog.topic` stores them.
 
-Names are found whatever their case, and shown as they were written.
+Names are case-insensitive, and shown as they were written.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from moldau.pipelines.sql.errors import SqlError, suggestion
 from moldau.pipelines.sql.parse.statements import ColumnDefinition, Named, SourceKind, Window
 
-#: What every record has, as ksqlDB names it.
+#: The pseudo columns of every record, by ksqlDB's names.
 PSEUDO_COLUMNS = ("ROWTIME", "ROWPARTITION", "ROWOFFSET")
 WINDOW_BOUNDS = ("WINDOWSTART", "WINDOWEND")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A stream or a table: a topic, and how its records are read and written."""
+    """A stream or a table: a topic, and the format of its records."""
 
     kind: SourceKind
     name: str
@@ -30,7 +30,7 @@ class Source:
     #: Set if the keys of the topic are windowed.
     window: Window | None = None
     statement: str = ""
-    #: The persistent query that was created with it.
+    #: The persistent query that was created together with it.
     query: str | None = None
 
     @property
@@ -39,7 +39,7 @@ class Source:
 
     @property
     def has_headers(self) -> bool:
-        """Whether one of the columns is of the headers."""
+        """Whether a column holds record headers."""
         return any(column.role == "HEADERS" for column in self.columns)
 
     @property
@@ -51,7 +51,7 @@ class Source:
         return tuple(column for column in self.columns if column.role == "VALUE")
 
     def column(self, name: str) -> str | None:
-        """A column, or what every record has, in the right spelling."""
+        """Return the spelling of a column or pseudo column; None if there is none of that name."""
         for known in (*(column.name for column in self.columns), *self.pseudo_columns):
             if known.upper() == name.upper():
                 return known
@@ -64,7 +64,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class PersistentQuery:
-    """A query that goes on writing to a topic until it is terminated."""
+    """A query that writes to a topic until it is terminated."""
 
     id: str
     statement: str
@@ -78,6 +78,8 @@ class PersistentQuery:
 
 
 class Catalog:
+    """The definitions, by upper-case name."""
+
     def __init__(self) -> None:
         self._sources: dict[str, Source] = {}
         self._queries: dict[str, PersistentQuery] = {}
@@ -96,9 +98,11 @@ class Catalog:
         if source is None:
             known = [source.name for source in self.sources()]
             hint = suggestion(named.name, known) or (
-                f"There are {', '.join(known)}." if known else "CREATE STREAM … WITH (topic='…') makes one."
+                f"Defined are {', '.join(known)}."
+                if known
+                else "Define one with CREATE STREAM … WITH (topic='…')."
             )
-            raise SqlError(f"There is no stream or table {named.name}", named.place, hint)
+            raise SqlError(f"Unknown stream or table {named.name}", named.place, hint)
         return source
 
     def find_query(self, named: Named) -> PersistentQuery:
@@ -106,7 +110,7 @@ class Catalog:
         if query is None:
             known = [query.id for query in self.queries()]
             hint = suggestion(named.name, known) or "SHOW QUERIES lists them."
-            raise SqlError(f"There is no query {named.name}", named.place, hint)
+            raise SqlError(f"Unknown query {named.name}", named.place, hint)
         return query
 
     def query(self, query_id: str) -> PersistentQuery | None:
@@ -122,14 +126,14 @@ class Catalog:
         numbers = [int(query.id.rpartition("_")[2]) for query in self.queries()]
         return f"{prefix}_{max(numbers, default=0) + 1}".upper()
 
-    def put(self, thing: Source | PersistentQuery) -> None:
-        if isinstance(thing, Source):
-            self._sources[thing.name.upper()] = thing
+    def put(self, definition: Source | PersistentQuery) -> None:
+        if isinstance(definition, Source):
+            self._sources[definition.name.upper()] = definition
         else:
-            self._queries[thing.id.upper()] = thing
+            self._queries[definition.id.upper()] = definition
 
-    def remove(self, thing: Source | PersistentQuery) -> None:
-        if isinstance(thing, Source):
-            self._sources.pop(thing.name.upper(), None)
+    def remove(self, definition: Source | PersistentQuery) -> None:
+        if isinstance(definition, Source):
+            self._sources.pop(definition.name.upper(), None)
         else:
-            self._queries.pop(thing.id.upper(), None)
+            self._queries.pop(definition.id.upper(), None)

@@ -1,8 +1,8 @@
-"""Where streams, tables and queries are kept: in a compacted topic of the cluster, `_moldau_sql`.
+"""The catalog topic: a compacted topic of the cluster, `_moldau_sql`, that all engines share.
 
-Everybody who opens the same cluster sees the same. A record's key is the kind and name of a thing, its value
-the thing as JSON, or nothing if it was dropped. The topic has one partition, so there is one order. What
-somebody else has written there is left out and told.
+The key of a record is the kind and name of a definition, the value is the definition as JSON, or a tombstone
+if it was dropped. The topic has one partition, so that definitions have one order. Records in another format
+are ignored with a warning.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client import AdminClient, Consumer, NewTopic, Producer, TopicPartition
 from moldau.pipelines.sql.catalog.catalog import Catalog, PersistentQuery, Source
 from moldau.pipelines.sql.errors import SqlError
+from moldau.pipelines.sql.parse.create import parse_type
 from moldau.pipelines.sql.parse.statements import ColumnDefinition, Window
-from moldau.pipelines.sql.parse.types import parse_type
 
 TOPIC = "_moldau_sql"
 _VERSION = 1
 _TIMEOUT_S = 30
-_log = logging.getLogger(__name__)
+
+logger = logging.getLogger(__name__)
 
 
 class CatalogTopic:
-    """Reads on where it last stopped, so looking for news costs one request."""
+    """Reads and writes the catalog topic. A refresh without new records costs one request."""
 
     def __init__(self, config: dict[str, Any], admin: AdminClient, topic: str = TOPIC) -> None:
         self.catalog = Catalog()
@@ -45,14 +46,14 @@ class CatalogTopic:
             raise error
 
     def refresh(self) -> None:
-        """Read what others have written."""
+        """Read new records."""
         end = self._consumer.end_offsets([self._partition])[self._partition]
         while (self._consumer.position(self._partition) or 0) < end:
             for record in self._consumer.poll(1.0):
                 try:
                     self._replay(record.key, record.value)
                 except (ValueError, KeyError, TypeError, SqlError) as error:
-                    _log.warning("A record of %s was not written by Moldau: %s", self._partition, error)
+                    logger.warning("Ignoring an invalid record of the catalog %s: %s", self._partition, error)
 
     def _replay(self, key: bytes | None, value: bytes | None) -> None:
         kind, _, name = (key or b"").decode().partition(":")
@@ -68,20 +69,24 @@ class CatalogTopic:
         if data.pop("version") > _VERSION:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"{self._partition.topic} was written by a newer Moldau; use that one, or another cluster",
+                f"{self._partition.topic} was written by a newer version of Moldau: upgrade Moldau, or use "
+                "another cluster",
             )
         self.catalog.put(_source(data) if kind == "source" else PersistentQuery(**_tuples(data)))
 
-    def put(self, thing: Source | PersistentQuery) -> None:
-        self._write(thing, json.dumps({"version": _VERSION, **_data(thing)}).encode())
-        self.catalog.put(thing)
+    def put(self, definition: Source | PersistentQuery) -> None:
+        self._write(definition, json.dumps({"version": _VERSION, **_data(definition)}).encode())
+        self.catalog.put(definition)
 
-    def remove(self, thing: Source | PersistentQuery) -> None:
-        self._write(thing, None)
-        self.catalog.remove(thing)
+    def remove(self, definition: Source | PersistentQuery) -> None:
+        self._write(definition, None)
+        self.catalog.remove(definition)
 
-    def _write(self, thing: Source | PersistentQuery, value: bytes | None) -> None:
-        key = f"source:{thing.name.upper()}" if isinstance(thing, Source) else f"query:{thing.id.upper()}"
+    def _write(self, definition: Source | PersistentQuery, value: bytes | None) -> None:
+        if isinstance(definition, Source):
+            key = f"source:{definition.name.upper()}"
+        else:
+            key = f"query:{definition.id.upper()}"
         self._producer.send(self._partition.topic, value, key.encode()).result(_TIMEOUT_S)
 
     def close(self) -> None:
@@ -89,10 +94,10 @@ class CatalogTopic:
         self._producer.close()
 
 
-def _data(thing: Source | PersistentQuery) -> dict[str, Any]:
-    data = asdict(thing)
-    if isinstance(thing, Source):
-        data["columns"] = [[one.name, str(one.type), one.role, one.header] for one in thing.columns]
+def _data(definition: Source | PersistentQuery) -> dict[str, Any]:
+    data = asdict(definition)
+    if isinstance(definition, Source):
+        data["columns"] = [[one.name, str(one.type), one.role, one.header] for one in definition.columns]
     return data
 
 

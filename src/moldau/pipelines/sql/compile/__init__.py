@@ -1,0 +1,1 @@
+"""Compilation of SELECT to Spark SQL."""

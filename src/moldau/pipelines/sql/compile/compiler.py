@@ -1,10 +1,11 @@
-"""A SELECT of ksqlDB into Spark SQL.
+"""Compiles a SELECT of ksqlDB to Spark SQL.
 
     SELECT o.id, COUNT(*) AS n FROM orders o WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY o.id
     SELECT `o`.`id` AS `id`, COUNT(*) AS `n` FROM `__source_0` AS `o` GROUP BY `o`.`id`, window(…)
 
-`scope` finds what names stand for, `selection` the columns and the key, `query_text` writes the text. Here it
-is decided what kind of result that is, how it is run, and how its sources are read.
+`scope` resolves names, `selection` determines the columns and the key, `query_text` writes the Spark SQL.
+This module checks the clauses, and decides whether the result is a stream or a table, how the query runs, and
+how its sources are read.
 """
 
 from __future__ import annotations
@@ -12,16 +13,15 @@ from __future__ import annotations
 from sqlglot import exp
 
 from moldau.pipelines.sql.catalog.catalog import Catalog
-from moldau.pipelines.sql.compile.compilation import Compilation
 from moldau.pipelines.sql.compile.joins import check_joins, join_key
 from moldau.pipelines.sql.compile.plan import Input, OutputColumn, Plan, Purpose, Reading, Running
 from moldau.pipelines.sql.compile.query_text import late_rows, query_sql, views, window_sql
 from moldau.pipelines.sql.compile.scope import Entry, Scope, has_aggregate
-from moldau.pipelines.sql.compile.selection import key_positions, selected_columns
+from moldau.pipelines.sql.compile.selection import Compilation, key_positions, selected_columns
 from moldau.pipelines.sql.errors import SqlError
 from moldau.pipelines.sql.parse.statements import Select
 
-#: ksqlDB waits that long for late records of a window or join that says nothing about it.
+#: ksqlDB's grace period of windows and joins without GRACE PERIOD.
 DEFAULT_GRACE_MS = 24 * 3_600_000
 
 
@@ -58,12 +58,12 @@ def _check_aliases(select: Select, entries: list[Entry]) -> None:
     for join in select.joins:
         if names.count(join.source.alias.upper()) > 1:
             raise SqlError(
-                f"Two sources are called {join.source.alias}", join.source.source.place, "Write: … AS other"
+                f"Duplicate source name {join.source.alias}", join.source.source.place, "Write: … AS alias"
             )
 
 
 def _grouped_by_key(select: Select, entries: list[Entry]) -> bool:
-    """Whether all records of a group are in one partition, so that their offsets are their order."""
+    """Whether all records of a group are in one partition, so that they are ordered by offset."""
     names = {node.name.upper() for node in select.group_by if isinstance(node, exp.Column)}
     keys = {column.name.upper() for column in entries[0].source.key_columns}
     return not select.joins and bool(keys) and keys <= names
@@ -76,21 +76,21 @@ def _check_clauses(work: Compilation) -> None:
     )
     place = select.place
     if work.aggregates and not select.group_by and work.purpose != "pull":
-        raise SqlError("An aggregate needs GROUP BY", place, "Say what to group by: … GROUP BY column")
+        raise SqlError("An aggregate needs GROUP BY", place, "Add: … GROUP BY column")
     if select.window and not work.aggregates:
         raise SqlError("A WINDOW needs GROUP BY and an aggregate such as COUNT(*)", place)
     if select.having is not None and not work.aggregates:
-        raise SqlError("HAVING needs GROUP BY", place, "Without groups, write WHERE.")
+        raise SqlError("HAVING needs GROUP BY", place, "Without GROUP BY, use WHERE.")
     if select.where is not None and has_aggregate(select.where):
-        raise SqlError("WHERE looks at single records", place, "Write conditions on aggregates into HAVING.")
+        raise SqlError("WHERE cannot contain aggregates", place, "Use HAVING for conditions on aggregates.")
     if select.partition_by and (work.aggregates or work.over_tables):
-        raise SqlError("PARTITION BY gives the records of a stream another key; this is a table", place)
+        raise SqlError("PARTITION BY changes the key of a stream; the result is a table", place)
     if select.order_by and work.purpose != "pull":
-        raise SqlError("Results that never end have no order", place, "Leave ORDER BY out.")
+        raise SqlError("Only pull queries support ORDER BY", place, "Remove ORDER BY.")
     if work.purpose == "persist" and select.limit is not None:
-        raise SqlError("A persistent query has no LIMIT", place, "Leave LIMIT out.")
+        raise SqlError("A persistent query cannot have a LIMIT", place, "Remove LIMIT.")
     if select.window and work.over_tables and work.purpose != "pull":
-        raise SqlError("A WINDOW goes over the records of a stream; this is a table", place)
+        raise SqlError("WINDOW applies to the records of a stream; the source is a table", place)
     work.grouped = [work.scope.sql(node) for node in select.group_by]
 
 
@@ -118,7 +118,8 @@ def _inputs(work: Compilation, running: Running) -> tuple[Input, ...]:
 
 
 def _watermarks(work: Compilation, running: Running) -> int | None:
-    """How long late records are waited for. What is only shown at the end does not wait a day for them."""
+    """Return the delay of the watermark. Without GRACE PERIOD, results that are emitted only once do not wait
+    for ksqlDB's default grace period."""
     select = work.select
     if select.window is not None:
         default = DEFAULT_GRACE_MS if running == "update" else 0
@@ -127,7 +128,7 @@ def _watermarks(work: Compilation, running: Running) -> int | None:
     if not streams:
         return None
     default = DEFAULT_GRACE_MS if all(join.kind == "INNER" for join in streams) else 0
-    # A record that is as late as WITHIN allows still finds its partner.
+    # A record that is as late as WITHIN allows is still joined.
     return max(
         max(join.before_ms or 0, join.after_ms or 0) + (default if join.grace_ms is None else join.grace_ms)
         for join in streams

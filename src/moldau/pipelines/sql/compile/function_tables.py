@@ -1,6 +1,7 @@
-"""Functions by ksqlDB's names, in Spark's words. What is not in these tables is Spark's by the same name.
+"""The functions of ksqlDB as Spark expressions. Functions that are not in these tables are Spark's of the
+same name.
 
-A template stands for a call with that many arguments, which are `_1`, `_2` and so on.
+A template replaces a call with the same number of arguments, which are `_1`, `_2` and so on.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ _GEO_DISTANCE = (
     "+ cos(radians(_1)) * cos(radians(_3)) * power(sin(radians(_4 - _2) / 2), 2)))"
 )
 
-#: ksqlDB's name -> templates by the number of arguments.
+#: Templates by ksqlDB's name, one for each number of arguments.
 SCALARS: dict[str, tuple[str, ...]] = {
     # Strings
     "UCASE": ("upper(_1)",),
@@ -117,7 +118,7 @@ SCALARS: dict[str, tuple[str, ...]] = {
     ),
     "AS_MAP": ("map_from_arrays(_1, _2)",),
     "MAP_UNION": ("map_concat(_1, _2)",),
-    # Where the column goes is decided by the compiler.
+    # The compiler makes the column part of the value.
     "AS_VALUE": ("_1",),
 }
 
@@ -125,7 +126,7 @@ _SORTED = (
     "transform(array_sort(collect_list(named_struct('o', _order, 'v', _1)), (a, b) -> "
     "case when a.o < b.o then -1 when a.o > b.o then 1 else 0 end), e -> e.v)"
 )
-#: Aggregates of ksqlDB; `_order` is the order of the records.
+#: The aggregates of ksqlDB; `_order` is the expression that orders records.
 AGGREGATES: dict[str, tuple[str, ...]] = {
     "LATEST_BY_OFFSET": (
         "max_by(_1, _order) filter (where _1 is not null)",
@@ -157,7 +158,7 @@ HLL_SKETCH_AGG TRY_SUM TRY_AVG
 """
 SPARK_AGGREGATES = frozenset(_SPARK_AGGREGATES.split())
 
-#: Functions of ksqlDB that are the same in Spark by the same name.
+#: Functions that are the same in ksqlDB and Spark.
 _SAME = """
 ABS ACOS ASIN ATAN ATAN2 CBRT CEIL COS COSH COT DEGREES EXP FLOOR GREATEST LEAST LN LOG PI POWER RADIANS SIGN
 SIN SINH SQRT TAN TANH ARRAY ARRAY_CONTAINS ARRAY_DISTINCT ARRAY_EXCEPT ARRAY_INTERSECT ARRAY_JOIN ARRAY_MAX
@@ -166,10 +167,10 @@ JSON_ARRAY_LENGTH LPAD REGEXP_REPLACE REPLACE RPAD SUBSTRING UUID COALESCE IFNUL
 EXPLODE FIELD STRUCT
 """
 SAME = frozenset(_SAME.split())
-#: Those that are not here, and what to write instead.
-ELSEWHERE = {
-    "CUBE_EXPLODE": "EXPLODE of an array, or GROUP BY, does most of it.",
-    "DOUBLE_FROM_BYTES": "A column of type DOUBLE with the format KAFKA reads such bytes.",
-    "ENCODE": "Write TO_BYTES(text, 'utf8') and FROM_BYTES(bytes, 'base64').",
-    "JSON_CONCAT": "Write TO_JSON_STRING(MAP_UNION(JSON_RECORDS(a), JSON_RECORDS(b))).",
+#: Functions of ksqlDB that are not supported, and the alternatives.
+UNSUPPORTED = {
+    "CUBE_EXPLODE": "Use EXPLODE of an array, or GROUP BY.",
+    "DOUBLE_FROM_BYTES": "Declare a column of type DOUBLE with the format KAFKA.",
+    "ENCODE": "Use TO_BYTES(text, 'utf8') and FROM_BYTES(bytes, 'base64').",
+    "JSON_CONCAT": "Use TO_JSON_STRING(MAP_UNION(JSON_RECORDS(a), JSON_RECORDS(b))).",
 }

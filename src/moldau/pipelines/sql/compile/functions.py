@@ -1,4 +1,4 @@
-"""Calls of functions by ksqlDB's names (`function_tables`) as calls of Spark's."""
+"""Rewrites calls of ksqlDB functions (`function_tables`) to Spark functions."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from functools import cache
 import sqlglot
 from sqlglot import exp
 
-from moldau.pipelines.sql.compile.function_tables import AGGREGATES, ELSEWHERE, SCALARS, SPARK_AGGREGATES
+from moldau.pipelines.sql.compile.function_tables import AGGREGATES, SCALARS, SPARK_AGGREGATES, UNSUPPORTED
 from moldau.pipelines.sql.errors import SqlError
 from moldau.pipelines.sql.parse.dialect import Ksql
 
 _UNITS = ("MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
-#: What needs no parentheses around it wherever it stands.
+#: Expressions that need no parentheses.
 _SIMPLE = (exp.Column, exp.Literal, exp.Anonymous, exp.Var, exp.Lambda, exp.Identifier, exp.Boolean)
 _UNITS_MS = {"MILLISECOND": 1, "SECOND": 1_000, "MINUTE": 60_000, "HOUR": 3_600_000}
 
 
 def name_of(node: exp.Expression) -> str:
-    """The name of a called function, in capitals; "" if it is none."""
+    """Return the name of a called function in upper case; "" if the node is not a call."""
     return str(node.this).upper() if isinstance(node, exp.Anonymous) else ""
 
 
@@ -27,7 +27,7 @@ def is_aggregate(node: exp.Expression) -> bool:
 
 
 def rewritten(root: exp.Expression, order: exp.Expression | None = None) -> exp.Expression:
-    """An expression in Spark's functions and operators; the given one stays as it was."""
+    """Return a copy of an expression with Spark's functions and operators."""
     holder = exp.Paren(this=root.copy())
     for node in reversed(list(holder.this.find_all(exp.Anonymous, exp.Bracket))):
         if isinstance(node, exp.Bracket):
@@ -43,8 +43,8 @@ def _rewrite_call(node: exp.Anonymous, order: exp.Expression | None) -> None:
     if name in ("STRUCT", "MAP") and any(isinstance(given, exp.PropertyEQ) for given in arguments):
         node.replace(_constructor(name, arguments))
         return
-    if name in ELSEWHERE:
-        raise SqlError(f"There is no function {name} here", hint=ELSEWHERE[name], word=name)
+    if name in UNSUPPORTED:
+        raise SqlError(f"Function {name} is not supported", hint=UNSUPPORTED[name], word=name)
     if name in ("LATEST_BY_OFFSET", "EARLIEST_BY_OFFSET") and isinstance(arguments[-1], exp.Boolean):
         with_nulls = arguments.pop().this is False
         if with_nulls and len(arguments) == 1:
@@ -60,7 +60,7 @@ def _rewrite_call(node: exp.Anonymous, order: exp.Expression | None) -> None:
         arguments[0] = _unit(arguments[0])
         node.set("expressions", arguments)
     if name == "CONCAT" and not any(isinstance(given, exp.Array) for given in arguments):
-        # A null is an empty string there, and not the end of all others as in Spark.
+        # In ksqlDB null is an empty string; in Spark it would make the result null.
         node.replace(exp.Anonymous(this="concat_ws", expressions=[exp.Literal.string(""), *arguments]))
         return
     if name == "FIELD":
@@ -74,7 +74,7 @@ def _rewrite_call(node: exp.Anonymous, order: exp.Expression | None) -> None:
 
 
 def _constructor(name: str, arguments: list[exp.Expression]) -> exp.Expression:
-    """STRUCT(a := 1) and MAP('a' := 1)."""
+    """Rewrite STRUCT(a := 1) and MAP('a' := 1)."""
     flat: list[exp.Expression] = []
     for given in arguments:
         key, value = given.this, given.expression

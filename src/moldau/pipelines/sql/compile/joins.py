@@ -1,4 +1,4 @@
-"""Joins: which kinds there are, and what they are in Spark SQL."""
+"""Joins: checks which kinds are supported, and writes them in Spark SQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moldau.pipelines.sql.parse.statements import Join, Select
 
 
 def joins_sql(select: Select, scope: Scope) -> str:
-    """What stands behind FROM."""
+    """Return the FROM clause."""
     parts = [f"`__source_0` AS {quoted(scope.entries[0].alias)}"]
     for index, join in enumerate(select.joins, 1):
         kind = {"INNER": "JOIN", "LEFT": "LEFT JOIN", "RIGHT": "RIGHT JOIN", "FULL": "FULL JOIN"}[join.kind]
@@ -22,7 +22,7 @@ def joins_sql(select: Select, scope: Scope) -> str:
 
 
 def _near(join: Join, left: Entry, right: Entry) -> list[str]:
-    """WITHIN: how far apart the times of both sides may be."""
+    """Return the conditions of WITHIN on the timestamps of both sides."""
     if join.before_ms is None or join.after_ms is None:
         return []
     mine, other = f"{quoted(left.alias)}.{quoted(TIME)}", f"{quoted(right.alias)}.{quoted(TIME)}"
@@ -53,35 +53,36 @@ def _check(join: Join, scope: Scope, index: int) -> None:
     if not left.is_table and not right.is_table:
         if join.before_ms is None:
             raise SqlError(
-                "A join of two streams has to say how far apart records may be",
+                "A stream-stream join needs WITHIN",
                 join.place,
                 f"Write: JOIN {right.name} WITHIN 1 HOUR ON …",
             )
         if index > 1:
             raise SqlError(
-                "One query joins two streams at most",
+                "A query can join at most two streams",
                 join.place,
-                "Write the first join as a stream of its own: CREATE STREAM … AS SELECT …",
+                "Create a stream of the first join: CREATE STREAM … AS SELECT …",
             )
         return
     if join.before_ms is not None:
-        raise SqlError("WITHIN is for joins of two streams; a table has no end", join.place, "Leave it out.")
+        raise SqlError("WITHIN is only for stream-stream joins", join.place, "Remove WITHIN.")
     if not left.is_table and join.kind in ("RIGHT", "FULL"):
         raise SqlError(
-            f"A {join.kind} JOIN of a stream and a table cannot be run",
+            f"A stream-table join cannot be a {join.kind} JOIN",
             join.place,
-            "Records of the stream start the join: write JOIN or LEFT JOIN.",
+            "Only records of the stream trigger the join: use JOIN or LEFT JOIN.",
         )
 
 
 def join_key(select: Select, scope: Scope) -> str:
-    """What the records of the first join have in common, whichever side they are from: ROWKEY."""
+    """Return the key of the first join, ROWKEY."""
     left, right = on_sides(select.joins[0], scope)
     return {"FULL": f"coalesce({left}, {right})", "RIGHT": right}.get(select.joins[0].kind, left)
 
 
 def on_sides(join: Join, scope: Scope) -> tuple[str, str]:
-    """The two sides of the first equality behind ON: that of the sources before, and that of the new one."""
+    """Return the two sides of the first equality of ON: that of the earlier sources, and that of the joined
+    one."""
     new = join.source.alias
     for equality in join.on.find_all(exp.EQ):
         sides = [(scope.sql(side), _sources(side, scope)) for side in (equality.this, equality.expression)]
@@ -89,7 +90,7 @@ def on_sides(join: Join, scope: Scope) -> tuple[str, str]:
             if others == {new.upper()} and owners and new.upper() not in owners:
                 return mine, other
     raise SqlError(
-        "ON must say which columns of both sides are equal",
+        "ON must compare a column of each side for equality",
         join.place,
         f"Write: ON {scope.entries[0].alias}.column = {new}.column",
     )

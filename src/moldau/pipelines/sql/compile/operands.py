@@ -1,7 +1,7 @@
-"""What is compared and calculated with has to fit: Spark would make null of text that is no number.
+"""Checks the types of operands: Spark would silently convert text that is not a number to null.
 
-Looked at are columns beside literals; all other mistakes Spark finds. As in ksqlDB, ROWTIME and the bounds of
-windows may be compared with a date in quotes.
+Only columns compared or combined with literals are checked; Spark finds all other errors. As in ksqlDB,
+ROWTIME and the bounds of windows may be compared with a timestamp in quotes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from moldau.pipelines.sql.types import NUMBERS, SqlType
 
 _COMPARING = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _CALCULATING = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
-_MOMENTS = ("ROWTIME", "WINDOWSTART", "WINDOWEND")
+_TIMESTAMPS = ("ROWTIME", "WINDOWSTART", "WINDOWEND")
 TypeOf = Callable[[exp.Column], SqlType | None]
 
 
@@ -29,15 +29,15 @@ def check_operands(root: exp.Expression, type_of: TypeOf) -> None:
 
 
 def _check(column: exp.Column, other: exp.Expression, kind: SqlType | None, *, comparing: bool) -> None:
-    if kind is None or (comparing and is_moment(column)):
+    if kind is None or (comparing and is_timestamp(column)):
         return
     given = _kind(other)
     if _fit(kind, given, comparing=comparing):
         return
     shown = spark_sql(other)
-    what = "be compared with" if comparing else "be calculated with"
+    what = "be compared with" if comparing else "be combined with"
     hint = _hint(column.name, kind, other)
-    raise SqlError(f"Column {column.name} is {kind}, and cannot {what} {shown}", place_of(column), hint)
+    raise SqlError(f"Column {column.name} of type {kind} cannot {what} {shown}", place_of(column), hint)
 
 
 def _kind(node: exp.Expression) -> str:
@@ -51,7 +51,7 @@ def _fit(kind: SqlType, given: str, *, comparing: bool) -> bool:
         return given in NUMBERS
     if kind.kind in ("VARCHAR", "BOOLEAN"):
         return kind.kind == given and (comparing or kind.kind == "VARCHAR")
-    # Text is read as a point in time.
+    # Spark parses the text.
     return kind.kind in ("TIMESTAMP", "DATE", "TIME", "BYTES") and given == "VARCHAR"
 
 
@@ -59,22 +59,24 @@ def _hint(name: str, kind: SqlType, other: exp.Expression) -> str:
     if kind.kind in NUMBERS and isinstance(other, exp.Literal):
         is_number = other.name.replace(".", "", 1).lstrip("-").isdigit()
         return (
-            f"Without quotes it is a number: {other.name}" if is_number else f"Write CAST({name} AS VARCHAR)."
+            f"Write the number without quotes: {other.name}"
+            if is_number
+            else f"Write CAST({name} AS VARCHAR)."
         )
     if kind.kind == "VARCHAR" and isinstance(other, exp.Literal):
-        return f"Text stands in quotes: '{other.name}'"
+        return f"Write text in quotes: '{other.name}'"
     return "DESCRIBE shows the types of columns."
 
 
-def is_moment(column: exp.Column) -> bool:
-    return column.name.upper() in _MOMENTS
+def is_timestamp(column: exp.Column) -> bool:
+    return column.name.upper() in _TIMESTAMPS
 
 
-def with_moments(root: exp.Expression) -> None:
-    """Dates in quotes beside ROWTIME and the bounds of windows as the milliseconds they stand for."""
+def convert_timestamps(root: exp.Expression) -> None:
+    """Convert timestamps in quotes that are compared with ROWTIME or window bounds to milliseconds."""
     for node in list(root.find_all(*_COMPARING)):
         for column, other in ((node.this, node.expression), (node.expression, node.this)):
             is_text = isinstance(other, exp.Literal) and other.is_string
-            if isinstance(column, exp.Column) and is_moment(column) and is_text:
-                moment = exp.Anonymous(this="to_timestamp", expressions=[other.copy()])
-                other.replace(exp.Anonymous(this="unix_millis", expressions=[moment]))
+            if isinstance(column, exp.Column) and is_timestamp(column) and is_text:
+                timestamp = exp.Anonymous(this="to_timestamp", expressions=[other.copy()])
+                other.replace(exp.Anonymous(this="unix_millis", expressions=[timestamp]))

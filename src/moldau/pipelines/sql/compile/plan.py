@@ -1,4 +1,4 @@
-"""What a SELECT becomes: Spark SQL over views, and what is to be known for running it."""
+"""The plan of a SELECT: Spark SQL over views, and how to run it."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Literal
 from moldau.pipelines.sql.catalog.catalog import Source
 from moldau.pipelines.sql.parse.statements import SourceKind, Window
 
-#: Columns of a result beside those that were selected: the time of the record, whether a row of a table is
-#: there (otherwise it is deleted), the bounds of its window.
+#: Additional columns of a result: the timestamp of the record, whether a row of a table is kept (otherwise it
+#: is deleted), and the bounds of its window.
 RESULT_TIME = "__time"
 KEEP = "__keep"
 WINDOW_START = "__window_start"
 WINDOW_END = "__window_end"
-#: Of views of tables: whether the record is a tombstone.
+#: In views of tables: whether the record is a tombstone.
 DELETED = "__deleted"
-#: Of views that are read for late records: the record as it is.
+#: In views that are read for late records: the record itself.
 RECORD = "__record"
 
-#: `persist` writes to a topic, `push` shows changes as they come, `pull` what is there now.
+#: A persistent query writes to a topic, a push query returns changes, a pull query returns the current state.
 Purpose = Literal["persist", "push", "pull"]
-#: How a source is read: as a stream of records, or as what is there now (of a table: its rows).
+#: How a source is read: as a stream of records, or as its current records (for a table, its rows).
 Reading = Literal["stream", "now"]
-#: `recompute`: when a source has changed, the whole result is computed and what is new is written.
+#: `recompute`: when a source changes, the whole result is computed, and the differences are written.
 Running = Literal["append", "update", "recompute", "batch"]
 
 
@@ -32,7 +32,7 @@ class Input:
     view: str
     source: Source
     reading: Reading
-    #: How late records may be; None if nothing depends on it.
+    #: The delay of the watermark; None without a watermark.
     watermark_ms: int | None = None
 
 
@@ -44,8 +44,8 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """The records of an input that may come too late: Spark SQL that gives `RECORD` and `TIME` of all, the
-    views it needs, and the window they are too late for, or None for a join."""
+    """The records of an input that may be late: Spark SQL that returns their `RECORD` and `TIME`, the views
+    it needs, and the window they may be late for, or None for a join."""
 
     sql: str
     views: tuple[str, ...]
@@ -61,7 +61,7 @@ class Plan:
     running: Running
     window: Window | None = None
     limit: int | None = None
-    #: Of each input that records may be too late in.
+    #: One entry for each input that may have late records.
     late: tuple[Late, ...] = ()
 
     @property

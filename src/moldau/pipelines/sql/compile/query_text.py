@@ -1,13 +1,12 @@
-"""A SELECT as text for Spark.
+"""Writes a SELECT as Spark SQL.
 
-The view of a source has its columns, what every record has (ROWTIME, …) and some that begin with `__`. What
-a persistent query needs beside its columns (`plan`) is selected too: a row of a table that WHERE or HAVING
-throw out is not dropped but marked, because it has to be deleted from the result.
+The view of a source has its columns, the pseudo columns (ROWTIME, …) and internal columns that start with
+`__`. A persistent query also selects the additional columns of `plan`: a row of a table that WHERE or HAVING
+exclude is marked instead of dropped, because it must be deleted from the result.
 """
 
 from __future__ import annotations
 
-from moldau.pipelines.sql.compile.compilation import Compilation, Selected
 from moldau.pipelines.sql.compile.joins import joins_sql
 from moldau.pipelines.sql.compile.plan import (
     DELETED,
@@ -20,6 +19,7 @@ from moldau.pipelines.sql.compile.plan import (
     Running,
 )
 from moldau.pipelines.sql.compile.scope import TIME, bound
+from moldau.pipelines.sql.compile.selection import Compilation, Selected
 from moldau.pipelines.sql.parse.dialect import quoted
 from moldau.pipelines.sql.parse.statements import Window
 
@@ -28,7 +28,7 @@ def window_sql(window: Window, alias: str) -> str:
     time = f"{quoted(alias)}.{quoted(TIME)}"
     match window.kind:
         case "SESSION":
-            # Kafka joins records that are exactly the gap apart, Spark only nearer ones.
+            # Kafka Streams merges records that are exactly the gap apart; Spark merges only closer ones.
             return f"session_window({time}, '{window.size_ms + 1} milliseconds')"
         case "HOPPING":
             return f"window({time}, '{window.size_ms} milliseconds', '{window.advance_ms} milliseconds')"
@@ -68,7 +68,7 @@ def query_sql(work: Compilation, selected: list[Selected], running: Running) -> 
 
 def _extra_columns(work: Compilation) -> list[str]:
     entries = work.scope.entries
-    # A table a stream is joined with does not change the time of the stream's records.
+    # In a stream-table join, the timestamp is that of the stream's record.
     timed = [one for one in entries if work.over_tables or not one.source.is_table]
     times = [f"{quoted(entry.alias)}.{quoted(TIME)}" for entry in timed]
     time = times[0] if len(times) == 1 else f"greatest({', '.join(times)})"
@@ -84,25 +84,25 @@ def _extra_columns(work: Compilation) -> list[str]:
 
 
 def late_rows(work: Compilation) -> tuple[Late, ...]:
-    """Where records may come too late. With a join of streams, the join drops them before the window can."""
+    """Return the inputs that may have late records. A stream-stream join drops them before a window does."""
     select, entries = work.select, work.scope.entries
     if any(join.before_ms is not None for join in select.joins):
         return tuple(
-            Late(f"SELECT {_of_record(entry.alias)} FROM `{view}` AS {quoted(entry.alias)}", (view,))
+            Late(f"SELECT {_record_columns(entry.alias)} FROM `{view}` AS {quoted(entry.alias)}", (view,))
             for view, entry in zip(views(work), entries, strict=True)
             if not entry.source.is_table
         )
     if select.window is None:
         return ()
     where = f"\nWHERE {work.scope.sql(select.where)}" if select.where is not None else ""
-    sql = f"SELECT {_of_record(entries[0].alias)} FROM {joins_sql(select, work.scope)}{where}"
+    sql = f"SELECT {_record_columns(entries[0].alias)} FROM {joins_sql(select, work.scope)}{where}"
     return (Late(sql, tuple(views(work)), select.window),)
 
 
-def _of_record(alias: str) -> str:
+def _record_columns(alias: str) -> str:
     return f"{quoted(alias)}.{quoted(RECORD)}, {quoted(alias)}.{quoted(TIME)}"
 
 
 def views(work: Compilation) -> list[str]:
-    """The names of the views that the text goes over."""
+    """Return the names of the views of the sources."""
     return [f"__source_{index}" for index in range(len(work.scope.entries))]

@@ -1,4 +1,4 @@
-"""What the names in a SELECT stand for: the columns of its sources; an error says which there are."""
+"""Resolves the names in a SELECT to columns of its sources."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from sqlglot import exp
 
 from moldau.pipelines.sql.catalog.catalog import WINDOW_BOUNDS, Source
 from moldau.pipelines.sql.compile.functions import is_aggregate, rewritten
-from moldau.pipelines.sql.compile.operands import check_operands, with_moments
+from moldau.pipelines.sql.compile.operands import check_operands, convert_timestamps
 from moldau.pipelines.sql.errors import Place, SqlError, suggestion
 from moldau.pipelines.sql.parse.dialect import place_of, spark_sql
 from moldau.pipelines.sql.types import SqlType
 
-#: The time of a record, which windows and joins go by; a column of every view.
+#: The column of every view with the timestamp that windows and joins use.
 TIME = "__time"
-#: When the broker's log got the record, to order records of several partitions.
+#: The column with the record's own timestamp, which orders records of several partitions.
 APPENDED = "__appended"
 _ORDER = "__order"
 ROWKEY = "ROWKEY"
@@ -29,12 +29,12 @@ class Entry:
 
 
 class Scope:
-    """The sources of one SELECT. `window` is the text of the window that rows are grouped by, if they are."""
+    """The sources of one SELECT. `window` is the Spark SQL of the window that rows are grouped by, if any."""
 
     def __init__(self, entries: Sequence[Entry], window: str | None = None, by_offset: bool = True) -> None:
         self.entries = tuple(entries)
         self._window = window
-        #: What ROWKEY is in a join.
+        #: The Spark SQL of ROWKEY in a join.
         self.join_key: str | None = None
         first = _column(self.entries[0].alias, "ROWOFFSET")
         appended = _column(self.entries[0].alias, APPENDED)
@@ -44,10 +44,10 @@ class Scope:
         return next((entry for entry in self.entries if entry.alias.upper() == alias.upper()), None)
 
     def resolved(self, expression: exp.Expression) -> exp.Expression:
-        """An expression as Spark takes it, every column with its source in front."""
+        """Return an expression for Spark, with every column qualified by its source."""
         check_operands(expression, self._type_of)
         holder = exp.Paren(this=rewritten(expression, exp.column(_ORDER)))
-        with_moments(holder)
+        convert_timestamps(holder)
         for column in list(holder.find_all(exp.Column)):
             column.replace(self._resolved_column(column))
         result: exp.Expression = holder.this
@@ -74,17 +74,17 @@ class Scope:
         return any(entry.source.column(name) for entry in self.entries)
 
     def _row_key(self, place: Place | None) -> exp.Expression:
-        """The key of a record by the name it once had, and still has in joins."""
+        """Resolve ROWKEY, ksqlDB's former name of the key, which joins still use."""
         if self.join_key is not None:
             return exp.Var(this=self.join_key)
         keys = self.entries[0].source.key_columns
         if len(keys) != 1:
             names = ", ".join(key.name for key in keys) or "none"
-            raise SqlError(f"{ROWKEY} is a key of one column", place, f"The columns of this key: {names}.")
+            raise SqlError(f"{ROWKEY} needs a key with one column", place, f"The key columns are: {names}.")
         return _column(self.entries[0].alias, keys[0].name)
 
     def _type_of(self, column: exp.Column) -> SqlType | None:
-        """The type of a column; None of what is inside of one, or not known."""
+        """Return the type of a column; None for a field of a struct, or if the column is unknown."""
         parts = [part.name for part in column.parts]
         for entry in self.entries:
             inner = parts[1:] if len(parts) > 1 and parts[0].upper() == entry.alias.upper() else parts
@@ -106,7 +106,7 @@ class Scope:
             raise _unknown(parts[0], self.entries, place)
         if len(found) > 1:
             choices = " or ".join(f"{other.alias}.{name}" for other, name in found)
-            raise SqlError(f"Column {parts[0]} is in several sources", place, f"Write {choices}.")
+            raise SqlError(f"Column {parts[0]} is ambiguous", place, f"Write {choices}.")
         return found[0][0], found[0][1], parts[1:]
 
 
@@ -117,18 +117,18 @@ def _column(alias: str, name: str) -> exp.Column:
 def _unknown(name: str, entries: Sequence[Entry], place: Place | None) -> SqlError:
     known = [column.name for entry in entries for column in entry.source.columns]
     if name.upper() in WINDOW_BOUNDS:
-        return SqlError(f"{name} is only there with a WINDOW, or in a windowed table", place)
-    listed = f"Available are {', '.join(known)}." if known else "It has no columns."
+        return SqlError(f"{name} needs a WINDOW clause or a windowed table", place)
+    listed = f"The columns are {', '.join(known)}." if known else "The source has no columns."
     hint = " ".join(filter(None, (suggestion(name, known), listed)))
-    return SqlError(f"There is no column {name}", place, hint)
+    return SqlError(f"Unknown column {name}", place, hint)
 
 
 def bound(window: str, name: str) -> exp.Expression:
-    """WINDOWSTART or WINDOWEND of the window that rows are grouped by."""
+    """Return WINDOWSTART or WINDOWEND of the window that rows are grouped by."""
     side = "start" if name.upper() == "WINDOWSTART" else "end"
     millis = f"unix_millis({window}.{side})"
     if side == "end" and window.startswith("session_window"):
-        # A session ends with its last record in Kafka, and a gap later in Spark.
+        # A session ends with its last record in Kafka Streams, and one gap later in Spark.
         gap = window.rpartition("'")[0].rpartition("'")[2].split(" ")[0]
         millis = f"{millis} - {gap}"
     return exp.Var(this=f"({millis})")
@@ -139,7 +139,7 @@ def has_aggregate(expression: exp.Expression) -> bool:
 
 
 def ungrouped(expression: exp.Expression, grouped: Sequence[str], scope: Scope) -> exp.Column | None:
-    """The first column that is neither grouped by nor inside of an aggregate."""
+    """Return the first column that is neither in GROUP BY nor inside an aggregate."""
     if is_aggregate(expression) or isinstance(expression, exp.Filter):
         return None
     if not isinstance(expression, exp.Lambda) and scope.sql(expression) in grouped:

@@ -1,16 +1,49 @@
-"""The columns of a SELECT: what each is called, and which are the key of the result."""
+"""The columns of a SELECT: their names, and which of them are the key of the result."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from sqlglot import exp
 
-from moldau.pipelines.sql.compile.compilation import Compilation, Selected
 from moldau.pipelines.sql.compile.functions import name_of
 from moldau.pipelines.sql.compile.joins import on_sides
-from moldau.pipelines.sql.compile.scope import ROWKEY, ungrouped
+from moldau.pipelines.sql.compile.plan import Purpose
+from moldau.pipelines.sql.compile.scope import ROWKEY, Scope, ungrouped
 from moldau.pipelines.sql.errors import SqlError
 from moldau.pipelines.sql.parse.dialect import place_of, quoted
-from moldau.pipelines.sql.parse.statements import Item
+from moldau.pipelines.sql.parse.statements import Item, Select, SourceKind
+
+
+@dataclass
+class Selected:
+    """A selected expression, with its name in the result."""
+
+    name: str
+    sql: str
+    item: Item
+    forced_value: bool = False
+
+
+@dataclass
+class Compilation:
+    """A SELECT being compiled."""
+
+    select: Select
+    purpose: Purpose
+    scope: Scope
+    #: The Spark SQL of the window that rows are grouped by.
+    window: str | None
+    grouped: list[str] = field(default_factory=list)
+    aggregates: bool = False
+
+    @property
+    def over_tables(self) -> bool:
+        return self.scope.entries[0].source.is_table
+
+    @property
+    def kind(self) -> SourceKind:
+        return "TABLE" if self.aggregates or self.over_tables else "STREAM"
 
 
 def selected_columns(work: Compilation) -> list[Selected]:
@@ -31,12 +64,12 @@ def selected_columns(work: Compilation) -> list[Selected]:
 
 
 def _expanded(work: Compilation, item: Item) -> list[Selected]:
-    """`*`: the columns; with their source's name in front where there are several sources."""
+    """Expand `*` to the columns, prefixed with the name of their source if there are several sources."""
     entries = [entry for entry in work.scope.entries if item.star in ("*", entry.alias)]
     if not entries:
-        raise SqlError(f"There is no source {item.star}", item.place)
+        raise SqlError(f"Unknown source {item.star}", item.place)
     if work.aggregates:
-        raise SqlError("* cannot be grouped", item.place, "Name the columns that are grouped by.")
+        raise SqlError("* is not allowed with GROUP BY", item.place, "Name the columns of GROUP BY.")
     found = []
     for entry in entries:
         source = entry.source
@@ -68,21 +101,21 @@ def _make_distinct(found: list[Selected]) -> None:
     names = [one.name.upper() for one in found]
     for one in found:
         if names.count(one.name.upper()) > 1:
-            raise SqlError(f"Two columns are called {one.name}", one.item.place, "Write: … AS other_name")
+            raise SqlError(f"Duplicate column name {one.name}", one.item.place, "Write: … AS other_name")
 
 
 def _check_grouped(work: Compilation, expression: exp.Expression) -> None:
     column = ungrouped(expression, work.grouped, work.scope)
     if column is not None:
         raise SqlError(
-            f"Column {column.name} is neither grouped by nor inside of an aggregate",
+            f"Column {column.name} must be in GROUP BY or inside an aggregate",
             place_of(column),
             f"Add it to GROUP BY, or write LATEST_BY_OFFSET({column.name}).",
         )
 
 
 def key_positions(work: Compilation, selected: list[Selected]) -> set[int]:
-    """Which of the selected columns are the key of the result."""
+    """Return the positions of the selected columns that are the key of the result."""
     wanted = _wanted_keys(work)
     found: set[int] = set()
     for choices in wanted:
@@ -92,24 +125,24 @@ def key_positions(work: Compilation, selected: list[Selected]) -> set[int]:
         if index is None:
             shown = [_shown(choice, work) for choice in dict.fromkeys(choices)]
             raise SqlError(
-                f"The key of the result is not selected: {' or '.join(shown)}",
+                f"The SELECT must include the key of the result: {' or '.join(shown)}",
                 work.select.place,
-                f"Add it to the columns: SELECT {shown[0]}, …",
+                f"Add it: SELECT {shown[0]}, …",
             )
         if work.scope.join_key is not None and work.scope.join_key in choices:
-            # The side that is there for every record, whichever was written.
+            # Use the side that every record has, whichever was selected.
             selected[index].sql = work.scope.join_key
         found.add(index)
     return found
 
 
 def _shown(key: str, work: Compilation) -> str:
-    """An expression as people write it; that of a FULL JOIN has a name."""
+    """Return an expression as users write it; the key of a FULL JOIN is ROWKEY."""
     return ROWKEY if key == work.scope.join_key and "(" in key else key.replace("`", "")
 
 
 def _wanted_keys(work: Compilation) -> list[list[str]]:
-    """For each column of the key the expressions that may be it."""
+    """Return the possible expressions of each key column."""
     select, scope = work.select, work.scope
     if work.aggregates:
         return [[sql] for sql in work.grouped]

@@ -1,10 +1,12 @@
-"""Queries that Spark cannot run in one go are cut in two by a stream in between.
+"""Splits a persistent query that Spark cannot run as one query into two, with a stream in between.
 
-Spark joins two streams only in append mode, and aggregates that are updated need update mode. So
+Spark supports stream-stream joins only in append mode, and aggregates with updates only in update mode.
+Therefore
 
     CREATE TABLE t AS SELECT a.x, COUNT(*) FROM a JOIN b WITHIN 1 HOUR ON a.id = b.id GROUP BY a.x
 
-becomes a stream `t_join` with all columns that are used (topic `_moldau_sql-t_join`), and a table over it.
+is split into a stream `t_join` with the columns of all sources (topic `_moldau_sql-t_join`), and a table over
+it.
 """
 
 from __future__ import annotations
@@ -25,14 +27,16 @@ INTERNAL = "_moldau_sql-"
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class SplitQuery:
+    """The two statements that replace one."""
+
     first: CreateAs
     first_text: str
     second: CreateAs
     second_text: str
 
 
-def needs_cut(select: Select, catalog: Catalog) -> bool:
+def needs_split(select: Select, catalog: Catalog) -> bool:
     sources = [catalog.find(part.source) for part in (select.source, *(join.source for join in select.joins))]
     grouped = select.group_by or any(has_aggregate(item.expression) for item in select.items if not item.star)
     streams = sum(not source.is_table for source in sources)
@@ -40,10 +44,10 @@ def needs_cut(select: Select, catalog: Catalog) -> bool:
     return bool(grouped) and streams > 1 and select.emit != "FINAL" and not session
 
 
-def cut(statement: CreateAs, catalog: Catalog) -> Cut | None:
-    """The two statements that one becomes; None if it can be run as it is."""
+def split_query(statement: CreateAs, catalog: Catalog) -> SplitQuery | None:
+    """Split a statement in two; return None if it can run as one query."""
     select = statement.select
-    if statement.kind != "TABLE" or not needs_cut(select, catalog):
+    if statement.kind != "TABLE" or not needs_split(select, catalog):
         return None
     parts = (select.source, *(join.source for join in select.joins))
     scope = Scope([Entry(part.alias, catalog.find(part.source)) for part in parts])
@@ -52,8 +56,8 @@ def cut(statement: CreateAs, catalog: Catalog) -> Cut | None:
     second_text = _grouped(statement, scope, name)
     first, second = next(parse(first_text)), next(parse(second_text))
     if not isinstance(first, CreateAs) or not isinstance(second, CreateAs):
-        raise SqlError("This query cannot be cut in two", select.place)
-    return Cut(first, first_text, replace(second, replace=statement.replace), second_text)
+        raise SqlError("This query cannot be split in two", select.place)
+    return SplitQuery(first, first_text, replace(second, replace=statement.replace), second_text)
 
 
 def _joined(statement: CreateAs, scope: Scope, name: str) -> str:
@@ -92,7 +96,7 @@ def _grouped(statement: CreateAs, scope: Scope, name: str) -> str:
 
 
 def _text(value: str) -> str:
-    """A text as it is written in SQL."""
+    """Write a string literal."""
     return "'" + value.replace("'", "''") + "'"
 
 
@@ -116,7 +120,7 @@ def _name(expression: exp.Expression, index: int) -> str:
 
 
 def _renamed(expression: exp.Expression, scope: Scope) -> str:
-    """An expression over the sources as one over the stream in between."""
+    """Rewrite an expression over the sources to one over the intermediate stream."""
     holder = exp.Paren(this=expression.copy())
     for column in list(holder.find_all(exp.Column)):
         if column.name.upper() in WINDOW_BOUNDS:
@@ -125,7 +129,7 @@ def _renamed(expression: exp.Expression, scope: Scope) -> str:
         found = resolved.find(exp.Column)
         if found is None:
             continue
-        # The time of a joined record is that of the stream in between.
+        # The timestamp of a joined record is that of the intermediate stream.
         name = found.name if found.name in PSEUDO_COLUMNS else f"{found.table}_{found.name}"
         renamed = exp.column(exp.to_identifier(name, quoted=True))
         if resolved is found:

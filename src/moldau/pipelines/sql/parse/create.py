@@ -1,4 +1,4 @@
-"""CREATE STREAM|TABLE, from its words."""
+"""Parses CREATE STREAM|TABLE, with its columns, types and properties."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from moldau.pipelines.sql.errors import SqlError
 from moldau.pipelines.sql.parse.cursor import Cursor
+from moldau.pipelines.sql.parse.dialect import tokenize
 from moldau.pipelines.sql.parse.select import parse_select
 from moldau.pipelines.sql.parse.statements import (
     ColumnDefinition,
@@ -14,7 +15,7 @@ from moldau.pipelines.sql.parse.statements import (
     Properties,
     SourceKind,
 )
-from moldau.pipelines.sql.parse.types import read_type
+from moldau.pipelines.sql.types import NAMES, SqlType
 
 
 def read_create(cursor: Cursor) -> CreateSource | CreateAs:
@@ -28,7 +29,7 @@ def read_create(cursor: Cursor) -> CreateSource | CreateAs:
     properties = read_properties(cursor) if cursor.accept("WITH") else Properties()
     if cursor.accept("AS"):
         if columns:
-            raise SqlError("The columns of … AS SELECT are those of the SELECT", name.place)
+            raise SqlError("CREATE … AS SELECT takes its columns from the SELECT", name.place)
         return CreateAs(kind, name, properties, parse_select(cursor), replace, if_not_exists)
     if not properties:
         raise cursor.unexpected("WITH (topic='…', format='JSON')", "AS SELECT")
@@ -49,7 +50,7 @@ def _columns(cursor: Cursor, kind: SourceKind) -> tuple[ColumnDefinition, ...]:
         place = cursor.place()
         column = _column(cursor, kind)
         if column.name.upper() in columns:
-            raise SqlError(f"Column {column.name} is there twice", place)
+            raise SqlError(f"Duplicate column {column.name}", place)
         columns[column.name.upper()] = column
         if not cursor.accept(","):
             break
@@ -63,13 +64,11 @@ def _column(cursor: Cursor, kind: SourceKind) -> ColumnDefinition:
     place = cursor.place()
     if cursor.accept("PRIMARY", "KEY"):
         if kind == "STREAM":
-            raise SqlError(
-                "The columns of a stream's key are marked KEY", place, "A stream has no primary key."
-            )
+            raise SqlError("A key column of a stream is declared KEY", place, "A stream has no primary key.")
         return ColumnDefinition(name, column_type, "KEY")
     if cursor.accept("KEY"):
         if kind == "TABLE":
-            raise SqlError("The columns of a table's key are marked PRIMARY KEY", place)
+            raise SqlError("A key column of a table is declared PRIMARY KEY", place)
         return ColumnDefinition(name, column_type, "KEY")
     if cursor.accept("HEADERS"):
         return ColumnDefinition(name, column_type, "HEADERS")
@@ -95,3 +94,39 @@ def read_properties(cursor: Cursor) -> Properties:
             break
     cursor.expect(")")
     return found
+
+
+def parse_type(text: str) -> SqlType:
+    """Parse a type in ksqlDB's syntax, as `str` writes it."""
+    return read_type(Cursor(text, tokenize(text)))
+
+
+def read_type(cursor: Cursor) -> SqlType:
+    word = cursor.word()
+    if word in NAMES:
+        cursor.take()
+        if cursor.accept("("):
+            cursor.number("a length")
+            cursor.expect(")")
+        return SqlType(NAMES[word])
+    if word not in ("DECIMAL", "ARRAY", "MAP", "STRUCT"):
+        raise cursor.unexpected(*NAMES, "DECIMAL", "ARRAY", "MAP", "STRUCT")
+    cursor.take()
+    if word == "DECIMAL":
+        cursor.expect("(")
+        precision = cursor.number("the precision")
+        scale = cursor.number("the scale") if cursor.accept(",") else 0
+        cursor.expect(")")
+        return SqlType("DECIMAL", precision=precision, scale=scale)
+    cursor.expect("<")
+    fields: list[str] = []
+    inner: list[SqlType] = []
+    while True:
+        if word == "STRUCT":
+            fields.append(cursor.name("the name of a field"))
+            cursor.accept(":")
+        inner.append(read_type(cursor))
+        if not cursor.accept(","):
+            break
+    cursor.expect(">")
+    return SqlType(word, tuple(inner), tuple(fields))

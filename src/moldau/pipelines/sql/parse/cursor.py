@@ -1,4 +1,4 @@
-"""Tokens of one statement, read one after the other, with an error that says where and what was expected."""
+"""A cursor over the tokens of a statement. Its errors name the place and the expected words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moldau.pipelines.sql.parse.statements import Named
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
 _NOT_NAMES = (TokenType.STRING, TokenType.NUMBER)
-#: Words that cannot be names unless they stand in backticks.
+#: Words that are names only in backticks.
 _RESERVED = """
 ALL AND AS BETWEEN BY CASE CAST CREATE CROSS DELETE DESCRIBE DISTINCT DROP ELSE EMIT END EXISTS EXPLAIN
 FALSE FROM FULL GROUP HAVING IN INNER INSERT INTO IS JOIN LEFT LIKE LIMIT NOT NULL ON OR ORDER OUTER
@@ -30,7 +30,7 @@ _MILLISECONDS = {
 
 
 class Cursor:
-    """Where reading has come to in the tokens of a statement."""
+    """A position in the tokens of a statement."""
 
     def __init__(self, text: str, tokens: Sequence[Token]) -> None:
         self.text = text
@@ -46,7 +46,7 @@ class Cursor:
         return self._tokens[index] if index < len(self._tokens) else None
 
     def word(self, ahead: int = 0) -> str:
-        """The next token in capitals; "" for a string, a quoted name and the end."""
+        """Return the next token in upper case; "" for a string, a quoted name and the end."""
         token = self.peek(ahead)
         if token is None or token.token_type in (TokenType.STRING, TokenType.IDENTIFIER):
             return ""
@@ -73,12 +73,12 @@ class Cursor:
     def take(self) -> Token:
         token = self.peek()
         if token is None:
-            raise SqlError("The statement ends too early", self.place())
+            raise SqlError("Unexpected end of the statement", self.place())
         self._next += 1
         return token
 
     def accept(self, *words: str) -> bool:
-        """Read these words if they are what comes next."""
+        """Consume these words if they are next. Return whether they were."""
         if all(self.word(ahead) == word for ahead, word in enumerate(words)):
             self._next += len(words)
             return True
@@ -103,14 +103,14 @@ class Cursor:
             raise self.unexpected(what)
         if token.token_type is not TokenType.IDENTIFIER and token.text.upper() in RESERVED:
             raise SqlError(
-                f"Expected {what}, found {token.text!r}, which is a word of the language",
+                f"Expected {what}, found the reserved word {token.text!r}",
                 self.place(),
-                f"As a name it stands in backticks: `{token.text}`",
+                f"Quote it with backticks to use it as a name: `{token.text}`",
             )
         return self.take().text
 
     def named(self, what: str) -> Named:
-        """A name and where it stands."""
+        """Consume a name, and return it with its place."""
         place = self.place()
         return Named(self.name(what), place)
 
@@ -127,7 +127,7 @@ class Cursor:
         return int(self.take().text)
 
     def duration_ms(self) -> int:
-        """Such as 10 SECONDS."""
+        """Consume a duration such as 10 SECONDS."""
         amount = self.number("a number, as in 10 SECONDS")
         unit = self.word().removesuffix("S")
         if unit not in _MILLISECONDS:
@@ -136,7 +136,8 @@ class Cursor:
         return amount * _MILLISECONDS[unit]
 
     def until(self, *stops: str) -> list[Token]:
-        """All tokens before the first of some words outside of parentheses, or before the end."""
+        """Consume and return the tokens before the first of the given words outside parentheses, or to the
+        end."""
         depth, first = 0, self._next
         while (token := self.peek()) is not None:
             if depth == 0 and (self.word() in stops or token.token_type in _CLOSING):
@@ -147,7 +148,7 @@ class Cursor:
         return self._tokens[first : self._next]
 
     def rest(self) -> Cursor:
-        """The tokens that are left, as a statement of their own."""
+        """Consume the remaining tokens, and return a cursor over them."""
         tokens = self._tokens[self._next :]
         self._next = len(self._tokens)
         return Cursor(self.text, tokens)

@@ -1,9 +1,9 @@
-"""Text to tokens and expressions, by sqlglot, in ksqlDB's dialect of SQL.
+"""ksqlDB's dialect of SQL for sqlglot: tokens, and the parsing of expressions.
 
-Three things differ from Spark's dialect. `->` goes into a struct and `=>` makes a lambda; both are rewritten
-to Spark's `.` and `->` without changing the length of the text, so places stay what they were. A quote inside
-a string is doubled. And no function is known to the parser: names and arguments stay as they were written,
-and `functions` alone decides what they become.
+It differs from Spark's dialect in three ways. `->` accesses a field of a struct and `=>` creates a lambda;
+both are rewritten to Spark's `.` and `->` without changing the length of the text, so that places remain
+valid. A quote inside a string is doubled. The parser knows no functions: names and arguments stay as written,
+and `compile.functions` translates them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SPECIAL = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
 
 
 class Ksql(Spark):
-    """ksqlDB's SQL, as far as an expression."""
+    """The dialect of expressions."""
 
     class Tokenizer(Spark.Tokenizer):
         QUOTES = ["'"]  # noqa: RUF012 - sqlglot reads these as class attributes
@@ -44,14 +44,15 @@ class Ksql(Spark):
 
 
 class _Written(Spark):
-    """How expressions are given to Spark."""
+    """The dialect in which expressions are passed to Spark."""
 
     class Generator(Spark.Generator):  # type: ignore[valid-type,misc]
         TYPE_MAPPING = {**Spark.Generator.TYPE_MAPPING, exp.DataType.Type.TIME: "TIME"}  # noqa: RUF012
 
 
 class Words(Ksql):
-    """Word by word: GROUP BY is two, and no word swallows the rest of the statement."""
+    """A tokenizer in which every word is one token: GROUP BY is two, and no command consumes the
+    statement."""
 
     class Tokenizer(Ksql.Tokenizer):
         KEYWORDS = {word: kind for word, kind in Ksql.Tokenizer.KEYWORDS.items() if " " not in word}  # noqa: RUF012
@@ -64,11 +65,11 @@ def tokenize(text: str) -> list[Token]:
     except TokenError as error:
         quote = _open_quote(text)
         place = Place(text, quote, quote + 1) if quote is not None else Place(text, len(text), len(text))
-        raise SqlError("A quote or a comment is not closed", place) from error
+        raise SqlError("Unterminated quote or comment", place) from error
 
 
 def _open_quote(text: str) -> int | None:
-    """Where the quote begins that is never closed."""
+    """Return the position of the quote that is not closed."""
     inside: tuple[str, int] | None = None
     for index, character in enumerate(text):
         if inside is None and character in "'`\"":
@@ -78,8 +79,9 @@ def _open_quote(text: str) -> int | None:
     return inside[1] if inside else None
 
 
-def statements(text: str) -> list[list[Token]]:
-    """The tokens of each statement; statements end with a semicolon, the last one may go without."""
+def split_statements(text: str) -> list[list[Token]]:
+    """Return the tokens of each statement. Statements end with a semicolon, which is optional for the last
+    one."""
     found: list[list[Token]] = [[]]
     for token in tokenize(text):
         if token.token_type is TokenType.SEMICOLON:
@@ -90,7 +92,7 @@ def statements(text: str) -> list[list[Token]]:
 
 
 def is_complete(text: str) -> bool:
-    """Whether a text ends with a semicolon that is not part of a string or comment."""
+    """Whether a text ends with a semicolon outside strings and comments."""
     try:
         tokens = tokenize(text)
     except SqlError:
@@ -99,7 +101,7 @@ def is_complete(text: str) -> bool:
 
 
 def expression(text: str, tokens: Sequence[Token]) -> exp.Expression:
-    """The expression that some tokens of a text are; its columns know their places in the text."""
+    """Parse some tokens of a text as an expression, and annotate its identifiers with their places."""
     start, end = tokens[0].start, tokens[-1].end + 1
     bit = list(text[start:end])
     for token in tokens:
@@ -116,9 +118,9 @@ def expression(text: str, tokens: Sequence[Token]) -> exp.Expression:
         raise SqlError("This is not an expression", Place(text, start, end))
     if parsed.find(exp.Query) is not None:
         raise SqlError(
-            "A SELECT inside of another one cannot be run",
+            "Subqueries are not supported",
             Place(text, start, end),
-            "Give the inner one a name first: CREATE STREAM … AS SELECT …, or CREATE TABLE …",
+            "Define the inner query first: CREATE STREAM … AS SELECT …, or CREATE TABLE …",
         )
     parsed.meta["place"] = Place(text, start, end)
     for identifier in parsed.find_all(exp.Identifier):
@@ -136,11 +138,11 @@ def _not_parsed(error: ParseError, text: str, start: int, end: int) -> SqlError:
     context = str(details.get("start_context") or "")
     at = start + len(context) if bad else start
     place = Place(text, at, at + len(bad)) if bad and text[at : at + len(bad)] == bad else None
-    return SqlError(f"This expression makes no sense: {description}", place or Place(text, start, end))
+    return SqlError(f"Invalid expression: {description}", place or Place(text, start, end))
 
 
 def place_of(node: exp.Expression) -> Place | None:
-    """Where an expression, a column or a name was written."""
+    """Return the place of an expression in the text."""
     whole = node.meta.get("place")
     if isinstance(whole, Place):
         return whole
@@ -156,5 +158,5 @@ def spark_sql(node: exp.Expression) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as Spark takes it whatever it is made of."""
+    """Quote a name for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,4 +1,4 @@
-"""Statements from text. Only what a statement says by itself is checked here; names are looked up later."""
+"""Parses statements. Only the syntax is checked here; names are resolved when a statement is executed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 from moldau.pipelines.sql.errors import SqlError
 from moldau.pipelines.sql.parse.create import read_create, read_kind, read_properties
 from moldau.pipelines.sql.parse.cursor import Cursor
-from moldau.pipelines.sql.parse.dialect import expression
-from moldau.pipelines.sql.parse.dialect import statements as split
+from moldau.pipelines.sql.parse.dialect import expression, split_statements
 from moldau.pipelines.sql.parse.select import parse_select
 from moldau.pipelines.sql.parse.statements import (
     CreateAs,
@@ -32,38 +31,38 @@ from moldau.pipelines.sql.parse.statements import (
 )
 
 SHOWN = ("STREAMS", "TABLES", "TOPICS", "QUERIES", "FUNCTIONS", "PROPERTIES")
-#: Statements of ksqlDB that are not here, by their first words, and what to do instead.
-_ELSEWHERE = {
-    "ALTER": "Write CREATE OR REPLACE STREAM|TABLE with all columns, old and new.",
-    "ASSERT": "SHOW TOPICS, DESCRIBE name and SELECT tell what is there.",
-    "CREATE TYPE": "Write the type itself, STRUCT<…>, where it is used.",
-    "DROP TYPE": "There are none: types are written where they are used.",
-    "SHOW TYPES": "There are none: types are written where they are used.",
-    "CREATE SOURCE CONNECTOR": "Data from elsewhere comes by a pipeline: moldau pipeline run FILE.",
-    "CREATE SINK CONNECTOR": "Data goes elsewhere by a pipeline: moldau pipeline run FILE.",
-    "CREATE CONNECTOR": "Data comes and goes by pipelines: moldau pipeline run FILE.",
-    "DROP CONNECTOR": "moldau pipeline stop NAME stops a pipeline.",
-    "DESCRIBE CONNECTOR": "moldau pipeline status tells how pipelines are.",
-    "SHOW CONNECTORS": "moldau pipeline list shows the pipelines there are.",
-    "SHOW CONNECTOR": "moldau pipeline list shows the pipelines there are.",
-    "DEFINE": "Write the value itself, or have it put in: envsubst < script.sql | moldau sql",
-    "UNDEFINE": "There are no variables.",
-    "SHOW VARIABLES": "There are no variables.",
-    "SPOOL": "From the command line results go to a file: moldau sql -e '…' --output csv > file.csv",
-    "UPDATE": "A record with the same key replaces a row: INSERT INTO table VALUES (…).",
-    "DELETE": "A record of the key without a value deletes a row of a table.",
+#: Statements of ksqlDB that are not supported, by their first words, and the alternatives.
+_UNSUPPORTED = {
+    "ALTER": "Use CREATE OR REPLACE STREAM|TABLE with all columns.",
+    "ASSERT": "Use SHOW TOPICS, DESCRIBE name or SELECT.",
+    "CREATE TYPE": "Write the type, STRUCT<…>, where it is used.",
+    "DROP TYPE": "Custom types are not supported; write types where they are used.",
+    "SHOW TYPES": "Custom types are not supported; write types where they are used.",
+    "CREATE SOURCE CONNECTOR": "Read external data with a pipeline: moldau pipeline run FILE.",
+    "CREATE SINK CONNECTOR": "Write external data with a pipeline: moldau pipeline run FILE.",
+    "CREATE CONNECTOR": "Use a pipeline: moldau pipeline run FILE.",
+    "DROP CONNECTOR": "Stop a pipeline with: moldau pipeline stop NAME.",
+    "DESCRIBE CONNECTOR": "Show the status of pipelines with: moldau pipeline status.",
+    "SHOW CONNECTORS": "List pipelines with: moldau pipeline list.",
+    "SHOW CONNECTOR": "List pipelines with: moldau pipeline list.",
+    "DEFINE": "Write the value, or substitute variables: envsubst < script.sql | moldau sql",
+    "UNDEFINE": "Variables are not supported.",
+    "SHOW VARIABLES": "Variables are not supported.",
+    "SPOOL": "Redirect the output of the command: moldau sql -e '…' --output csv > file.csv",
+    "UPDATE": "Insert a record with the same key to replace a row: INSERT INTO table VALUES (…).",
+    "DELETE": "Produce a record with the key and no value (a tombstone) to delete a row of a table.",
 }
 
 
 def parse(text: str) -> Iterator[Statement]:
-    """The statements of a text, one by one, so that those before a mistake are run."""
-    for tokens in split(text):
+    """Parse the statements of a text one by one, so that those before an error can be executed."""
+    for tokens in split_statements(text):
         yield parse_tokens(text, tokens)
 
 
 def parse_tokens(text: str, tokens: list[Token]) -> Statement:
     cursor = Cursor(text, tokens)
-    _refuse(cursor)
+    _reject_unsupported(cursor)
     read = _STATEMENTS.get(cursor.word())
     if read is None:
         raise cursor.unexpected(*_STATEMENTS)
@@ -72,13 +71,13 @@ def parse_tokens(text: str, tokens: list[Token]) -> Statement:
     return statement
 
 
-def _refuse(cursor: Cursor) -> None:
-    """Say what to do instead of a statement of ksqlDB that is not here."""
+def _reject_unsupported(cursor: Cursor) -> None:
+    """Raise an error with the alternative for a ksqlDB statement that is not supported."""
     words = [cursor.word(ahead).replace("LIST", "SHOW") for ahead in range(3)]
     for count in (1, 2, 3):
         name = " ".join(words[:count])
-        if name in _ELSEWHERE:
-            raise SqlError(f"There is no {name} here", cursor.place(), _ELSEWHERE[name])
+        if name in _UNSUPPORTED:
+            raise SqlError(f"{name} is not supported", cursor.place(), _UNSUPPORTED[name])
 
 
 def _insert(cursor: Cursor) -> InsertSelect | InsertValues:
@@ -105,7 +104,7 @@ def _insert(cursor: Cursor) -> InsertSelect | InsertValues:
 
 
 def _row(cursor: Cursor, columns: int) -> tuple[exp.Expression, ...]:
-    """The values of one row, as many as columns were named if any were."""
+    """Parse the values of one row, and check their number if columns were named."""
     place = cursor.place()
     cursor.expect("(")
     values = [_value(cursor)]
@@ -186,8 +185,8 @@ def _print(cursor: Cursor) -> Print:
     from_beginning = cursor.accept("FROM", "BEGINNING")
     interval = 1
     if cursor.accept("INTERVAL") or cursor.accept("SAMPLE"):
-        interval = max(1, cursor.number("each how-many-th record"))
-    limit = cursor.number("how many records") if cursor.accept("LIMIT") else None
+        interval = max(1, cursor.number("an interval"))
+    limit = cursor.number("the number of records") if cursor.accept("LIMIT") else None
     return Print(topic, from_beginning, interval, limit)
 
 

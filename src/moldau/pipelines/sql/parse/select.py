@@ -1,4 +1,4 @@
-"""SELECT: the clauses by ourselves, because ksqlDB has some of its own; the expressions by sqlglot."""
+"""Parses SELECT: its clauses, some of which only ksqlDB has; sqlglot parses the expressions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def parse_select(cursor: Cursor) -> Select:
     cursor.expect("SELECT")
     if cursor.accept("DISTINCT"):
         raise SqlError(
-            "SELECT DISTINCT over topics never ends",
+            "SELECT DISTINCT is not supported over topics",
             cursor.place_since(first),
-            "Write a table instead: CREATE TABLE … AS SELECT key, COUNT(*) FROM … GROUP BY key",
+            "Create a table: CREATE TABLE … AS SELECT key, COUNT(*) FROM … GROUP BY key",
         )
     items = [_item(cursor)]
     while cursor.accept(","):
@@ -62,7 +62,7 @@ def _clauses(cursor: Cursor, first: int, items: list[Item], source: From, joins:
             if emit == "CHANGES":
                 cursor.expect("CHANGES")
         elif cursor.accept("LIMIT"):
-            limit = cursor.number("how many rows")
+            limit = cursor.number("the number of rows")
         else:
             raise cursor.unexpected(*_CLAUSES)
     place = cursor.place_since(first)
@@ -84,7 +84,7 @@ def _clauses(cursor: Cursor, first: int, items: list[Item], source: From, joins:
 
 
 def _commas(cursor: Cursor) -> list[None]:
-    """One entry for each of the things that follow, separated by commas."""
+    """Return one entry for each of the comma-separated items that follow."""
     mark, count = cursor.position, 1
     cursor.until(",", *_CLAUSES)
     while cursor.accept(","):
@@ -122,19 +122,17 @@ def _item(cursor: Cursor) -> Item:
 def _from(cursor: Cursor) -> From:
     if cursor.word() == "(":
         raise SqlError(
-            "A SELECT inside of another one cannot be run",
+            "Subqueries are not supported",
             cursor.place(),
-            "Give the inner one a name first: CREATE STREAM … AS SELECT …, or CREATE TABLE …",
+            "Define the inner query first: CREATE STREAM … AS SELECT …, or CREATE TABLE …",
         )
     place = cursor.place()
     name = cursor.name("the name of a stream or table")
     alias = name
     if cursor.accept("AS") or (cursor.peek() is not None and cursor.word() not in (*_NOT_ALIASES, ",")):
-        alias = cursor.name("another name")
+        alias = cursor.name("an alias")
     if cursor.word() == ",":
-        raise SqlError(
-            "One FROM names one stream or table", cursor.place(), "Join them: a JOIN b ON a.x = b.x"
-        )
+        raise SqlError("FROM takes one stream or table", cursor.place(), "Use a join: a JOIN b ON a.x = b.x")
     return From(Named(name, place), alias)
 
 
@@ -155,12 +153,12 @@ def _join(cursor: Cursor) -> Join:
     if cursor.accept("GRACE", "PERIOD"):
         grace = cursor.duration_ms()
     cursor.expect("ON")
-    on = _expression(cursor, "what must be equal", *_JOIN_WORDS)
+    on = _expression(cursor, "a join condition", *_JOIN_WORDS)
     return Join(kind, source, on, cursor.place_since(first), before, after, grace)
 
 
 def _within(cursor: Cursor) -> tuple[int, int]:
-    """10 MINUTES, or (5 MINUTES, 10 MINUTES): how much earlier and later the other side may be."""
+    """Parse 10 MINUTES, or (5 MINUTES, 10 MINUTES): how much earlier and later the other side may be."""
     if not cursor.accept("("):
         both = cursor.duration_ms()
         return both, both
@@ -192,7 +190,7 @@ def _window(cursor: Cursor) -> Window:
             "TUMBLING": "TUMBLING (SIZE 1 MINUTE)",
             "HOPPING": "HOPPING (SIZE 1 MINUTE, ADVANCE BY 10 SECONDS)",
         }[kind]
-        raise SqlError(f"A window of this kind is written {example}", place)
+        raise SqlError(f"Invalid window: write {example}", place)
     return Window(
         kind,  # type: ignore[arg-type]
         found["SIZE"],
@@ -220,12 +218,12 @@ def _parsed(cursor: Cursor, tokens: list[Token], what: str) -> exp.Expression:
     parsed = expression(cursor.text, tokens)
     if isinstance(parsed, exp.Alias):
         place = Place(cursor.text, tokens[0].start, tokens[-1].end + 1)
-        raise SqlError("No other name can be given here", place)
+        raise SqlError("An alias is not allowed here", place)
     return parsed
 
 
 def _expressions(cursor: Cursor) -> tuple[exp.Expression, ...]:
-    """Some expressions with commas between them, also in parentheses around all of them."""
+    """Parse comma-separated expressions, optionally in parentheses."""
     found = []
     while True:
         found.append(_parsed(cursor, cursor.until(",", *_CLAUSES), "a column"))

@@ -1,4 +1,4 @@
-"""What statements say, once they are parsed. `text` is what was written, without the semicolon."""
+"""Parsed statements. `text` is the source text without the semicolon."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ ColumnRole = Literal["KEY", "HEADERS", "VALUE"]
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A name and where it stands."""
+    """A name and its place."""
 
     name: str
     place: Place
 
 
 class Properties(dict[str, str]):
-    """What stands in WITH (…), and where each value stands."""
+    """The properties of WITH (…), and the places of their values."""
 
     def __init__(self) -> None:
         super().__init__()
         self.places: dict[str, Place] = {}
 
     def place_of(self, *names: str) -> Place | None:
-        """Where the first of these stands."""
+        """Return the place of the first of these properties that is given."""
         return next((self.places[name] for name in names if name in self.places), None)
 
 
@@ -39,13 +39,13 @@ class ColumnDefinition:
     name: str
     type: SqlType
     role: ColumnRole = "VALUE"
-    #: HEADER('key'): that header alone.
+    #: The header of HEADER('key').
     header: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something selected. `star` is "*" or an alias in front of ".*"; then there is no expression."""
+    """A selected expression. `star` is "*", or the alias before ".*"; then there is no expression."""
 
     expression: exp.Expression
     alias: str | None
@@ -134,7 +134,7 @@ class InsertValues:
 class Show:
     what: str
     extended: bool = False
-    #: Internal ones, too.
+    #: Whether to include internal topics.
     everything: bool = False
 
 
@@ -147,19 +147,19 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    #: A query, or the name of a running one.
+    #: A query, or the name of a persistent query.
     query: Select | Named
 
 
 @dataclass(frozen=True, slots=True)
 class Terminate:
-    #: None is all.
+    #: None stands for ALL.
     query: Named | None
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    #: None is all.
+    #: None stands for ALL.
     query: Named | None
     resume: bool = False
 
@@ -183,7 +183,7 @@ class Print:
 @dataclass(frozen=True, slots=True)
 class SetProperty:
     name: str
-    #: None takes it back.
+    #: None resets it to the default.
     value: str | None
 
 

@@ -1,4 +1,4 @@
-"""What all statements are executed with."""
+"""The context of statements: session, catalog, queries; and the translation of Spark's errors."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ from moldau.pipelines.sql.run.persistent import PersistentQueries
 
 @dataclass(slots=True)
 class Context:
+    """The parts of an engine that statements use."""
+
     spark: SparkSession
     bootstrap_servers: str
-    #: As the client takes it.
+    #: The configs of the client.
     config: Mapping[str, str]
     admin: AdminClient
     store: CatalogTopic
@@ -40,7 +42,7 @@ class Context:
         return self.store.catalog
 
     def partitions(self, topic: str) -> int | None:
-        """How many partitions a topic has; None if there is no such topic."""
+        """Return the number of partitions of a topic; None if the topic does not exist."""
         described = self.admin.describe_topics([topic])[topic]
         if isinstance(described, KafkaError):
             if described.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -54,7 +56,7 @@ class Context:
 
 @contextmanager
 def spark_errors(place: Place | None) -> Iterator[None]:
-    """What Spark finds wrong with a query, as an error of the statement."""
+    """Turn Spark's errors into errors of the statement."""
     try:
         yield
     except PySparkException as error:
@@ -67,15 +69,15 @@ def _explained(error: PySparkException, place: Place | None) -> SqlError:
     if condition.startswith("UNRESOLVED_ROUTINE"):
         name = parameters.get("routineName", "").strip("`").rpartition(".")[2].strip("`")
         hint = suggestion(name, _function_names()) or "SHOW FUNCTIONS lists them."
-        return SqlError(f"There is no function {name}", place.of(name) if place else None, hint)
+        return SqlError(f"Unknown function {name}", place.of(name) if place else None, hint)
     text = str(error).partition("\n")[0].partition("] ")[2] or str(error).partition("\n")[0]
     text = text.partition(" SQLSTATE")[0].replace("`__source_0`.", "")
-    word = _blamed(parameters)
+    word = _named_word(parameters)
     return SqlError(text.rstrip(".;"), place.of(word) if place else None)
 
 
-def _blamed(parameters: Mapping[str, str]) -> str | None:
-    """The function or column that Spark speaks of."""
+def _named_word(parameters: Mapping[str, str]) -> str | None:
+    """Return the function or column that Spark's message names."""
     for name in ("functionName", "sqlExpr"):
         words = re.findall(r"\w+(?=\()|(?<=`)[^`.]+(?=`)|\w+", parameters.get(name, ""))
         if words:

@@ -1,4 +1,4 @@
-"""CREATE and INSERT INTO … SELECT: what adds to the catalog."""
+"""Executes CREATE and INSERT INTO … SELECT, which add definitions to the catalog."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from moldau.pipelines.source.late_records import LATE_CONFIG
-from moldau.pipelines.sql import properties as with_properties
 from moldau.pipelines.sql.catalog.catalog import PersistentQuery, Source
 from moldau.pipelines.sql.compile.compiler import compile_select
 from moldau.pipelines.sql.compile.plan import Plan
@@ -15,17 +14,18 @@ from moldau.pipelines.sql.compile.sinks import (
     check_kind,
     check_replacement,
     check_types,
+    default_key_format,
     sink_of,
-    usual_key_format,
 )
-from moldau.pipelines.sql.compile.split_query import cut
+from moldau.pipelines.sql.compile.split_query import split_query
 from moldau.pipelines.sql.errors import Place, SqlError
 from moldau.pipelines.sql.parse.statements import ColumnDefinition, CreateAs, CreateSource, InsertSelect
+from moldau.pipelines.sql.properties import SETTINGS, checked_properties, key_window, source_properties
+from moldau.pipelines.sql.results import Message, Result
 from moldau.pipelines.sql.run.context import Context, spark_errors
-from moldau.pipelines.sql.run.decoding import key_format, key_schema, value_format, value_schema
 from moldau.pipelines.sql.run.drop_terminate import end_queries
-from moldau.pipelines.sql.run.late import late_topic
-from moldau.pipelines.sql.run.results import Message, Result
+from moldau.pipelines.sql.run.records import key_format, key_schema, value_format, value_schema
+from moldau.pipelines.sql.run.streaming import late_topic
 from moldau.pipelines.sql.types import from_spark
 
 _DAY_MS = 86_400_000
@@ -35,33 +35,31 @@ def create_source(context: Context, statement: CreateSource, text: str) -> Resul
     name, place = statement.name.name, statement.name.place
     if (existing := _existing(context, statement)) is not None:
         return existing
-    given = with_properties.checked(statement.properties)
+    given = checked_properties(statement.properties)
     columns = statement.columns or _columns_of_schema(given, place)
     keys = sum(column.role == "KEY" for column in columns)
     if statement.kind == "TABLE" and not keys:
         raise SqlError(
-            "A table needs a key", place, f"Mark its columns: CREATE TABLE {name} (id INT PRIMARY KEY, …)"
+            "A table needs a primary key", place, f"Write: CREATE TABLE {name} (id INT PRIMARY KEY, …)"
         )
     source = Source(
         kind=statement.kind,
         name=name,
         topic=given.get("topic", name),
         columns=columns,
-        key_format=given.get("key_format", usual_key_format(keys)).upper(),
+        key_format=given.get("key_format", default_key_format(keys)).upper(),
         value_format=given.get("value_format", "JSON").upper(),
-        properties=with_properties.kept(given),
-        window=with_properties.window(given, place),
+        properties=source_properties(given),
+        window=key_window(given, place),
         statement=text,
     )
     _check(source, place)
     if context.partitions(source.topic) is None:
         if "partitions" not in given:
             raise SqlError(
-                f"There is no topic {source.topic}",
-                statement.properties.places.get(
-                    "topic", statement.properties.places.get("kafka_topic", place)
-                ),
-                f"Is it spelled right? WITH (topic='{source.topic}', partitions=1, …) creates it.",
+                f"Topic {source.topic} does not exist",
+                statement.properties.place_of("topic", "kafka_topic") or place,
+                f"Check the name, or create it with WITH (topic='{source.topic}', partitions=1, …).",
             )
         _create_topic(context, source, given, int(given["partitions"]))
     letters = given.get("dead_letter_topic")
@@ -72,45 +70,45 @@ def create_source(context: Context, statement: CreateSource, text: str) -> Resul
 
 
 def _existing(context: Context, statement: CreateSource | CreateAs) -> Message | None:
-    """Whether something is there already, and that is fine."""
+    """Return the result if the name exists and IF NOT EXISTS is given; None if it can be created."""
     existing = context.catalog.get(statement.name.name)
     if existing is None or statement.replace:
         return None
     if statement.if_not_exists:
-        return Message(f"{existing.kind.capitalize()} {existing.name} is there already.")
+        return Message(f"{existing.kind.capitalize()} {existing.name} already exists.")
     raise SqlError(
-        f"There is a {existing.kind.lower()} {existing.name} already",
+        f"A {existing.kind.lower()} {existing.name} already exists",
         statement.name.place,
-        f"Write CREATE OR REPLACE, CREATE … IF NOT EXISTS, or DROP {existing.kind} {existing.name} first.",
+        f"Use CREATE OR REPLACE or CREATE … IF NOT EXISTS, or DROP {existing.kind} {existing.name} first.",
     )
 
 
 def _columns_of_schema(given: Mapping[str, str], place: Place) -> tuple[ColumnDefinition, ...]:
-    """Without columns, those of the Avro schema."""
+    """Return the columns of the Avro schema."""
     from moldau.pipelines.formats.avro import columns_of, given_schema
 
     schema = given_schema(given)
     if schema is None:
         raise SqlError(
-            "The columns are missing", place, "Write: CREATE STREAM name (id INT KEY, total DOUBLE) …"
+            "No columns are declared", place, "Write: CREATE STREAM name (id INT KEY, total DOUBLE) …"
         )
     found = from_spark(columns_of(schema).jsonValue())
     return tuple(ColumnDefinition(name, kind) for name, kind in zip(found.fields, found.of, strict=True))
 
 
 def _check(source: Source, place: Place) -> None:
-    """That the formats exist and can hold the columns, before anything is stored."""
+    """Check that the formats support the columns."""
     from pyspark.sql import functions as F
 
     for column in source.columns:
         if column.name.startswith("__") or column.name.upper() in source.pseudo_columns:
             raise SqlError(
-                f"A column cannot be called {column.name}", place, "Every record has that already."
+                f"{column.name} is reserved for a pseudo column", place, "Choose another column name."
             )
     time_column = source.properties.get("timestamp")
     if time_column is not None and source.column(time_column) is None:
         names = ", ".join(column.name for column in source.columns)
-        raise SqlError(f"There is no column {time_column} for timestamp", place, f"Available are {names}.")
+        raise SqlError(f"Unknown column {time_column} for timestamp", place, f"The columns are {names}.")
     key_format(source).decode(F.lit(None).cast("binary"), key_schema(source))
     value_format(source).decode(F.lit(None).cast("binary"), value_schema(source))
 
@@ -131,8 +129,8 @@ def create_as(context: Context, statement: CreateAs, text: str) -> Result:
     name, place = statement.name.name, statement.name.place
     if (existing := _existing(context, statement)) is not None:
         return existing
-    given = with_properties.checked(statement.properties)
-    parts = cut(statement, context.catalog)
+    given = checked_properties(statement.properties)
+    parts = split_query(statement, context.catalog)
     if parts is not None:
         create_as(context, parts.first, parts.first_text)
         return create_as(context, parts.second, parts.second_text)
@@ -157,7 +155,7 @@ def create_as(context: Context, statement: CreateAs, text: str) -> Result:
 
 def _run(context: Context, query_id: str, text: str, sink: Source, plan: Plan) -> None:
     sources = tuple(dict.fromkeys(given.source.name for given in plan.inputs))
-    settings = {name: context.settings[name] for name in with_properties.SETTINGS}
+    settings = {name: context.settings[name] for name in SETTINGS}
     settings["created"] = str(time.time_ns() // 1_000_000)
     if plan.late:
         _create_late_topic(context, sink, plan)
@@ -176,14 +174,16 @@ def insert_select(context: Context, statement: InsertSelect, text: str) -> Resul
     sink = context.catalog.find(statement.name)
     if sink.is_table:
         raise SqlError(
-            "INSERT INTO … SELECT writes to streams", statement.name.place, "Write CREATE TABLE … AS SELECT …"
+            "INSERT INTO … SELECT can write only to a stream",
+            statement.name.place,
+            "Use CREATE TABLE … AS SELECT …",
         )
     plan = compile_select(statement.select, context.catalog, "persist")
     if plan.kind == "TABLE":
-        raise SqlError("What this SELECT gives is a table, not a stream", statement.select.place)
+        raise SqlError("The result of this SELECT is a table, not a stream", statement.select.place)
     with spark_errors(statement.select.place):
         frame = context.frames.analyzed(plan)
     check_types(sink, plan, frame, statement.select)
     query_id = context.catalog.new_query_id("INSERTQUERY")
     _run(context, query_id, text, sink, plan)
-    return Message(f"Query {query_id} writes into {sink.name}.")
+    return Message(f"Query {query_id} writes to {sink.name}.")

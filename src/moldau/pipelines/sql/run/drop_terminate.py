@@ -1,4 +1,4 @@
-"""DROP, TERMINATE, PAUSE and RESUME."""
+"""Executes DROP, TERMINATE, PAUSE and RESUME."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from moldau.client.admin.client import checked
 from moldau.pipelines.sql.catalog.catalog import PersistentQuery
 from moldau.pipelines.sql.errors import SqlError
 from moldau.pipelines.sql.parse.statements import Drop, Named, Pause, Terminate
+from moldau.pipelines.sql.results import Message, Result
 from moldau.pipelines.sql.run.context import Context
-from moldau.pipelines.sql.run.late import late_topic
-from moldau.pipelines.sql.run.results import Message, Result
+from moldau.pipelines.sql.run.streaming import late_topic
 
 
 def drop(context: Context, statement: Drop) -> Result:
     if statement.if_exists and context.catalog.get(statement.name.name) is None:
-        return Message(f"There is no {statement.name.name}.")
+        return Message(f"{statement.name.name} does not exist.")
     source = context.catalog.find(statement.name)
     if source.kind != statement.kind:
         raise SqlError(
@@ -30,7 +30,7 @@ def drop(context: Context, statement: Drop) -> Result:
         raise SqlError(
             f"{source.name} is used by {ids}",
             statement.name.place,
-            f"First: TERMINATE {(readers + others)[0].id}",
+            f"Run TERMINATE {(readers + others)[0].id} first.",
         )
     end_queries(context, context.catalog.writers(source.name))
     context.store.remove(source)
@@ -38,7 +38,7 @@ def drop(context: Context, statement: Drop) -> Result:
         late = late_topic(context.store.topic, source.name)
         topics = [source.topic, *([late] if context.partitions(late) is not None else [])]
         checked(context.admin.delete_topics(topics))
-    return Message(f"{source.kind.capitalize()} {source.name} is dropped.")
+    return Message(f"Dropped {source.kind.lower()} {source.name}.")
 
 
 def terminate(context: Context, statement: Terminate) -> Result:
@@ -48,7 +48,8 @@ def terminate(context: Context, statement: Terminate) -> Result:
 
 
 def pause(context: Context, statement: Pause) -> Result:
-    """A query that is paused keeps what it knows, and goes on from there when it is resumed."""
+    """Pause or resume queries. A paused query keeps its state, and continues from there when it is
+    resumed."""
     queries = [query for query in _named(context, statement.query) if query.paused == statement.resume]
     for query in queries:
         properties = {**query.properties, "paused": str(not statement.resume).lower()}
@@ -62,7 +63,7 @@ def _named(context: Context, named: Named | None) -> list[PersistentQuery]:
 
 
 def _ids(queries: list[PersistentQuery]) -> str:
-    return ", ".join(query.id for query in queries) or "nothing, there was no such query"
+    return ", ".join(query.id for query in queries) or "no queries"
 
 
 def end_queries(context: Context, queries: list[PersistentQuery]) -> None:

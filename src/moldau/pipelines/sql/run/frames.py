@@ -1,4 +1,4 @@
-"""Sources as views for Spark SQL: topics are read, and what a plan says is run over them."""
+"""Reads the topics of sources as Spark views, and runs the Spark SQL of plans over them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from moldau.pipelines.source.late_records import LEG_OPTION, OffsetRange
 from moldau.pipelines.sql.catalog.catalog import Source
 from moldau.pipelines.sql.compile.plan import Input, Plan
 from moldau.pipelines.sql.compile.scope import TIME
-from moldau.pipelines.sql.run.decoding import rows
+from moldau.pipelines.sql.run.records import rows
 
 _RECORDS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "timestampType int, headers array<struct<key: string, value: binary>>"
 )
-#: Records as they are read, by the views that show them.
+#: Records by the view that shows them.
 Records = Mapping[str, DataFrame]
 
 
@@ -35,33 +35,34 @@ class Frames:
     ) -> None:
         self.spark = spark
         self._bootstrap_servers = bootstrap_servers
-        #: Settings of the client beside the address, as Spark's connector names them: `kafka.…`.
+        #: Further configs of the client, by the names of Spark's connector: `kafka.…`.
         self.client_options = {name: value for name, value in options.items() if name.startswith("kafka.")}
         self._options = dict(options)
-        # Views have the same names in every plan: one plan at a time.
+        # All plans use the same view names, so only one plan at a time can be analyzed.
         self._lock = lock or threading.Lock()
 
-    def limited(self, records_at_once: int) -> Frames:
-        """The same, with so many records in a batch of a stream at most."""
-        options = {**self._options, "maxOffsetsPerTrigger": str(records_at_once)}
+    def limited(self, max_records: int) -> Frames:
+        """Return frames that read at most this many records per batch of a stream."""
+        options = {**self._options, "maxOffsetsPerTrigger": str(max_records)}
         return Frames(self.spark, self._bootstrap_servers, options, self._lock)
 
     def within(self, spark: SparkSession) -> Frames:
-        """The same in another session."""
+        """Return frames of another session."""
         return Frames(spark, self._bootstrap_servers, self._options)
 
     def changes(self, plan: Plan) -> DataFrame:
-        """All records of the topics that a plan reads: when there are some, something has changed."""
+        """Return the stream of all records of a plan's topics, each of which is a change."""
         topics = sorted({given.source.topic for given in plan.inputs})
         return stream_topic(self.spark, self._bootstrap_servers, topics, self._options)
 
     def now(self, source: Source) -> DataFrame:
-        """The records of a source's topic, of a table the last ones of each key."""
+        """Return the current records of a source's topic; for a table, the last record of each key."""
         records = read_topic(self.spark, self._bootstrap_servers, source.topic, self._reading(source))
         return latest(records) if source.is_table else records
 
     def streams(self, plan: Plan, starting: str) -> dict[str, DataFrame]:
-        """What a plan reads as streams. Of a table everything counts, also what is older than the query."""
+        """Return the streams that a plan reads. Tables are read from the beginning, whatever the offset
+        reset."""
         found = {}
         for given in plan.inputs:
             if given.reading == "stream":
@@ -73,24 +74,24 @@ class Frames:
         return found
 
     def part(self, part: OffsetRange) -> DataFrame:
-        """A part of topics."""
+        """Return the records of an offset range."""
         options = {"kafka.bootstrap.servers": self._bootstrap_servers, **self._options, **part.options()}
         reader = self.spark.read.format(source_format(self.spark)).option("includeHeaders", "true")
         return reader.options(**options).load()
 
     def _reading(self, source: Source) -> dict[str, str]:
         options = {**self._options}
-        # Dead letters keep the headers of the record.
+        # Dead letters keep the record's headers.
         if source.has_headers or "dead_letter_topic" in source.properties:
             options["includeHeaders"] = "true"
         return options
 
     def result(self, plan: Plan, starting: str = "earliest", records: Records | None = None) -> DataFrame:
-        """What the plan says, over the given records or over those of the topics."""
+        """Return the result of a plan, over the given records or those of the topics."""
         return self.query(plan, plan.sql, self.streams(plan, starting) if records is None else records)
 
     def analyzed(self, plan: Plan) -> DataFrame:
-        """The same over nothing, for its columns and for what Spark finds wrong: no topic is looked at."""
+        """Analyze a plan over empty views, for its columns and errors, without reading topics."""
         empty = self.spark.createDataFrame([], _RECORDS)
         return self.query(plan, plan.sql, {given.view: empty for given in plan.inputs})
 
@@ -116,7 +117,7 @@ class Frames:
 
 
 def latest(records: DataFrame) -> DataFrame:
-    """The last record of each key: what a table is."""
+    """Return the last record of each key: the rows of a table."""
     columns = [F.max_by(F.struct(*records.columns), "offset").alias("last")]
     keyed = records.where("key IS NOT NULL").groupBy(F.col("key").alias("__key")).agg(*columns)
     return keyed.select("last.*").where("value IS NOT NULL")

@@ -1,4 +1,4 @@
-"""INSERT INTO … VALUES: records written at once."""
+"""Executes INSERT INTO … VALUES."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from moldau.pipelines.sql.compile.plan import RESULT_TIME
 from moldau.pipelines.sql.errors import SqlError, suggestion
 from moldau.pipelines.sql.parse.dialect import place_of, quoted, spark_sql
 from moldau.pipelines.sql.parse.statements import InsertValues
+from moldau.pipelines.sql.results import Message, Result
 from moldau.pipelines.sql.run.context import Context, spark_errors
-from moldau.pipelines.sql.run.encoding import as_records
-from moldau.pipelines.sql.run.results import Message, Result
+from moldau.pipelines.sql.run.records import as_records
 from moldau.pipelines.sql.types import NUMBERS, SqlType, fits, from_spark
 
-_WRITTEN_AS_TEXT = ("TIMESTAMP", "DATE", "TIME", "BYTES")
+_GIVEN_AS_TEXT = ("TIMESTAMP", "DATE", "TIME", "BYTES")
 
 
 def insert_values(context: Context, statement: InsertValues) -> Result:
@@ -38,14 +38,14 @@ def insert_values(context: Context, statement: InsertValues) -> Result:
         records = records.unionByName(frame)
     options = {"kafka.bootstrap.servers": context.bootstrap_servers, **context.frames.client_options}
     options["topic"] = sink.topic
-    # One task: the records of one statement come one after the other.
+    # One task keeps the order of the statement's records.
     records.coalesce(1).write.format(source_format(context.spark)).mode("append").options(**options).save()
     count = len(statement.rows)
     return Message(f"{count} {'record' if count == 1 else 'records'} written to {sink.name}.")
 
 
 def _names(statement: InsertValues, sink: Source) -> list[str]:
-    """The columns that values are given for, as they are spelled."""
+    """Return the columns of the values, in the spelling of the sink."""
     writable = [column.name for column in sink.columns if column.role != "HEADERS"]
     if not statement.columns:
         return writable
@@ -53,12 +53,12 @@ def _names(statement: InsertValues, sink: Source) -> list[str]:
     for named in statement.columns:
         name = next((one for one in (*writable, "ROWTIME") if one.upper() == named.name.upper()), None)
         if name is None:
-            hint = suggestion(named.name, writable) or f"Available are {', '.join(writable)}."
-            raise SqlError(f"There is no column {named.name} in {sink.name}", named.place, hint)
+            hint = suggestion(named.name, writable) or f"The columns are {', '.join(writable)}."
+            raise SqlError(f"Unknown column {named.name} of {sink.name}", named.place, hint)
         found.append(name)
     missing = [column.name for column in sink.key_columns if column.name not in found]
     if sink.is_table and missing:
-        raise SqlError(f"A row of {sink.name} needs its key: {', '.join(missing)}", statement.name.place)
+        raise SqlError(f"The key of {sink.name} is missing: {', '.join(missing)}", statement.name.place)
     return found
 
 
@@ -74,8 +74,8 @@ def _row(
             frame = frame.withColumn(column.name, F.lit(None).cast(column.type.ddl()))
         elif types[column.name] != "void" and not _storable(from_spark(types[column.name]), column.type):
             raise SqlError(
-                f"Column {column.name} is {column.type}, and not {from_spark(types[column.name])}: "
-                f"{spark_sql(values[column.name])}",
+                f"Column {column.name} has type {column.type}, but the value "
+                f"{spark_sql(values[column.name])} has type {from_spark(types[column.name])}",
                 place_of(values[column.name]) or statement.name.place,
                 f"Write CAST(… AS {column.type}), or another value.",
             )
@@ -85,12 +85,12 @@ def _row(
 
 
 def _storable(given: SqlType, wanted: SqlType) -> bool:
-    """As `fits`, and literals as people write them: 1.5 for a DOUBLE, text for a date."""
+    """Whether a literal can be stored: as `fits`, but also 1.5 as a DOUBLE, and text as a date."""
     if given.kind in NUMBERS and wanted.kind in ("DECIMAL", "DOUBLE"):
         return True
     if given.kind == "INTEGER" and wanted.kind == "BIGINT":
         return True
-    if given.kind == "VARCHAR" and wanted.kind in _WRITTEN_AS_TEXT:
+    if given.kind == "VARCHAR" and wanted.kind in _GIVEN_AS_TEXT:
         return True
     if given.kind == wanted.kind and given.of:
         return all(_storable(mine, theirs) for mine, theirs in zip(given.of, wanted.of, strict=False))

@@ -1,9 +1,8 @@
-"""Pull queries that name the keys they want are answered from memory.
+"""Key lookups: pull queries whose WHERE clause names all keys are answered from memory.
 
-The first one reads the topic of the table; later ones read what is new since, so an answer shows everything
-that was committed before the question. Spark then runs the query over the few records that there are for the
-keys. Tables that are too large to be kept are read through each time, as those are whose keys can be written
-in several ways: their bytes cannot be told from the values.
+The first lookup reads the topic of the table; later ones read only new records, so a result includes
+everything committed before the query. Spark runs the query over the records of these keys. Tables that are
+too large for memory are read in full each time, and so are tables whose keys have several serialized forms.
 """
 
 from __future__ import annotations
@@ -21,11 +20,10 @@ from moldau.pipelines.sql.catalog.catalog import Catalog, Source
 from moldau.pipelines.sql.compile.plan import Plan
 from moldau.pipelines.sql.parse.dialect import quoted, spark_sql
 from moldau.pipelines.sql.parse.statements import Select
-from moldau.pipelines.sql.run.decoding import bytes_of_bounds
-from moldau.pipelines.sql.run.encoding import encoded_key
+from moldau.pipelines.sql.run.records import encoded_key, window_bytes
 
-_MOST_KEYS = 1_000
-_LARGEST_TABLE_BYTES = 256 * 1024 * 1024
+_MAX_KEYS = 1_000
+_MAX_TABLE_BYTES = 256 * 1024 * 1024
 _SCHEMA = pa.schema(
     {
         "key": pa.binary(),
@@ -39,22 +37,24 @@ _SCHEMA = pa.schema(
 )
 #: Value, partition, offset, timestamp.
 _Last = tuple[bytes, int, int, int]
-#: The values of a key's columns.
+#: The values of the key columns.
 Key = dict[str, exp.Expression]
 
 
 class Lookups:
+    """The tables in memory."""
+
     def __init__(self, spark: SparkSession, settings: ClientSettings) -> None:
         self._spark, self._settings = spark, settings
         self._tables: dict[str, _Table] = {}
 
     def frame(self, plan: Plan, select: Select, catalog: Catalog) -> DataFrame | None:
-        """The records of the keys that a query asks for; None if it is not that kind of query."""
+        """Return the records of the keys that a query selects; None if it is not a key lookup."""
         source = plan.inputs[0].source
-        keys = asked_keys(select, source) if _can_be_kept(source) and not select.joins else None
-        if keys is None or len(keys) > _MOST_KEYS:
+        keys = selected_keys(select, source) if _is_cacheable(source) and not select.joins else None
+        if keys is None or len(keys) > _MAX_KEYS:
             return None
-        self._forget_others(catalog)
+        self._close_dropped(catalog)
         table = self._tables.get(source.topic)
         if table is None:
             table = self._tables[source.topic] = _Table(self._settings, source)
@@ -66,7 +66,7 @@ class Lookups:
         return self._spark.createDataFrame(pa.Table.from_arrays(arrays, schema=_SCHEMA))
 
     def _encoded(self, source: Source, keys: list[Key]) -> list[bytes]:
-        """The bytes of keys. Spark finds them without a job, as it does with all that is known beforehand."""
+        """Serialize keys. Spark evaluates the literals without starting a job."""
         columns = source.key_columns
         rows = [[f"CAST({spark_sql(key[one.name])} AS {one.type.ddl()})" for one in columns] for key in keys]
         values = ", ".join(f"({', '.join(row)})" for row in rows)
@@ -76,8 +76,8 @@ class Lookups:
         found = frame.select(encoded.alias("key")).collect()
         return list(dict.fromkeys(bytes(row.key) for row in found if row.key is not None))
 
-    def _forget_others(self, catalog: Catalog) -> None:
-        """Tables that were dropped need no room."""
+    def _close_dropped(self, catalog: Catalog) -> None:
+        """Remove tables that were dropped."""
         known = {source.topic for source in catalog.sources("TABLE")}
         for topic in set(self._tables) - known:
             self._tables.pop(topic).close()
@@ -87,14 +87,15 @@ class Lookups:
             table.close()
 
 
-def _can_be_kept(source: Source) -> bool:
-    """Whether there is one way to write a key: Kafka's own, or ours where only we write."""
+def _is_cacheable(source: Source) -> bool:
+    """Whether every key has one serialized form: that of the format KAFKA, or ours if only our query
+    writes."""
     only_ours = source.query is not None and source.key_format != "NONE"
     return source.is_table and not source.has_headers and (source.key_format == "KAFKA" or only_ours)
 
 
-def asked_keys(select: Select, source: Source) -> list[Key] | None:
-    """The keys that WHERE leaves; None if it does not say them all."""
+def selected_keys(select: Select, source: Source) -> list[Key] | None:
+    """Return the keys that WHERE selects; None if it does not determine all key columns."""
     if select.where is None:
         return None
     wanted: dict[str, list[exp.Expression]] = {}
@@ -113,7 +114,7 @@ def asked_keys(select: Select, source: Source) -> list[Key] | None:
 
 
 def _conditions(where: exp.Expression) -> Iterator[exp.Expression]:
-    """What all has to hold."""
+    """Return the conditions that are combined with AND."""
     if isinstance(where, exp.And):
         yield from _conditions(where.this)
         yield from _conditions(where.expression)
@@ -124,7 +125,7 @@ def _conditions(where: exp.Expression) -> Iterator[exp.Expression]:
 
 
 def _compared(condition: exp.Expression) -> tuple[exp.Column | None, list[exp.Expression]]:
-    """A column and the values it has to have one of."""
+    """Return a column and the values that it is compared with by = or IN."""
     sides: list[tuple[Any, list[Any]]] = []
     if isinstance(condition, exp.EQ):
         left, right = condition.this, condition.expression
@@ -142,20 +143,20 @@ def _is_value(node: exp.Expression) -> bool:
 
 
 class _Table:
-    """The last record of each key, by the key without the bounds of its window."""
+    """The last record of each key, by the key without window bounds."""
 
     def __init__(self, settings: ClientSettings, source: Source) -> None:
         self._topic = source.topic
-        self._bounds = bytes_of_bounds(source.window) if source.window is not None else 0
+        self._bounds = window_bytes(source.window) if source.window is not None else 0
         self._rows: dict[bytes, dict[bytes, _Last]] = {}
         self._bytes = 0
         self._follower: TopicFollower | None = TopicFollower(settings, source.topic, self._take, self._forget)
 
     def catch_up(self) -> bool:
-        """Whether the table is here, up to date."""
+        """Read new records. Return whether the table is in memory."""
         if self._follower is not None:
             self._follower.catch_up()
-        if self._bytes > _LARGEST_TABLE_BYTES:
+        if self._bytes > _MAX_TABLE_BYTES:
             self.close()
         return self._follower is not None
 
@@ -164,7 +165,7 @@ class _Table:
             yield key + bounds, value, self._topic, partition, offset, timestamp, 0
 
     def _take(self, batch: Any) -> None:
-        if self._bytes > _LARGEST_TABLE_BYTES:
+        if self._bytes > _MAX_TABLE_BYTES:
             return
         times = batch.column("timestamp").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
         columns = (batch.column(name) for name in ("key", "value", "partition", "offset"))

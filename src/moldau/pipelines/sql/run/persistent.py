@@ -1,8 +1,9 @@
-"""Persistent queries: they write to topics until they are terminated, and go on after a restart.
+"""Persistent queries: they write to topics until they are terminated, and resume after a restart.
 
-What is to run is said by the catalog; `reconcile` makes it so: it starts what is missing, stops what is gone
-and starts again what has failed, after a while. A folder keeps the checkpoints, and whoever holds its lock
-runs the queries: a second engine with the same folder leaves them to the first, and takes over when it ends.
+The catalog says which queries should run. `reconcile` starts the ones that are missing, stops the ones that
+were dropped, and restarts failed ones after a back-off. The checkpoints are in a directory whose lock decides
+which engine runs the queries: a second engine with the same directory does not run them, and takes over when
+the first one ends.
 """
 
 from __future__ import annotations
@@ -11,52 +12,72 @@ import fcntl
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from pyspark.errors import PySparkException, StreamingQueryException
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from moldau.base.backoff import Backoff
 from moldau.base.errors import KafkaError
-from moldau.pipelines.queries import QuerySpec, start
 from moldau.pipelines.sql.catalog.catalog import Catalog, PersistentQuery
-from moldau.pipelines.sql.compile.compiler import compile_select
-from moldau.pipelines.sql.compile.plan import Plan
-from moldau.pipelines.sql.compile.sinks import output_names
-from moldau.pipelines.sql.errors import SqlError
-from moldau.pipelines.sql.parse.parser import parse
-from moldau.pipelines.sql.parse.statements import CreateAs, InsertSelect
-from moldau.pipelines.sql.run.decoding import DECODING, unreadable
-from moldau.pipelines.sql.run.encoding import as_records
-from moldau.pipelines.sql.run.frames import Frames, Records
-from moldau.pipelines.sql.run.late import LateRecords, late_topic
-from moldau.pipelines.sql.run.recomputing import Recomputed
+from moldau.pipelines.sql.run.frames import Frames
+from moldau.pipelines.sql.run.records import DECODING
+from moldau.pipelines.sql.run.streaming import start_query
 
 _BACKOFF = Backoff(1.0, 60.0)
 
 
 @dataclass(slots=True)
 class Running:
-    """A query as it runs here, or as it failed."""
+    """A query that runs here, or has failed."""
 
     query: StreamingQuery | None = None
     error: str | None = None
     failures: int = 0
-    next_try: float = 0.0
-    #: Records that could not be read, and why the last one could not.
+    next_attempt: float = 0.0
+    #: The number of records that could not be deserialized, and the reason for the last one.
     unreadable: int = 0
     reason: str | None = None
-    #: Records that came too late, and went to their topic.
+    #: The number of late records, which were written to their topic.
     late: int = 0
     last_batch: int = -1
+
+    def fail(self, error: str) -> None:
+        self.error = error
+        self.next_attempt = time.monotonic() + _BACKOFF.seconds(self.failures)
+        self.failures += 1
+
+    def check(self) -> None:
+        """Update the counts, and detect a failure."""
+        query = self.query
+        if query is None:
+            return
+        self._count(query)
+        if not query.isActive:
+            failure = query.exception()
+            self.query = None
+            self.fail(str(failure) if failure else "The query was stopped")
+
+    def _count(self, query: StreamingQuery) -> None:
+        """Add the unreadable and late records of the batches that were not counted yet."""
+        for progress in query.recentProgress:
+            if progress.batchId <= self.last_batch or progress.numInputRows == 0:
+                continue
+            self.last_batch = progress.batchId
+            self.failures, self.error = 0, None
+            self.late += sum(one.numRowsDroppedByWatermark for one in progress.stateOperators)
+            for name, row in progress.observedMetrics.items():
+                if name.startswith(DECODING) and row["failed"]:
+                    self.unreadable += row["failed"]
+                    self.reason = row["reason"]
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
+    """The state of a query for SHOW and DESCRIBE."""
+
     state: str
     error: str | None = None
     rows_per_second: float = 0.0
@@ -66,114 +87,79 @@ class Status:
     late: int = 0
 
 
-class PersistentQueries:
-    def __init__(self, frames: Frames, bootstrap_servers: str, folder: Path, catalog_topic: str) -> None:
-        self._frames = frames
-        self._catalog_topic = catalog_topic
-        self._bootstrap_servers = bootstrap_servers
-        self._folder = folder
-        self._running: dict[str, Running] = {}
-        self._lock: IO[str] | None = None
+class _DirectoryLock:
+    """An exclusive lock of a directory, held until it is released or the process ends."""
 
-    def is_owner(self) -> bool:
-        """Whether queries run here; tries to become the one that runs them."""
-        if self._lock is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            file = (self._folder / "lock").open("w")
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._file: IO[str] | None = None
+
+    def acquire(self) -> bool:
+        """Try to acquire the lock. Return whether it is held."""
+        if self._file is None:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            file = (self._directory / "lock").open("w")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.close()
                 return False
-            self._lock = file
+            self._file = file
         return True
 
+    def release(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class PersistentQueries:
+    """Runs the persistent queries of a catalog."""
+
+    def __init__(self, frames: Frames, bootstrap_servers: str, directory: Path, catalog_topic: str) -> None:
+        self._frames = frames
+        self._catalog_topic = catalog_topic
+        self._bootstrap_servers = bootstrap_servers
+        self._directory = directory
+        self._running: dict[str, Running] = {}
+        self._lock = _DirectoryLock(directory)
+
     def reconcile(self, catalog: Catalog) -> None:
+        """Start, stop and restart queries according to the catalog."""
         wanted = {query.id: query for query in catalog.queries() if not query.paused}
         for query_id in set(self._running) - set(wanted):
             self.stop(query_id)
-        if not self.is_owner():
+        if not self._lock.acquire():
             return
         for query in wanted.values():
             running = self._running.setdefault(query.id, Running())
-            self._look_after(running)
-            if running.query is None and time.monotonic() >= running.next_try:
+            running.check()
+            if running.query is None and time.monotonic() >= running.next_attempt:
                 self._try_to_start(query, running, catalog)
-
-    def _look_after(self, running: Running) -> None:
-        query = running.query
-        if query is None:
-            return
-        self._count(running, query)
-        if not query.isActive:
-            failure = query.exception()
-            running.query = None
-            self._failed(running, str(failure) if failure else "The query was stopped")
 
     def _try_to_start(self, query: PersistentQuery, running: Running, catalog: Catalog) -> None:
         try:
-            running.query = self._start(query, catalog)
+            running.query = start_query(
+                self._frames,
+                query,
+                catalog,
+                bootstrap_servers=self._bootstrap_servers,
+                checkpoint=str(self.checkpoint(query)),
+                catalog_topic=self._catalog_topic,
+            )
         except (KafkaError, PySparkException) as error:
-            self._failed(running, str(error))
-
-    @staticmethod
-    def _failed(running: Running, error: str) -> None:
-        running.error = error
-        running.failures += 1
-        running.next_try = time.monotonic() + _BACKOFF.seconds(running.failures)
-
-    @staticmethod
-    def _count(running: Running, query: StreamingQuery) -> None:
-        """Add up the records that could not be read in the batches that were not looked at yet."""
-        for progress in query.recentProgress:
-            if progress.batchId <= running.last_batch or progress.numInputRows == 0:
-                continue
-            running.last_batch = progress.batchId
-            running.failures, running.error = 0, None
-            running.late += sum(one.numRowsDroppedByWatermark for one in progress.stateOperators)
-            for name, row in progress.observedMetrics.items():
-                if name.startswith(DECODING) and row["failed"]:
-                    running.unreadable += row["failed"]
-                    running.reason = row["reason"]
-
-    def _start(self, query: PersistentQuery, catalog: Catalog) -> StreamingQuery:
-        statement = next(parse(query.statement))
-        sink = catalog.get(query.sink)
-        if not isinstance(statement, CreateAs | InsertSelect) or sink is None:
-            raise SqlError(f"The query {query.id} has nothing to write to; TERMINATE {query.id}")
-        plan = compile_select(statement.select, catalog, "persist")
-        names = output_names(plan, sink)
-        spec = QuerySpec(
-            name=query.id,
-            bootstrap_servers=self._bootstrap_servers,
-            checkpoint=str(self.checkpoint(query)),
-            topic=sink.topic,
-            output_mode="append" if plan.running == "append" else "update",
-            trigger={"processingTime": query.properties.get("trigger", "1 second")},
-            exactly_once=query.properties.get("exactly.once", "true") == "true",
-            options=self._frames.client_options,
-        )
-        if plan.running == "recompute":
-            changes = self._frames.changes(plan)
-            return start(changes, spec, each_batch=Recomputed(self._frames, plan, sink, names))
-        starting = query.properties.get("auto.offset.reset", "latest")
-        read = self._frames.streams(plan, starting)
-        records = as_records(self._frames.result(plan, records=read), sink, names)
-        records = _with_topics(records, read, plan, sink.topic, query.id)
-        late = LateRecords(self._frames, plan, late_topic(self._catalog_topic, sink.name))
-        spec = replace(spec, topic=None) if "topic" in records.columns else spec
-        return start(records, spec, beside=late if plan.late else None)
+            running.fail(str(error))
 
     def checkpoint(self, query: PersistentQuery) -> Path:
-        return self._folder / f"{query.id}-{query.properties.get('created', '0')}"
+        return self._directory / f"{query.id}-{query.properties.get('created', '0')}"
 
     def status(self, query: PersistentQuery) -> Status:
         running = self._running.get(query.id)
         if query.paused:
             return Status("PAUSED")
         if running is None:
-            return Status("STARTING" if self.is_owner() else "RUNNING ELSEWHERE")
-        self._look_after(running)
+            return Status("STARTING" if self._lock.acquire() else "RUNNING ELSEWHERE")
+        running.check()
         counts = (running.unreadable, running.reason, running.late)
         if running.query is None:
             return Status("ERROR" if running.error else "STARTING", running.error, 0.0, 0, *counts)
@@ -183,14 +169,10 @@ class PersistentQueries:
         speed = float(progress.processedRowsPerSecond or 0.0)
         return Status("RUNNING", running.error, speed, progress.batchId + 1, *counts)
 
-    def streaming_query(self, query_id: str) -> StreamingQuery | None:
-        running = self._running.get(query_id)
-        return None if running is None else running.query
-
     def catch_up(self) -> None:
-        """Wait until everything that is there now has been processed."""
+        """Wait until all available records have been processed."""
         active = [one.query for one in self._running.values() if one.query is not None and one.query.isActive]
-        # Each one waits for its trigger, so all do at once. Whoever interrupts that waits no longer.
+        # Each query waits for its trigger, so wait for all concurrently. An interrupt ends the wait.
         pool = ThreadPoolExecutor(max(1, len(active)), thread_name_prefix="moldau-sql-wait")
         try:
             list(pool.map(_process_all, active))
@@ -198,38 +180,22 @@ class PersistentQueries:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def stop(self, query_id: str, *, forget: PersistentQuery | None = None) -> None:
+        """Stop a query; with `forget`, delete its checkpoint."""
         running = self._running.pop(query_id, None)
         if running is not None and running.query is not None:
             running.query.stop()
-        if forget is not None and self.is_owner():
+        if forget is not None and self._lock.acquire():
             shutil.rmtree(self.checkpoint(forget), ignore_errors=True)
 
     def close(self) -> None:
         for query_id in list(self._running):
             self.stop(query_id)
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
-
-def _with_topics(records: DataFrame, read: Records, plan: Plan, topic: str, query_id: str) -> DataFrame:
-    """Results, and what of the sources could not be read. Where a query writes to several topics (late
-    records have their own), each row names one."""
-    if plan.late:
-        records = records.withColumn("topic", F.lit(topic))
-    for given in plan.inputs:
-        letters = given.source.properties.get("dead_letter_topic")
-        if letters is not None and given.view in read:
-            failed = unreadable(read[given.view], given.source, letters, query_id)
-            if "topic" not in records.columns:
-                records = records.withColumn("topic", F.lit(topic))
-            records = records.unionByName(failed, allowMissingColumns=True)
-    return records
+        self._lock.release()
 
 
 def _process_all(query: StreamingQuery) -> None:
     try:
         query.processAllAvailable()
     except StreamingQueryException:
-        # Its state tells, and it is started again.
+        # The failure is reported by the status, and the query is restarted.
         return

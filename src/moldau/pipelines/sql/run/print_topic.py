@@ -1,4 +1,4 @@
-"""PRINT: the records of a topic as they are, without a stream over it."""
+"""Executes PRINT, which shows the records of a topic without a stream over it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from moldau.client import Consumer, TopicPartition
 from moldau.pipelines.sql.errors import SqlError, suggestion
 from moldau.pipelines.sql.parse.statements import Print
+from moldau.pipelines.sql.results import Result, Rows
 from moldau.pipelines.sql.run.context import Context
-from moldau.pipelines.sql.run.results import Result, Rows
 
 _POLL_S = 0.2
 
@@ -21,7 +21,7 @@ def print_topic(context: Context, statement: Print) -> Result:
     if partitions is None:
         known = [topic for topic, listing in context.admin.list_topics().items() if not listing.internal]
         hint = suggestion(name, known) or "SHOW TOPICS lists them."
-        raise SqlError(f"There is no topic {name}", statement.topic.place, hint)
+        raise SqlError(f"Topic {name} does not exist", statement.topic.place, hint)
     assigned = [TopicPartition(name, index) for index in range(partitions)]
     rows = _records(dict(context.config), assigned, statement)
     return Rows(["rowtime", "key", "value", "partition", "offset"], rows, live=True)
@@ -43,7 +43,7 @@ def _records(
                     continue
                 left = None if left is None else left - 1
                 yield [
-                    _moment(record.timestamp),
+                    _formatted_timestamp(record.timestamp),
                     readable(record.key),
                     readable(record.value),
                     record.partition,
@@ -53,15 +53,15 @@ def _records(
         consumer.close()
 
 
-def _moment(milliseconds: int) -> str:
+def _formatted_timestamp(milliseconds: int) -> str:
     if milliseconds < 0:
         return "N/A"
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return f"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03}Z"
+    timestamp = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return f"{timestamp:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03}Z"
 
 
 def readable(data: bytes | None) -> Any:
-    """Bytes as what they most likely are: text, a number of four or eight bytes, or just bytes."""
+    """Show bytes as what they most likely are: text, an integer of four or eight bytes, or hexadecimal."""
     if data is None:
         return None
     try:

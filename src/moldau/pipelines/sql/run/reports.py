@@ -1,4 +1,4 @@
-"""SHOW, DESCRIBE and EXPLAIN."""
+"""Executes SHOW, DESCRIBE and EXPLAIN."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from moldau.pipelines.sql.parse.statements import (
     Show,
 )
 from moldau.pipelines.sql.properties import SETTINGS
+from moldau.pipelines.sql.results import Message, Result, Rows
 from moldau.pipelines.sql.run.context import Context, spark_errors
-from moldau.pipelines.sql.run.late import late_topic
-from moldau.pipelines.sql.run.results import Message, Result, Rows
 from moldau.pipelines.sql.run.select import explained
+from moldau.pipelines.sql.run.streaming import late_topic
 
 
 def show(context: Context, statement: Show) -> Result:
@@ -57,7 +57,7 @@ def _sources(context: Context, tables: bool, extended: bool) -> Result:
 
 
 def _topics(context: Context, everything: bool) -> Result:
-    """Those of the users; with everything, Kafka's and our own, too."""
+    """List the topics of users; with `everything`, also internal topics."""
     own = (context.store.topic, INTERNAL)
     listed = context.admin.list_topics().items()
     names = [name for name, topic in listed if everything or not (topic.internal or name.startswith(own))]
@@ -135,22 +135,22 @@ def _extended(context: Context, source: Source) -> list[str]:
         notes.append(f"Window: {source.window.kind}, {source.window.size_ms} ms")
     notes += [f"Read by {query.id}" for query in context.catalog.readers(source.name)]
     for query in context.catalog.writers(source.name):
-        notes += _told(context, query)
+        notes += _query_notes(context, query)
     notes.append(f"Statement: {_flat(source.statement)}")
     return notes
 
 
-def _told(context: Context, query: PersistentQuery) -> list[str]:
+def _query_notes(context: Context, query: PersistentQuery) -> list[str]:
     status = context.queries.status(query)
-    told = [f"Written by {query.id}: {status.state}, {status.batches} batches"]
+    notes = [f"Written by {query.id}: {status.state}, {status.batches} batches"]
     if status.error:
-        told.append(f"{query.id}: {status.error}")
+        notes.append(f"{query.id}: {status.error}")
     if status.late:
         topic = late_topic(context.store.topic, query.sink)
-        told.append(f"{query.id}: {status.late} records came too late, and are in {topic}")
+        notes.append(f"{query.id}: {status.late} late records were written to {topic}")
     if status.unreadable:
-        told.append(f"{query.id}: {status.unreadable} records could not be read; {status.reason}")
-    return told
+        notes.append(f"{query.id}: {status.unreadable} records could not be deserialized: {status.reason}")
+    return notes
 
 
 def _describe_function(context: Context, named: Named) -> Result:
@@ -158,12 +158,12 @@ def _describe_function(context: Context, named: Named) -> Result:
     if name in SCALARS or name in AGGREGATES:
         kind = "scalar" if name in SCALARS else "aggregate"
         templates = SCALARS.get(name) or AGGREGATES[name]
-        lines = [f"{name}: {kind} function of ksqlDB. In Spark, with _1, _2 for its arguments:"]
+        lines = [f"{name}: a ksqlDB {kind} function. The Spark expression, with the arguments _1, _2, …:"]
         return Message("\n".join([*lines, *(f"  {template}" for template in templates)]))
     lines = [row[0] for row in context.spark.sql(f"DESCRIBE FUNCTION EXTENDED `{named.name}`").collect()]
     if any("not found" in line for line in lines):
         hint = suggestion(name, [*SCALARS, *AGGREGATES]) or "SHOW FUNCTIONS lists them."
-        raise SqlError(f"There is no function {named.name}", named.place, hint)
+        raise SqlError(f"Unknown function {named.name}", named.place, hint)
     return Message("\n".join(line for line in lines if not line.startswith("Class:")).strip())
 
 
@@ -174,7 +174,7 @@ def explain(context: Context, statement: Explain) -> Result:
         query = context.catalog.find_query(statement.query)
         parsed = next(parse(query.statement))
         if not isinstance(parsed, CreateAs | InsertSelect):
-            raise SqlError(f"{query.id} is no query", statement.query.place)
+            raise SqlError(f"{query.id} is not a query", statement.query.place)
         plan = compile_select(parsed.select, context.catalog, "persist")
         with spark_errors(None):
             frame = context.frames.result(plan)
@@ -193,7 +193,7 @@ def explain(context: Context, statement: Explain) -> Result:
 
 
 def _spark_plan(frame: DataFrame) -> str:
-    """What Spark will run. Streams are only planned when they run, so of those it is the logical plan."""
+    """Return Spark's plan. Streams are planned when they run, so theirs is the logical plan."""
     if frame.isStreaming and isinstance(frame, ClassicFrame):
         return f"== Analyzed Logical Plan ==\n{frame._jdf.queryExecution().analyzed().treeString()}".strip()
     shown = io.StringIO()

@@ -1,4 +1,5 @@
-"""SELECT for a reader: pull queries give what is there, push queries what comes until somebody ends them."""
+"""Executes SELECT: pull queries return the current state, push queries return changes until they are
+closed."""
 
 from __future__ import annotations
 
@@ -14,17 +15,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from moldau.pipelines.sql.compile.compiler import compile_select
 from moldau.pipelines.sql.compile.plan import Plan
-from moldau.pipelines.sql.compile.split_query import needs_cut
+from moldau.pipelines.sql.compile.split_query import needs_split
 from moldau.pipelines.sql.errors import Place, SqlError
 from moldau.pipelines.sql.parse.statements import Select
+from moldau.pipelines.sql.results import Result, Rows
 from moldau.pipelines.sql.run.context import Context, spark_errors
-from moldau.pipelines.sql.run.results import Result, Rows
 
 _TRIGGER = "100 milliseconds"
-#: A push query from the beginning takes as many records at a time.
-_RECORDS_AT_ONCE = 20_000
-_BATCHES_WAITING = 4
-_LOOK_S = 0.2
+#: The maximum number of records per batch of a push query.
+_MAX_RECORDS = 20_000
+_MAX_BATCHES = 4
+_POLL_S = 0.2
 
 Row = Sequence[Any]
 
@@ -50,9 +51,9 @@ def _pulled(frame: DataFrame, place: Place) -> Iterator[Row]:
 
 
 def _push(context: Context, statement: Select) -> Result:
-    if needs_cut(statement, context.catalog):
+    if needs_split(statement, context.catalog):
         raise SqlError(
-            "A join of two streams and an aggregate over it cannot be shown in one go",
+            "A push query cannot aggregate a stream-stream join",
             statement.place,
             "First CREATE STREAM j AS SELECT … JOIN …; then SELECT … FROM j GROUP BY … EMIT CHANGES;",
         )
@@ -60,24 +61,24 @@ def _push(context: Context, statement: Select) -> Result:
     starting = context.settings["auto.offset.reset"]
     notes = []
     if starting == "latest" and not plan.inputs[0].source.is_table:
-        notes.append("Only new records are shown. SET 'auto.offset.reset'='earliest'; shows the others, too.")
+        notes.append("Only new records are shown. SET 'auto.offset.reset'='earliest'; to see all records.")
     with spark_errors(statement.place):
         push = _Push(context, plan, starting)
     return Rows([column.name for column in plan.columns], push.rows(), live=True, notes=notes)
 
 
 class _Push:
-    """A streaming query whose rows are handed to whoever iterates."""
+    """A streaming query whose rows are read with an iterator."""
 
     def __init__(self, context: Context, plan: Plan, starting: str) -> None:
-        self._batches: queue.Queue[list[Row]] = queue.Queue(_BATCHES_WAITING)
+        self._batches: queue.Queue[list[Row]] = queue.Queue(_MAX_BATCHES)
         self._plan, self._context = plan, context
         self._ended = False
         self._folder = tempfile.mkdtemp(prefix="moldau-push-")
         self._query = self._start(starting)
 
     def _start(self, starting: str) -> StreamingQuery:
-        frames, plan = self._context.frames.limited(_RECORDS_AT_ONCE), self._plan
+        frames, plan = self._context.frames.limited(_MAX_RECORDS), self._plan
         if plan.running == "recompute":
             frame = frames.changes(plan)
             give = self._differences(lambda: frames.result(plan))
@@ -91,7 +92,7 @@ class _Push:
         self._put(list(batch.collect()))
 
     def _differences(self, compute: Callable[[], DataFrame]) -> Callable[[DataFrame, int], None]:
-        """Give what is in the result now and was not in the last one."""
+        """Return a batch function that emits the rows that were not in the previous result."""
         known: set[str] = set()
 
         def give(_: DataFrame, __: int) -> None:
@@ -105,7 +106,7 @@ class _Push:
     def _put(self, rows: list[Row]) -> None:
         while rows and not self._ended:
             try:
-                self._batches.put(rows, timeout=_LOOK_S)
+                self._batches.put(rows, timeout=_POLL_S)
                 return
             except queue.Full:
                 continue
@@ -126,12 +127,12 @@ class _Push:
     def _next_batch(self) -> list[Row]:
         while True:
             try:
-                return self._batches.get(timeout=_LOOK_S)
+                return self._batches.get(timeout=_POLL_S)
             except queue.Empty:
                 if not self._query.isActive:
                     failure = str(self._query.exception()).partition("\n")[0]
                     reason = failure.rpartition("terminated with exception: ")[2]
-                    raise SqlError(f"The query has failed: {reason}") from None
+                    raise SqlError(f"The query failed: {reason}") from None
 
     def _end(self) -> None:
         self._ended = True
@@ -140,7 +141,7 @@ class _Push:
 
 
 def explained(context: Context, statement: Select) -> tuple[Plan, DataFrame]:
-    """The plan of a SELECT and its frame, for EXPLAIN."""
+    """Return the plan of a SELECT and its frame, for EXPLAIN."""
     plan = compile_select(
         replace(statement, limit=None), context.catalog, "push" if statement.emit else "pull"
     )

@@ -1,0 +1,1 @@
+"""Running applications: internal topics, Spark queries, checkpoints, interactive queries."""

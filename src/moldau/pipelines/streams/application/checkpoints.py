@@ -1,9 +1,9 @@
-"""Whether a checkpoint belongs to the stage that is to go on from it.
+"""Checks that a checkpoint belongs to the stage that would resume from it.
 
-Checkpoints are found by the names of stages, which are those of operators. An operator that is put into a
-program renumbers the ones behind it, and then a checkpoint could be another operator's. So beside the
-checkpoints is a file that says of every stage what it does and reads; a stage that is something else now is
-refused with a sentence, where Spark would fail somewhere in its state or, worse, would not.
+Checkpoints are stored by stage name, which is the name of an operator. Adding an unnamed operator to a
+program renumbers the operators after it, so a checkpoint may now carry the name of another operator. The file
+`stages.json` next to the checkpoints records the operator, windows and topics of every stage. A stage that
+has changed is rejected, where Spark would fail with an obscure error or use the wrong state.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from moldau.pipelines.streams.application.settings import StreamsSettings
 from moldau.pipelines.streams.chains.planner import Planner
 from moldau.pipelines.streams.errors import StreamsException
+from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.topology.graph import Node
 from moldau.pipelines.streams.topology.operations import Operation, Source
 from moldau.pipelines.streams.topology.stages import Stage
-from moldau.pipelines.streams.topology.stateful import Aggregate, TableAggregate
+from moldau.pipelines.streams.topology.stateful import Aggregate, StreamStreamJoin, TableAggregate
 
 _FILE = "stages.json"
 
 
 def check_checkpoints(stages: Sequence[Stage], planner: Planner) -> None:
-    """Compare with what was there at the last start, and remember what is there now."""
+    """Compare the stages with those of the last start, and store them."""
     settings = planner.settings
     known = _known(settings)
-    now = {stage.name: told(stage, planner) for stage in stages}
+    now = {stage.name: fingerprint(stage, planner) for stage in stages}
     for name, is_now in now.items():
         was = known.get(name)
         if was is not None and Path(settings.checkpoint(name)).exists() and not _fits(was, is_now):
             raise StreamsException(
-                f"The program has changed: the state of {name} in {settings.checkpoint(name)} was made by "
-                f"{_words(was)}, but {name} is now {_words(is_now)}. Name operators and stores, so that "
-                "their names stay what they are when others are added; or begin anew, with clean_up() or "
+                f"The program has changed: the state of {name} in {settings.checkpoint(name)} was written "
+                f"by {_description(was)}, but {name} is now {_description(is_now)}. Name operators and "
+                "stores, so that adding others does not rename them; or start over with clean_up() or "
                 "another application.id"
             )
     file = _file(settings)
@@ -45,20 +45,23 @@ def check_checkpoints(stages: Sequence[Stage], planner: Planner) -> None:
     written.replace(file)
 
 
-def told(stage: Stage, planner: Planner) -> dict[str, Any]:
-    """What its state depends on: the operator, its windows, and the topics of every input."""
+def fingerprint(stage: Stage, planner: Planner) -> dict[str, Any]:
+    """Return what the state of a stage depends on: the operator, its windows, and the topics of every input.
+
+    The result is stored, so the class names of operations and the fields of windows must not change."""
     operation = None if stage.operator is None else stage.operator.operation
-    windows = getattr(operation, "windows", None)
-    legs = [leg for port in stage.ports for leg in port] or list(stage.before)
+    windows = operation.windows if isinstance(operation, Aggregate | StreamStreamJoin) else None
+    chains = [chain for port in stage.ports for chain in port] or list(stage.before)
     return {
         "operator": _operator(operation),
         "windows": None if windows is None else repr(windows),
-        "reads": [sorted(_topics(leg.origin, planner)) for leg in legs],
+        "reads": [sorted(_topics(chain.origin, planner)) for chain in chains],
     }
 
 
 def _operator(operation: Operation | None) -> str:
-    """Joins of other kinds keep the same state, aggregates do not."""
+    """Name an operation. Inner, left and outer joins have the same state; the kinds of aggregates have
+    not."""
     if isinstance(operation, Aggregate | TableAggregate):
         return f"{type(operation).__name__} ({operation.kind})"
     return "steps" if operation is None else type(operation).__name__
@@ -72,7 +75,7 @@ def _topics(origin: Node, planner: Planner) -> list[str]:
 
 
 def _fits(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """A stream may have got or lost some of its topics."""
+    """Whether a stage can resume from a checkpoint. A stream may have gained or lost some of its topics."""
     if any(was.get(each) != now[each] for each in ("operator", "windows")):
         return False
     before = was.get("reads", [])
@@ -81,7 +84,7 @@ def _fits(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     )
 
 
-def _words(stage: Mapping[str, Any]) -> str:
+def _description(stage: Mapping[str, Any]) -> str:
     reads = "; ".join(", ".join(topics) for topics in stage.get("reads", []))
     windows = f" in {stage['windows']}" if stage.get("windows") else ""
     return f"{stage.get('operator')}{windows} over {reads}"
@@ -94,7 +97,7 @@ def _known(settings: StreamsSettings) -> dict[str, Any]:
     try:
         return dict(json.loads(file.read_text()))
     except ValueError as error:
-        raise StreamsException(f"{file} is damaged ({error}): delete it") from error
+        raise StreamsException(f"{file} is corrupt ({error}): delete it") from error
 
 
 def _file(settings: StreamsSettings) -> Path:

@@ -1,4 +1,5 @@
-"""Before an application starts: are the topics there that it reads, and its internal ones as they must be?"""
+"""Prepares the start of an application: checks the topics it reads and writes, and creates its internal
+topics."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.admin.client import AdminClient
 from moldau.client.admin.topic_types import NewTopic, TopicDescription
 from moldau.client.wire.settings import ClientSettings
-from moldau.pipelines.streams.application.settings import StreamsSettings
+from moldau.pipelines.streams.application.internal_topics import InternalTopic, Partitions, internal_topics
 from moldau.pipelines.streams.chains.planner import Planner
 from moldau.pipelines.streams.dsl.stores import StoreBuilder
 from moldau.pipelines.streams.errors import StreamsException
-from moldau.pipelines.streams.topology.internal_topics import InternalTopic, Partitions, internal_topics
+from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.topology.operations import Sink, Source, TableSource
 from moldau.pipelines.streams.topology.stages import Stage, stages
 from moldau.pipelines.streams.topology.topology import Topology
@@ -22,7 +23,7 @@ from moldau.pipelines.streams.topology.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """All that is known before anything runs."""
+    """The result of the preparation: stages, their planner, internal topics and stores."""
 
     stages: tuple[Stage, ...]
     planner: Planner
@@ -31,24 +32,24 @@ class Prepared:
 
 
 def prepare(topology: Topology, settings: StreamsSettings, *, create: bool) -> Prepared:
-    """Look at the cluster's topics, and create what is missing of the internal ones."""
-    cut = stages(topology.nodes)
+    """Check the topics of the cluster and, with `create`, create the internal topics that are missing."""
+    found_stages = stages(topology.nodes)
     stores = {name: store for name, store in topology.state_stores.items() if isinstance(store, StoreBuilder)}
     with AdminClient(client_settings(settings)) as admin:
-        counts = _partition_counts(admin, _needed_topics(admin, topology), "reads")
-        counts |= _partition_counts(admin, _ensured(admin, topology), "writes to")
+        counts = _partition_counts(admin, _source_topics(admin, topology), "reads")
+        counts |= _partition_counts(admin, _sink_topics(admin, topology), "writes to")
         partitions = Partitions(counts, settings)
         partitions.align(topology.nodes)
         planner = Planner(settings, counts)
-        topics = internal_topics(cut, planner, partitions, stores)
+        topics = internal_topics(found_stages, planner, partitions, stores)
         planner = Planner(settings, counts | {each.name: each.partitions for each in topics})
         if create:
             _create(admin, topics, settings)
-    return Prepared(cut, planner, tuple(topics), stores)
+    return Prepared(found_stages, planner, tuple(topics), stores)
 
 
 def repartition_readers(prepared: Prepared) -> dict[str, int]:
-    """How many queries read each repartition topic."""
+    """Return the number of queries that read each repartition topic."""
     names = {topic.name for topic in prepared.topics if topic.is_repartition}
     read = [prepared.planner.topic_of(origin) for stage in prepared.stages for origin in stage.origins]
     return {name: read.count(name) for name in names}
@@ -60,7 +61,7 @@ def client_settings(settings: StreamsSettings) -> ClientSettings:
     )
 
 
-def _needed_topics(admin: AdminClient, topology: Topology) -> list[str]:
+def _source_topics(admin: AdminClient, topology: Topology) -> list[str]:
     found: list[str] = []
     for node in topology.nodes:
         operation = node.operation
@@ -72,13 +73,13 @@ def _needed_topics(admin: AdminClient, topology: Topology) -> list[str]:
             pattern = re.compile(operation.pattern or "")
             matching = [name for name in admin.list_topics() if pattern.fullmatch(name)]
             if not matching:
-                raise StreamsException(f"No topic matches {operation.pattern}, which {node.name} reads")
+                raise StreamsException(f"No topic matches the pattern {operation.pattern} of {node.name}")
             found += matching
     return found
 
 
-def _ensured(admin: AdminClient, topology: Topology) -> list[str]:
-    """The topics that are written: the broker makes missing ones if it is set up so."""
+def _sink_topics(admin: AdminClient, topology: Topology) -> list[str]:
+    """Return the topics of sinks; the broker creates missing ones if `auto.create.topics.enable` is set."""
     names = [node.operation.topic for node in topology.nodes if isinstance(node.operation, Sink)]
     topics = [name for name in dict.fromkeys(names) if name is not None]
     for topic, found in admin.describe_topics(topics).items() if topics else ():
@@ -120,13 +121,14 @@ def _create(admin: AdminClient, topics: Sequence[InternalTopic], settings: Strea
     exists = [name for name, error in made.items() if _is(error, ErrorCode.TOPIC_ALREADY_EXISTS)]
     for name, error in made.items():
         if isinstance(error, KafkaError) and name not in exists:
-            raise StreamsException(f"The internal topic {name} could not be created: {error}") from error
+            raise StreamsException(f"Internal topic {name} could not be created: {error}") from error
     wanted = {each.name: each.partitions for each in topics}
     for name, count in _partition_counts(admin, list(wanted), "uses").items():
         if count != wanted[name]:
             raise StreamsException(
-                f"The internal topic {name} has {count} partitions where {wanted[name]} are needed: the "
-                "topics it is made from have changed. Delete it and the application's state, and start anew"
+                f"Internal topic {name} has {count} partitions, but {wanted[name]} are required, because "
+                "the topics it is derived from have changed. Delete it and the application's state, and "
+                "start over"
             )
 
 

@@ -1,8 +1,13 @@
-"""Legs of stages as programs: which serdes read and write the rows, and which topics they go to.
+"""Plans the chains of stages: which serdes read and write their rows, and which topics the rows are written
+to.
 
-Serdes are those that the user gave, then those of the configuration. Where objects only pass from a chain
-to an operator of the same query and nobody named a serde, they are pickled; whatever goes to a topic of the
-user's needs a serde.
+The serdes are those given in the program, then those of the configuration. Objects that are passed from a
+chain to an operator of the same query without a serde are pickled. A row that is written to a topic of the
+user needs a serde.
+
+A record that arrives after one of its windows has closed is written to the topic
+`<application.id>-<store>-late`, once, however many windows it misses. The store is that of the aggregate or,
+for a stream-stream join, that of the record's side.
 """
 
 from __future__ import annotations
@@ -10,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moldau.pipelines.streams.application.settings import StreamsSettings
 from moldau.pipelines.streams.chains.program import Exit, Program, Step
 from moldau.pipelines.streams.dsl.serdes import PICKLE, Serde, Serdes, inner_serde, windowed_serde
 from moldau.pipelines.streams.errors import TopologyException
+from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.topology.graph import Node, TableStore
 from moldau.pipelines.streams.topology.operations import (
     ForEach,
@@ -24,7 +29,7 @@ from moldau.pipelines.streams.topology.operations import (
     TableSource,
     is_native,
 )
-from moldau.pipelines.streams.topology.stages import Leg
+from moldau.pipelines.streams.topology.stages import Chain, Stage, final_only_consumers, is_origin
 from moldau.pipelines.streams.topology.stateful import (
     Aggregate,
     ForeignKeyLookup,
@@ -38,13 +43,13 @@ from moldau.pipelines.streams.topology.stateful import (
     is_stateful,
 )
 
-#: Behind the key and the start of a window, a window store counts records of the same time.
+#: The changelog keys of a window store end with a sequence number of equal times, which is always zero.
 WINDOW_STORE_SUFFIX = b"\0\0\0\0"
 
 
 @dataclass(frozen=True, slots=True)
 class KeyValueSerdes:
-    """How keys and values are read."""
+    """The serdes of keys and values."""
 
     key: Serde
     value: Serde
@@ -52,13 +57,13 @@ class KeyValueSerdes:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Makes programs; knows how many partitions topics have."""
+    """Plans chains, given the settings and the number of partitions of each topic."""
 
     settings: StreamsSettings
     partitions: Mapping[str, int]
 
     def topic_of(self, node: Node) -> str | None:
-        """The internal topic that a node's rows go through or are kept in."""
+        """Return the topic that a node's rows are written to or read from; None if there is none."""
         operation = node.operation
         if isinstance(operation, Repartition):
             return self.settings.internal(operation.topic)
@@ -70,22 +75,32 @@ class Planner:
             return self.settings.internal(f"{node.name}-repartition")
         return None
 
+    def late_topics(self, stage: Stage) -> tuple[str, ...]:
+        """Return the topics of late records: one for each side of a join, one for a windowed aggregate."""
+        names: tuple[str, ...] = ()
+        operator = stage.operator
+        if operator is not None and isinstance(operator.operation, StreamStreamJoin):
+            names = (operator.operation.this_store, operator.operation.other_store)
+        elif operator is not None and is_windowed(operator):
+            names = (_late_store(stage, operator),)
+        return tuple(self.settings.internal(f"{name}-late") for name in names)
+
     def origin_serdes(self, origin: Node) -> KeyValueSerdes:
-        """How the rows of an origin are read."""
+        """Return the serdes of an origin's rows."""
         operation = origin.operation
         if isinstance(operation, TableSelect | Process) or (is_stateful(origin) and not is_kept(origin)):
             return self.result_serdes(origin)
         if isinstance(operation, Repartition):
-            return self._between(origin, operation)
-        what = f"what {origin.name} reads"
+            return self._repartition_serdes(origin, operation)
+        what = f"the records of {origin.name}"
         key = self._windowed_key(origin) or self._key(origin.key_serde, what)
         return KeyValueSerdes(key, self._value(origin.value_serde, what))
 
     def result_serdes(self, operator: Node) -> KeyValueSerdes:
-        """The serdes in which an operator's result is."""
+        """Return the serdes of an operator's results."""
         operation = operator.operation
         if isinstance(operation, TableSelect):
-            what = f"{operator.name} (give Grouped to group_by)"
+            what = f"{operator.name} (pass Grouped to group_by)"
             return KeyValueSerdes(
                 self._key(operator.key_serde, what), self._value(operator.value_serde, what)
             )
@@ -95,31 +110,31 @@ class Planner:
             return KeyValueSerdes(operator.key_serde or PICKLE, operator.value_serde or PICKLE)
         key = operator.key_serde or self._windowed_key(operator) or self.port_serdes(operator.ports[0]).key
         if is_kept(operator):
-            what = f"the table {operator.name} (give Materialized)"
+            what = f"the table {operator.name} (pass Materialized)"
             return KeyValueSerdes(key, self._value(operator.value_serde, what))
         return KeyValueSerdes(key, operator.value_serde or PICKLE)
 
     def _windowed_key(self, node: Node) -> Serde | None:
-        """Of a windowed aggregate for whose plain keys no serde is said but in the configuration."""
+        """Return the serde of a windowed aggregate's keys if the program gives none for its plain keys."""
         operation = node.operation
         if node.key_serde is not None or not isinstance(operation, Aggregate) or operation.windows is None:
             return None
         return windowed_serde(self.port_serdes(node.ports[0]).key, operation.windows)
 
     def port_serdes(self, port: Node) -> KeyValueSerdes:
-        """How an operator reads an input."""
-        from moldau.pipelines.streams.topology.stages import is_origin
-
+        """Return the serdes with which an operator reads an input."""
         if is_origin(port):
             return self.origin_serdes(port)
         key = port.key_serde or self.settings.default_key_serde
         if key is None:
-            key = self._key(_inherited_key(port), f"the key behind {port.name}")
+            key = self._key(_inherited_key(port), f"the records of {port.name}")
         return KeyValueSerdes(key, port.value_serde or PICKLE)
 
-    def program(self, leg: Leg, exits: Mapping[Node, Exit], origin_serdes: KeyValueSerdes | None) -> Program:
-        """A leg's steps; `exits` says of its leaves where they lead."""
-        numbers = {node: number for number, node in enumerate(leg.nodes)}
+    def program(
+        self, chain: Chain, exits: Mapping[Node, Exit], origin_serdes: KeyValueSerdes | None
+    ) -> Program:
+        """Return the program of a chain, given the exits of its leaves."""
+        numbers = {node: number for number, node in enumerate(chain.nodes)}
         steps = tuple(
             Step(
                 node.name,
@@ -127,16 +142,16 @@ class Planner:
                 tuple(numbers[child] for child in node.children if child in numbers),
                 (exits[node],) if node in exits else (),
             )
-            for node in leg.nodes
+            for node in chain.nodes
         )
         extractor = None
-        if isinstance(leg.origin.operation, Source | TableSource):
-            extractor = leg.origin.operation.consumed.timestamp_extractor
+        if isinstance(chain.origin.operation, Source | TableSource):
+            extractor = chain.origin.operation.consumed.timestamp_extractor
         settings = self.settings
         return Program(
             steps=steps,
-            first=tuple(numbers[child] for child in leg.origin.children if child in numbers),
-            first_exits=(exits[leg.origin],) if leg.origin in exits else (),
+            first=tuple(numbers[child] for child in chain.origin.children if child in numbers),
+            first_exits=(exits[chain.origin],) if chain.origin in exits else (),
             key_serde=None if origin_serdes is None else origin_serdes.key,
             value_serde=None if origin_serdes is None else origin_serdes.value,
             timestamp_extractor=None if is_native(extractor) else extractor,
@@ -145,16 +160,21 @@ class Planner:
             dead_letter_topic=settings.dead_letter_topic,
         )
 
-    def port_exit(self, port: Node, operator: Node, number: int, *, whole: bool) -> Exit:
-        """What only is counted needs its values, `whole`, where late records are told."""
+    def port_exit(self, port: Node, operator: Node, number: int, *, keep_values: bool) -> Exit:
+        """Return the exit to an operator's input. A count needs the values only to write late records."""
         serdes = self.port_serdes(port)
         counts = isinstance(operator.operation, Aggregate) and operator.operation.kind == "count"
         return Exit(
-            number, port.name, serdes.key, serdes.value, presence_only=counts and not whole, any_form=counts
+            number,
+            port.name,
+            serdes.key,
+            serdes.value,
+            presence_only=counts and not keep_values,
+            any_form=counts,
         )
 
     def leaf_exit(self, leaf: Node, number: int) -> Exit | None:
-        """Where a leaf's rows go; None where nothing leaves."""
+        """Return the exit of a leaf; None for actions, which emit nothing."""
         operation = leaf.operation
         if isinstance(operation, ForEach | Print):
             return None
@@ -173,9 +193,8 @@ class Planner:
             key_suffix=store_suffix(leaf.store),
         )
 
-    def _between(self, node: Node, operation: Repartition) -> KeyValueSerdes:
-        """How rows are in the topic of a repartition."""
-        what = f"the topic of {node.name} (give Grouped, Joined or Repartitioned)"
+    def _repartition_serdes(self, node: Node, operation: Repartition) -> KeyValueSerdes:
+        what = f"the repartition topic of {node.name} (pass Grouped, Joined or Repartitioned)"
         keys_of, values_of = operation.keys_of, operation.values_of
         return KeyValueSerdes(
             self._key(operation.key_serde, what) if keys_of is None else self.port_serdes(keys_of).key,
@@ -185,8 +204,8 @@ class Planner:
         )
 
     def _repartition(self, leaf: Node, operation: Repartition, number: int) -> Exit:
-        serdes, topic = self._between(leaf, operation), self.topic_of(leaf)
-        # Responses have values of a table inside of them, and say themselves where they belong.
+        serdes, topic = self._repartition_serdes(leaf, operation), self.topic_of(leaf)
+        # The responses of a foreign-key join contain serialized values, and the partition to write to.
         responds = operation.values_of is not None
         subscribes = operation.keys_of is not None and not responds
         return Exit(
@@ -203,11 +222,11 @@ class Planner:
         )
 
     def _table_serdes(self, leaf: Node) -> KeyValueSerdes:
-        what = f"the table {leaf.name} (give Materialized)"
+        what = f"the table {leaf.name} (pass Materialized)"
         return KeyValueSerdes(self._key(leaf.key_serde, what), self._value(leaf.value_serde, what))
 
     def _sink(self, leaf: Node, sink: Sink, number: int) -> Exit:
-        what = f"{sink.topic or leaf.name} (give Produced to to)"
+        what = f"the sink {sink.topic or leaf.name} (pass Produced)"
         key = self._key(sink.key_serde, what)
         return Exit(
             number,
@@ -222,10 +241,20 @@ class Planner:
         )
 
     def _key(self, serde: Serde | None, what: str) -> Serde:
-        return _needed(serde or self.settings.default_key_serde, "key", what)
+        return _required(serde or self.settings.default_key_serde, "key", what)
 
     def _value(self, serde: Serde | None, what: str) -> Serde:
-        return _needed(serde or self.settings.default_value_serde, "value", what)
+        return _required(serde or self.settings.default_value_serde, "value", what)
+
+
+def is_windowed(operator: Node) -> bool:
+    return isinstance(operator.operation, Aggregate) and operator.operation.windows is not None
+
+
+def _late_store(stage: Stage, aggregate: Node) -> str:
+    """Return the name before `-late`: the store, or the stage if the aggregate also runs for a `suppress`."""
+    alone = stage.name == aggregate.name or len(final_only_consumers(aggregate)) == 1
+    return aggregate.store.name if alone and aggregate.store is not None else stage.name
 
 
 def store_suffix(store: TableStore | None) -> bytes:
@@ -233,7 +262,7 @@ def store_suffix(store: TableStore | None) -> bytes:
 
 
 def same_bytes(one: Serde | None, other: Serde | None) -> bool:
-    """Whether two serdes have the same form on topics, so that nothing needs to be decoded between them."""
+    """Whether two serdes have the same serialized form, so that bytes can be copied."""
     if one is other:
         return True
     if one is None or other is None:
@@ -250,7 +279,8 @@ def same_bytes(one: Serde | None, other: Serde | None) -> bool:
 
 
 def _wants_missing_keys(node: Node) -> bool:
-    """Whether a join below gives results for records without a key: left and outer joins of streams do."""
+    """Whether a join downstream has results for records without a key, as left and outer stream joins
+    have."""
     joins = StreamStreamJoin | StreamTableJoin | GlobalTableJoin
     return any(
         (isinstance(child.operation, joins) and child.operation.kind != "inner") or _wants_missing_keys(child)
@@ -259,15 +289,15 @@ def _wants_missing_keys(node: Node) -> bool:
 
 
 def _inherited_key(node: Node) -> Serde | None:
-    """The key serde of a stream that is said nowhere, taken from above as long as keys stay what they are."""
+    """Return the key serde of the nearest ancestor whose keys the node still has."""
     while node.key_serde is None and len(node.ports) == 1 and not is_stateful(node):
         node = node.ports[0]
     return node.key_serde
 
 
-def _needed(serde: Serde | None, kind: str, what: str) -> Serde:
+def _required(serde: Serde | None, kind: str, what: str) -> Serde:
     if serde is None:
         raise TopologyException(
-            f"No {kind} serde for {what}: name one there, or set default.{kind}.serde in the configuration"
+            f"No {kind} serde for {what}: specify one, or set default.{kind}.serde in the configuration"
         )
     return serde

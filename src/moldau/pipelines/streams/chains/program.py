@@ -1,4 +1,4 @@
-"""What a chain is, as plain data that can be sent to workers: its steps, and where rows leave it."""
+"""The program of a chain, as plain data that can be sent to Spark workers: its steps and its exits."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from moldau.client.records import ConsumerRecord, Headers
-from moldau.pipelines.streams.application.settings import Handler
 from moldau.pipelines.streams.dsl.serdes import Serde
+from moldau.pipelines.streams.settings import Handler
 from moldau.pipelines.streams.topology.operations import Operation
 
 #: The exit of dead letters.
 DEAD_LETTER = -1
-#: The exit of rows that had a target when they came.
+#: The exit of rows that an operator has already addressed to a topic.
 SIDE_OUTPUT = -2
-#: The header of a row on its way to one operator behind its processor alone, in a topic between stages.
+#: The header, in topics between stages, that names the only child a processor has forwarded the record to.
 CHILD_HEADER = "__streams.child"
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Where rows leave a chain: for a topic, or (without one) for what comes next in the query."""
+    """Where rows leave a chain: for a topic, or without one for the next operator of the query."""
 
     number: int
     name: str
@@ -30,19 +30,19 @@ class Exit:
     topic: str | None = None
     extractor: Callable[[Any, Any, Any], str] | None = None
     partitioner: Callable[[str, Any, Any, int], int] | None = None
-    #: How many partitions the topic has, where a partition is chosen here.
+    #: The number of partitions of the topic, where the chain chooses the partition.
     partitions: int | None = None
-    #: Changelogs and cuts stay in the partition that they came from.
+    #: Write rows to the partition they were read from, as for changelogs.
     keeps_partition: bool = False
-    #: Windowed keys go where their keys alone would go.
+    #: Partition windowed keys by the key without its window.
     windowed: bool = False
-    #: What a window store's changelog has behind its keys.
+    #: Appended to every key, as in the changelogs of window stores.
     key_suffix: bytes = b""
-    #: Only whether there is a value counts.
+    #: Replace every value by empty bytes: only its presence is used.
     presence_only: bool = False
-    #: Nobody reads the values, so they may stay as they are.
+    #: The operator does not read the values, so they need no conversion.
     any_form: bool = False
-    #: Rows without a key stay behind.
+    #: Drop rows without a key.
     needs_key: bool = False
 
 
@@ -50,14 +50,14 @@ class Exit:
 class Step:
     name: str
     operation: Operation
-    #: The numbers of the steps behind it.
+    #: The numbers of the steps that follow.
     after: tuple[int, ...]
     exits: tuple[Exit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A chain from one origin."""
+    """The steps and exits of a chain, and the serdes of its origin."""
 
     steps: tuple[Step, ...]
     first: tuple[int, ...]
@@ -70,8 +70,8 @@ class Program:
     dead_letter_topic: str | None = None
 
 
-class Left(NamedTuple):
-    """A row that has left a chain."""
+class OutputRow(NamedTuple):
+    """A row that a chain emits."""
 
     exit: int
     key: bytes | None

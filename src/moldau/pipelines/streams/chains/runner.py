@@ -1,12 +1,12 @@
-"""Steps without state, fused: a record is decoded once, goes through all steps as objects, is encoded once.
+"""Runs the stateless steps of a chain, fused: a record is deserialized once, passed through all steps as
+objects, and serialized once.
 
-A `Program` is plain data that can be sent to workers. `Runner` makes functions of it, each step calling the
-next ones, so that a record costs no more than its functions. Rows that leave are tuples in the order of
-`Left`.
+`Runner` compiles a `Program` to nested functions, each step calling the next, so that a record costs little
+more than the user's functions.
 
-What cannot be decoded, and what a function fails on, stops the program with a message that names the
-operator and the record, or is dropped if the configuration says `continue`; with a dead letter topic its
-bytes go there, with Kafka's headers about the error.
+A record that cannot be deserialized, or for which a function fails, stops the application with a message that
+names the operator and the record. If the exception handler is `continue`, the record is dropped. With a dead
+letter queue topic (KIP-1034), its bytes are written there with Kafka's error headers.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from moldau.pipelines.streams.chains.program import (
     DEAD_LETTER,
     SIDE_OUTPUT,
     Exit,
-    Left,
+    OutputRow,
     Program,
     Step,
 )
+from moldau.pipelines.streams.chains.steps import step_function
 from moldau.pipelines.streams.dsl.serdes import inner_serde
 from moldau.pipelines.streams.errors import StreamsException, failure
 from moldau.pipelines.streams.topology.operations import Branch, child_names
 
 
 class Current:
-    """The record that is on its way."""
+    """The record being processed, and the rows emitted so far."""
 
     __slots__ = ("headers", "key", "offset", "partition", "rows", "seq", "timestamp", "topic", "value")
 
     def __init__(self) -> None:
-        self.rows: list[Left] = []
+        self.rows: list[OutputRow] = []
         self.key: bytes | None = None
         self.value: bytes | None = None
         self.timestamp = 0
@@ -56,22 +57,19 @@ Next = Callable[[Any, Any], None]
 
 
 class Runner:
-    """Runs a program over rows; made once for every task."""
+    """Runs a program over rows; created once for every Spark task."""
 
     def __init__(self, program: Program) -> None:
-        from moldau.pipelines.streams.chains.steps import step_function
-
         self.program = program
         self.current = Current()
-        self._step_function = step_function
         self._made: dict[int, Next] = {}
         self._first = self._all(program.first, program.first_exits)
-        #: By topic and partition.
+        #: The highest timestamp by topic and partition, for timestamp extractors.
         self._highest: dict[tuple[str | None, int | None], int] = {}
 
-    def run(self, rows: Iterable[Sequence[Any]]) -> list[Left]:
-        """Rows are key, value, timestamp, headers, topic, partition, offset, target and child: with a target
-        they are on their way already, with a child only that step takes them."""
+    def run(self, rows: Iterable[Sequence[Any]]) -> list[OutputRow]:
+        """Process rows of key, value, timestamp, headers, topic, partition, offset, target and child. A row
+        with a target is passed through to that topic; a row with a child is processed by that child only."""
         current = self.current
         current.rows = []
         program, first = self.program, self._first
@@ -81,7 +79,7 @@ class Runner:
             current.topic, current.partition, current.offset = topic, partition, offset
             current.seq = 0
             if target is not None:
-                self._leave(SIDE_OUTPUT, key, value, current.headers, target, partition)
+                self._emit(SIDE_OUTPUT, key, value, current.headers, target, partition)
                 continue
             try:
                 decoded_key = key if program.key_serde is None else program.key_serde.deserialize(topic, key)
@@ -98,8 +96,8 @@ class Runner:
         return current.rows
 
     def _to_child(self, name: str, key: Any, value: Any) -> None:
-        """A processor has named the operator that gets its record. Those that are behind a topic know by a
-        header whether it is theirs."""
+        """Forward a record to the child that the processor named. A header tells children in later stages
+        whether the record is theirs."""
         for number in self.program.first:
             if name in child_names(self.program.steps[number].name, self.program.steps[number].operation):
                 self._step(number)(key, value)
@@ -110,7 +108,7 @@ class Runner:
         self.current.headers = headers
 
     def failed(self, name: str, error: Exception) -> None:
-        """A function of the user's has failed on the current record."""
+        """Handle an exception of a user's function for the current record."""
         program = self.program
         if program.on_processing_error == "fail":
             raise failure(name, self.current.where(), error) from error
@@ -123,13 +121,14 @@ class Runner:
             self.dead_letter(error)
         if program.on_deserialization_error == "fail" and program.dead_letter_topic is None:
             raise StreamsException(
-                f"The record {self.current.where()} cannot be decoded: {error}. It does not fit the serde; "
-                "deserialization.exception.handler=continue would skip such records, "
-                "errors.dead.letter.queue.topic.name keep them"
+                f"The record {self.current.where()} cannot be deserialized: {error}. Configure a serde that "
+                "matches the data, or set deserialization.exception.handler=continue to skip such records, "
+                "or errors.dead.letter.queue.topic.name to keep them"
             ) from error
 
     def _extract(self, key: Any, value: Any) -> bool:
-        """Whether the record has a time; one with a negative one is left out, as Kafka Streams does."""
+        """Extract the timestamp. Return whether it is valid: as in Kafka Streams, a record with a negative
+        timestamp is dropped."""
         current = self.current
         record = ConsumerRecord(
             current.topic or "",
@@ -155,7 +154,7 @@ class Runner:
 
     def dead_letter(self, error: BaseException) -> None:
         current = self.current
-        told = {
+        about = {
             "exception": f"{type(error).__module__}.{type(error).__qualname__}",
             "message": str(error),
             "stacktrace": "".join(traceback.format_exception(error)),
@@ -163,11 +162,11 @@ class Runner:
             "partition": str(current.partition),
             "offset": str(current.offset),
         }
-        about = [(f"__streams.errors.{name}", text.encode()) for name, text in told.items()]
-        headers = [*current.headers, *about]
-        self._leave(DEAD_LETTER, current.key, current.value, headers, self.program.dead_letter_topic, None)
+        errors = [(f"__streams.errors.{name}", text.encode()) for name, text in about.items()]
+        headers = [*current.headers, *errors]
+        self._emit(DEAD_LETTER, current.key, current.value, headers, self.program.dead_letter_topic, None)
 
-    def _leave(
+    def _emit(
         self,
         number: int,
         key: bytes | None,
@@ -178,7 +177,7 @@ class Runner:
     ) -> None:
         current = self.current
         current.rows.append(
-            Left(
+            OutputRow(
                 number,
                 key,
                 value,
@@ -195,7 +194,7 @@ class Runner:
         current.seq += 1
 
     def _all(self, after: Sequence[int], exits: Sequence[Exit]) -> Next:
-        """What calls everything that comes next."""
+        """Return one function that calls the given exits and steps."""
         nexts = [*(self._exit(each) for each in exits), *(self._step(number) for number in after)]
         if len(nexts) == 1:
             return nexts[0]
@@ -208,15 +207,15 @@ class Runner:
 
     def _step(self, number: int) -> Next:
         if number not in self._made:
-            self._made[number] = self._step_function(self, self.program.steps[number])
+            self._made[number] = step_function(self, self.program.steps[number])
         return self._made[number]
 
     def after(self, step: Step) -> Next:
-        """What comes behind a step."""
+        """Return a function that calls everything after a step."""
         return self._all(step.after, step.exits)
 
     def branches(self, step: Step) -> dict[int | None, Next]:
-        """What comes behind a split, by the positions of its branches."""
+        """Return the functions of a split's branches, by their positions."""
         found: dict[int | None, Next] = {}
         for number in step.after:
             operation = self.program.steps[number].operation
@@ -225,9 +224,9 @@ class Runner:
         return found
 
     def _exit(self, leaving: Exit) -> Next:
-        """A function that encodes what leaves here."""
+        """Return a function that serializes and emits a record at an exit."""
 
-        def leave(key: Any, value: Any) -> None:
+        def emit(key: Any, value: Any) -> None:
             if leaving.needs_key and key is None:
                 return
             topic = leaving.topic
@@ -239,9 +238,9 @@ class Runner:
                 self.failed(leaving.name, error)
                 return
             encoded_key, encoded = self._encoded(leaving, topic, key, value)
-            self._leave(leaving.number, encoded_key, encoded, self.current.headers, topic, place)
+            self._emit(leaving.number, encoded_key, encoded, self.current.headers, topic, place)
 
-        return leave
+        return emit
 
     def _encoded(
         self, leaving: Exit, topic: str | None, key: Any, value: Any
@@ -255,8 +254,8 @@ class Runner:
                 encoded = value if leaving.value_serde is None else leaving.value_serde.serialize(name, value)
         except SerializationError as error:
             raise StreamsException(
-                f"{leaving.name} cannot encode what became of {self.current.where()}: {error}. "
-                "The serdes of keys and values must fit what the operators before give"
+                f"{leaving.name} cannot serialize its result for {self.current.where()}: {error}. "
+                "Configure serdes that match the keys and values that the operators before it return"
             ) from error
         if leaving.key_suffix and encoded_key is not None:
             encoded_key += leaving.key_suffix

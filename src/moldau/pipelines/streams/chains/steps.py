@@ -1,13 +1,12 @@
-"""What each step of a chain does with a record: one small function per operator, in the table `STEPS`."""
+"""The steps of chains: one small function per stateless operation, listed in the table `STEPS`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moldau.pipelines.streams.chains.program import Step
-from moldau.pipelines.streams.chains.runner import Next, Runner
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.topology.operations import (
     Branch,
@@ -33,6 +32,9 @@ from moldau.pipelines.streams.topology.operations import (
 )
 from moldau.pipelines.streams.topology.stateful import Suppress
 
+if TYPE_CHECKING:
+    from moldau.pipelines.streams.chains.runner import Next, Runner
+
 _FAILED = object()
 
 
@@ -41,11 +43,11 @@ def step_function(runner: Runner, step: Step) -> Next:
 
 
 def _guarded(runner: Runner, step: Step, function: Any) -> Callable[..., Any]:
-    """The user's function; `_FAILED` if it failed and the program goes on."""
+    """Wrap a user's function to return `_FAILED` if it raises and the exception handler is `continue`."""
     if is_native(function):
         raise TopologyException(
-            f"{step.name} is a Spark expression behind a Python function whose serdes are not known: "
-            "say which serdes the records have there, for example with repartition or Grouped"
+            f"{step.name} is a Spark expression after a Python function whose serdes are not known: "
+            "specify the serdes of its input, for example with repartition() or Grouped"
         )
     name = step.name
 
@@ -160,10 +162,10 @@ def _print(runner: Runner, step: Step, operation: Print) -> Next:
     text = _guarded(runner, step, operation.printed.mapper or _pair)
 
     def run(key: Any, value: Any) -> None:
-        said = text(key, value)
-        if said is _FAILED:
+        formatted = text(key, value)
+        if formatted is _FAILED:
             return
-        line = f"[{operation.label}]: {said}\n"
+        line = f"[{operation.label}]: {formatted}\n"
         if operation.printed.file is None:
             sys.stdout.write(line)
         else:
@@ -208,7 +210,8 @@ def _to_table(runner: Runner, step: Step, _: ToTable) -> Next:
 
 
 def _table_filter(runner: Runner, step: Step, operation: TableFilter) -> Next:
-    """What does not pass is deleted, so that nothing older stays below."""
+    """Filter a table: a row that does not match is forwarded as a tombstone, which deletes its older
+    value."""
     predicate, after, negated = (
         _guarded(runner, step, operation.predicate),
         runner.after(step),

@@ -1,4 +1,4 @@
-"""`StreamsBuilder`: where a program begins. It collects the graph and `build` makes it a `Topology`.
+"""`StreamsBuilder`: creates the sources of a program, and builds its `Topology`.
 
 builder = StreamsBuilder()
 orders = builder.stream("orders", Consumed.with_("string", "json"))
@@ -23,7 +23,7 @@ from moldau.pipelines.streams.topology.topology import Topology
 
 
 class GlobalKTable:
-    """A table that every join sees as a whole, whatever the key."""
+    """A table that is available as a whole to every task."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -34,7 +34,7 @@ class GlobalKTable:
 
 
 class StreamsBuilder:
-    """Collects the operators of one application."""
+    """Collects the operators of one application in a graph."""
 
     def __init__(self) -> None:
         self._graph = Graph()
@@ -42,14 +42,14 @@ class StreamsBuilder:
     def stream(
         self, topics: str | Sequence[str] | re.Pattern[str], consumed: Consumed | None = None
     ) -> KStream:
-        """The records of one topic, of several, or of all whose names match a pattern."""
+        """Read one topic, several topics, or all topics whose names match a pattern."""
         given = consumed or Consumed()
         if isinstance(topics, re.Pattern):
             source = Source((), topics.pattern, given)
         else:
             names = (topics,) if isinstance(topics, str) else tuple(topics)
             if not names or not all(names):
-                raise TopologyException("A stream needs the name of at least one topic")
+                raise TopologyException("stream() needs the name of at least one topic")
             source = Source(names, None, given)
         name = self._graph.name_or_new(given.name, "KSTREAM-SOURCE-")
         node = Node(name, source, (), given.key_serde, given.value_serde)
@@ -58,25 +58,25 @@ class StreamsBuilder:
     def table(
         self, topic: str, consumed: Consumed | None = None, materialized: Materialized | None = None
     ) -> KTable:
-        """The last value of every key of a topic."""
+        """Read a topic as a table: the latest value of every key."""
         node = self._table_source(topic, consumed, materialized, is_global=False)
         return KTable(self._graph, node)
 
     def global_table(
         self, topic: str, consumed: Consumed | None = None, materialized: Materialized | None = None
     ) -> GlobalKTable:
-        """A table for joins by any key of it."""
+        """Read a topic as a global table, which streams can join by any key."""
         return GlobalKTable(self._table_source(topic, consumed, materialized, is_global=True))
 
     def add_state_store(self, store: StoreBuilder) -> StreamsBuilder:
-        """A store for processors, which name it in `process`."""
+        """Add a store for the processors that name it in `process`."""
         if store.name in self._graph.state_stores:
-            raise TopologyException(f"There is a state store {store.name} already")
+            raise TopologyException(f"State store {store.name} has already been added")
         self._graph.state_stores[store.name] = store
         return self
 
     def build(self, config: Mapping[str, Any] | None = None) -> Topology:
-        """The topology; programs that make no sense are refused here."""
+        """Check the program and return its topology."""
         return Topology(self._graph)
 
     def _table_source(
@@ -88,7 +88,7 @@ class StreamsBuilder:
         is_global: bool,
     ) -> Node:
         if not topic:
-            raise TopologyException("A table needs the name of its topic")
+            raise TopologyException("table() needs the name of a topic")
         given, stored = consumed or Consumed(), materialized or Materialized()
         store = self._graph.new_store(materialized, f"{topic}-", materialize=is_global)
         source_name = self._graph.name_or_new(given.name, "KSTREAM-SOURCE-", "-source")

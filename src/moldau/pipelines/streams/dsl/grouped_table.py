@@ -1,15 +1,16 @@
-"""`KGroupedTable`: a table's rows by another key. What an update replaces is subtracted, the new value
-added."""
+"""`KGroupedTable`: the rows of a table, grouped by another key.
+
+An update subtracts the old value of a row from the aggregate of its group and adds the new value.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from moldau.pipelines.streams.dsl.parameters import Grouped, Materialized, Named
-from moldau.pipelines.streams.dsl.repartitioning import SUFFIX
+from moldau.pipelines.streams.dsl.parameters import Grouped, Materialized, Named, given_name
 from moldau.pipelines.streams.dsl.serdes import Serde, Serdes
-from moldau.pipelines.streams.topology.graph import Graph, Node
+from moldau.pipelines.streams.topology.graph import REPARTITION_SUFFIX, Graph, Node
 from moldau.pipelines.streams.topology.operations import Repartition
 from moldau.pipelines.streams.topology.stateful import AggregateKind, TableAggregate
 
@@ -21,12 +22,12 @@ def _add_one(_key: Any, _value: Any, count: int) -> int:
     return count + 1
 
 
-def _take_one(_key: Any, _value: Any, count: int) -> int:
+def _subtract_one(_key: Any, _value: Any, count: int) -> int:
     return count - 1
 
 
 class KGroupedTable:
-    """A table by another key, before it is aggregated."""
+    """A table grouped by another key."""
 
     def __init__(self, graph: Graph, node: Node, grouped: Grouped) -> None:
         self._graph = graph
@@ -37,7 +38,7 @@ class KGroupedTable:
     def count(self, name: Named | str | None = None, materialized: Materialized | None = None) -> KTable:
         given = materialized or Materialized()
         return self._aggregated(
-            "count", name, given, given.value_serde or Serdes.long(), (int, _add_one, _take_one)
+            "count", name, given, given.value_serde or Serdes.long(), (int, _add_one, _subtract_one)
         )
 
     def reduce(
@@ -59,7 +60,7 @@ class KGroupedTable:
         name: Named | str | None = None,
         materialized: Materialized | None = None,
     ) -> KTable:
-        """Adder and subtractor take key, value and what there is."""
+        """Aggregate rows. Adder and subtractor take key, value and the current aggregate."""
         given = materialized or Materialized()
         functions = (initializer, adder, subtractor)
         return self._aggregated("aggregate", name, given, given.value_serde, functions)
@@ -75,12 +76,12 @@ class KGroupedTable:
         from moldau.pipelines.streams.dsl.ktable import KTable
 
         graph = self._graph
-        given_name = name.name if isinstance(name, Named) else name
+        chosen = given_name(name)
         store = graph.new_store(materialized, "KTABLE-AGGREGATE-")
-        sink_name = graph.name_or_new(given_name, "KSTREAM-SINK-", "-sink")
-        source_name = graph.name_or_new(given_name, "KSTREAM-SOURCE-", "-source")
+        sink_name = graph.name_or_new(chosen, "KSTREAM-SINK-", "-sink")
+        source_name = graph.name_or_new(chosen, "KSTREAM-SOURCE-", "-source")
         prefix = "KTABLE-REDUCE-" if kind == "reduce" else "KTABLE-AGGREGATE-"
-        own_name = graph.name_or_new(given_name, prefix)
+        own_name = graph.name_or_new(chosen, prefix)
         through = self._repartition(sink_name, source_name, store.name)
         initializer, adder, subtractor = functions
         node = Node(
@@ -100,7 +101,7 @@ class KGroupedTable:
             self._through = Node(
                 source_name,
                 Repartition(
-                    (grouped.name or store_name) + SUFFIX,
+                    (grouped.name or store_name) + REPARTITION_SUFFIX,
                     sink_name,
                     source_name,
                     None,

@@ -1,12 +1,13 @@
-"""`KTable`: the last value of every key, and what can be done with it. An update with no value deletes its
-key."""
+"""`KTable`: the latest value of every key, and the operators that can be applied to it.
+
+An update without a value (a tombstone) deletes its key.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from moldau.pipelines.streams.dsl.foreign_keys import foreign_key_join
 from moldau.pipelines.streams.dsl.grouped_table import KGroupedTable
 from moldau.pipelines.streams.dsl.parameters import (
     Function,
@@ -15,25 +16,26 @@ from moldau.pipelines.streams.dsl.parameters import (
     Named,
     Suppressed,
     TableJoined,
+    given_name,
 )
-from moldau.pipelines.streams.dsl.processors import ValueTransformerWithKey
+from moldau.pipelines.streams.dsl.processors import TransformerSupplier, ValueTransformerWithKey
 from moldau.pipelines.streams.dsl.serdes import Serde
-from moldau.pipelines.streams.dsl.table_joins import key_join
-from moldau.pipelines.streams.dsl.transforming import transform_node
+from moldau.pipelines.streams.dsl.table_joins import foreign_key_join, key_join
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.topology.graph import Graph, Node, TableStore
 from moldau.pipelines.streams.topology.operations import (
     TableFilter,
     TableMapValues,
+    TableSource,
     ToStream,
     ToTable,
     takes_key,
 )
-from moldau.pipelines.streams.topology.operations import TableSource as TableSourceOperation
 from moldau.pipelines.streams.topology.stateful import (
     Aggregate,
     ForeignKeyJoin,
     JoinKind,
+    Process,
     Suppress,
     TableSelect,
     TableTableJoin,
@@ -43,12 +45,8 @@ if TYPE_CHECKING:
     from moldau.pipelines.streams.dsl.kstream import KStream
 
 
-def _name(name: Named | str | None) -> str | None:
-    return name.name if isinstance(name, Named) else name
-
-
 class KTable:
-    """A table. What is not materialized by name is computed from its parents where it is needed."""
+    """A table. A table without a store is computed from its parents where its rows are needed."""
 
     def __init__(self, graph: Graph, node: Node, parents: tuple[KTable, ...] = ()) -> None:
         self.graph = graph
@@ -65,7 +63,7 @@ class KTable:
 
     @property
     def queryable_store_name(self) -> str | None:
-        """The store's name if the user gave one."""
+        """The name of the store if the user named it."""
         store = self.node.store
         return store.name if store is not None and store.queryable else None
 
@@ -96,7 +94,7 @@ class KTable:
         store = self._named_store(materialized, "KTABLE-FILTER-")
         given = materialized or Materialized()
         node = Node(
-            self.graph.name_or_new(_name(name), "KTABLE-FILTER-"),
+            self.graph.name_or_new(given_name(name), "KTABLE-FILTER-"),
             TableFilter(predicate, negated, store),
             (self.node,),
             given.key_serde or self.key_serde,
@@ -115,7 +113,7 @@ class KTable:
         store = self._named_store(materialized, "KTABLE-MAPVALUES-")
         given = materialized or Materialized()
         node = Node(
-            self.graph.name_or_new(_name(name), "KTABLE-MAPVALUES-"),
+            self.graph.name_or_new(given_name(name), "KTABLE-MAPVALUES-"),
             TableMapValues(mapper, takes_key(mapper, 1), store),
             (self.node,),
             given.key_serde or self.key_serde,
@@ -132,12 +130,24 @@ class KTable:
         name: Named | str | None = None,
         materialized: Materialized | None = None,
     ) -> KTable:
-        """By a transformer of your own, with stores that the program added."""
-        node = transform_node(self, supplier, store_names, _name(name), materialized)
-        return KTable(self.graph, node, (self,))
+        """Apply a custom transformer to the values, with state stores that the program added."""
+        prefix = "KTABLE-TRANSFORMVALUES-"
+        given = materialized or Materialized()
+        # As in Java, an unnamed store is not created and, unlike in `_named_store`, takes no number.
+        store = None if given.name is None else self.graph.new_store(given, prefix)
+        node = Node(
+            self.graph.name_or_new(given_name(name), prefix),
+            Process(TransformerSupplier(supplier), store_names, fixed_key=True),
+            (self.node,),
+            given.key_serde or self.key_serde,
+            given.value_serde,
+            store,
+            is_table=True,
+        )
+        return KTable(self.graph, self.graph.add(self.node, node), (self,))
 
     def _named_store(self, materialized: Materialized | None, prefix: str) -> TableStore | None:
-        """Only a store with a name is made; one without uses up a number all the same."""
+        """Create a store only if it is named; as in Java, an unnamed one takes a number all the same."""
         if materialized is None:
             return None
         if materialized.name is None:
@@ -146,20 +156,20 @@ class KTable:
         return self.graph.new_store(materialized, prefix, self._windows())
 
     def to_stream(self, mapper: Function | None = None, name: Named | str | None = None) -> KStream:
-        """The table's updates, under new keys if a mapper is given."""
+        """Return the stream of the table's updates, with new keys if a mapper is given."""
         from moldau.pipelines.streams.dsl.kstream import KStream
 
-        own_name = self.graph.name_or_new(_name(name), "KTABLE-TOSTREAM-")
+        own_name = self.graph.name_or_new(given_name(name), "KTABLE-TOSTREAM-")
         node = Node(own_name, ToStream(), (self.node,), self.key_serde, self.value_serde)
         stream = KStream(self.graph, self.graph.add(self.node, node))
         return stream if mapper is None else stream.select_key(mapper)
 
     def suppress(self, suppressed: Suppressed) -> KTable:
-        """Fewer updates: only the last of a window, or of a time."""
+        """Emit only the last update of a window, or of each time interval."""
         if suppressed.limit_ms is None and self._windows() is None:
             raise TopologyException(
-                f"{self.node.name} has no windows that could close: "
-                "suppress until_window_closes needs a windowed aggregate, others use until_time_limit"
+                f"{self.node.name} is not windowed: until_window_closes needs a windowed aggregate; "
+                "use until_time_limit"
             )
         name = suppressed.name or self.graph.new_name("KTABLE-SUPPRESS-")
         store_name = (
@@ -182,7 +192,7 @@ class KTable:
     def group_by(
         self, selector: Callable[[Any, Any], tuple[Any, Any]], grouped: Grouped | None = None
     ) -> KGroupedTable:
-        """By another key and value, which a function of key and value gives."""
+        """Group the rows by another key. The selector takes key and value and returns the new pair."""
         given = grouped or Grouped()
         node = Node(
             self.graph.name_or_new(given.name, "KTABLE-SELECT-"),
@@ -205,10 +215,10 @@ class KTable:
         foreign_key_extractor: Callable[..., Any] | None = None,
         table_joined: TableJoined | None = None,
     ) -> KTable:
-        """By equal keys; or with the row of the other table whose key the extractor gives, a function of the
-        value, or of key and value."""
+        """Join by key, or by the foreign key that the extractor returns. The extractor takes the value, or
+        key and value."""
         by = foreign_key_extractor, table_joined
-        return self._join("inner", other, joiner, _name(name), materialized, *by)
+        return self._join("inner", other, joiner, given_name(name), materialized, *by)
 
     def left_join(
         self,
@@ -220,9 +230,9 @@ class KTable:
         foreign_key_extractor: Callable[..., Any] | None = None,
         table_joined: TableJoined | None = None,
     ) -> KTable:
-        """As `join`, with a result for every row of this table."""
+        """Join like `join`, with a result for every row of this table."""
         by = foreign_key_extractor, table_joined
-        return self._join("left", other, joiner, _name(name), materialized, *by)
+        return self._join("left", other, joiner, given_name(name), materialized, *by)
 
     def outer_join(
         self,
@@ -231,7 +241,7 @@ class KTable:
         name: Named | str | None = None,
         materialized: Materialized | None = None,
     ) -> KTable:
-        return self._join("outer", other, joiner, _name(name), materialized)
+        return self._join("outer", other, joiner, given_name(name), materialized)
 
     def _join(
         self,
@@ -245,11 +255,11 @@ class KTable:
     ) -> KTable:
         if not isinstance(other, KTable):
             raise TopologyException(
-                f"A table is joined with a table, not with a {type(other).__name__}: "
-                "join the stream with this table, or make it a table with to_table()"
+                f"A table can be joined only with a table, not with a {type(other).__name__}: "
+                "join the stream with this table, or convert it with to_table()"
             )
         if extractor is None and table_joined is not None:
-            raise TopologyException("table_joined is for joins by foreign keys: give a foreign_key_extractor")
+            raise TopologyException("table_joined is for foreign-key joins: pass a foreign_key_extractor")
         if extractor is None:
             node = key_join(kind, self, other, joiner, name, materialized)
         else:
@@ -258,9 +268,9 @@ class KTable:
         return KTable(self.graph, node, (self, other))
 
     def getter_stores(self) -> list[str]:
-        """The stores in which this table's rows are looked up; a table that is read so gets its store."""
+        """Return the stores in which this table's rows are looked up, and materialize them if necessary."""
         operation, store = self.node.operation, self.node.store
-        if store is not None and isinstance(operation, TableSourceOperation | ToTable | ForeignKeyJoin):
+        if store is not None and isinstance(operation, TableSource | ToTable | ForeignKeyJoin):
             store.materialized = True
         if isinstance(operation, Suppress):
             return [operation.store_name, *self._parents[0].getter_stores()]
@@ -269,9 +279,9 @@ class KTable:
         return list(dict.fromkeys(name for parent in self._parents for name in parent.getter_stores()))
 
     def send_old_values(self) -> None:
-        """Somebody below needs to know what an update replaces, which takes a store."""
+        """Materialize this table, because an operator downstream needs the old value of each update."""
         operation, store = self.node.operation, self.node.store
-        if isinstance(operation, TableSourceOperation | ToTable | ForeignKeyJoin):
+        if isinstance(operation, TableSource | ToTable | ForeignKeyJoin):
             if store is not None:
                 store.materialized = True
         elif store is None or isinstance(operation, TableTableJoin | Suppress):
@@ -279,7 +289,7 @@ class KTable:
                 parent.send_old_values()
 
     def _windows(self) -> Any:
-        """The windows of the aggregate that this table comes from."""
+        """Return the windows of the aggregate that this table is computed from."""
         operation = self.node.operation
         if isinstance(operation, Aggregate):
             return operation.windows

@@ -1,7 +1,7 @@
-"""What operators can be given besides their functions: names, serdes, stores. The classes are Java's.
+"""The configuration objects of operators: names, serdes, stores. The classes are those of Kafka Streams.
 
-Every one can be made with keywords (`Consumed(key_serde=…, value_serde=…)`), or as in Java with `with_` (the
-serdes in their order) and `as_` (a name). Serdes may be given by their short names ("string", "json").
+Create them with keywords (`Consumed(key_serde=…, value_serde=…)`), or as in Java with `with_` (the serdes in
+order) and `as_` (a name). Serdes may be given by their short names ("string", "json").
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from moldau.pipelines.streams.dsl.serdes import Serde, as_serde
 from moldau.pipelines.streams.dsl.windows import Duration, milliseconds
 from moldau.pipelines.streams.errors import TopologyException
 
-#: A function of the user's, or an expression: a Spark `Column` or SQL text.
+#: A Python function, or an expression: a Spark `Column` or SQL text.
 Function = Any
 SerdeChoice = Serde | str | None
 
@@ -24,17 +24,21 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def checked_name(name: str) -> str:
-    """A name becomes part of topic names, so it must be a legal one."""
+    """Return the name if it is legal in topic names, of which it becomes a part."""
     if name in ("", ".", "..") or len(name) > _MAX_NAME_LENGTH or not _LEGAL_NAME.fullmatch(name):
         raise TopologyException(
-            f"{name!r} cannot name an operator or store: use 1 to {_MAX_NAME_LENGTH} of the letters, digits, "
-            "'.', '_' and '-', and neither '.' nor '..' alone"
+            f"{name!r} is not a valid name of an operator or store: use 1 to {_MAX_NAME_LENGTH} ASCII "
+            "letters, digits, '.', '_' or '-', but not '.' or '..' alone"
         )
     return name
 
 
+def given_name(name: Named | str | None) -> str | None:
+    return name.name if isinstance(name, Named) else name
+
+
 class _Parameters:
-    """Checks the name and looks up serdes that are given by name."""
+    """Checks the name, and replaces the short names of serdes by serdes."""
 
     __slots__ = ()
 
@@ -66,8 +70,8 @@ class _WithSerdes(_Parameters):
 
 @dataclass(frozen=True, slots=True)
 class Consumed(_WithSerdes):
-    """How a topic is read. The extractor takes the record and the highest timestamp so far, or is an
-    expression."""
+    """How to read a topic. The timestamp extractor takes the record and the highest timestamp so far, or is
+    an expression."""
 
     key_serde: Any = None
     value_serde: Any = None
@@ -78,16 +82,18 @@ class Consumed(_WithSerdes):
 
 @dataclass(frozen=True, slots=True)
 class Produced(_WithSerdes):
+    """How to write a topic."""
+
     key_serde: Any = None
     value_serde: Any = None
-    #: Takes topic, key, value and the number of partitions, and says which partition.
+    #: Takes topic, key, value and the number of partitions, and returns the partition.
     partitioner: Callable[[str, Any, Any, int], int] | None = None
     name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Grouped(_WithSerdes):
-    """The name also names the repartition topic."""
+    """How to group records. The name is also that of the repartition topic."""
 
     key_serde: Any = None
     value_serde: Any = None
@@ -96,30 +102,32 @@ class Grouped(_WithSerdes):
 
 @dataclass(frozen=True, slots=True)
 class Repartitioned(_WithSerdes):
+    """How to write and read a repartition topic."""
+
     key_serde: Any = None
     value_serde: Any = None
     number_of_partitions: int | None = None
-    #: Takes topic, key, value and the number of partitions, and says which partition.
+    #: Takes topic, key, value and the number of partitions, and returns the partition.
     partitioner: Callable[[str, Any, Any, int], int] | None = None
     name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Materialized(_WithSerdes):
-    """The store of a table. With a name it can be asked while the program runs."""
+    """The state store of a table. A named store can be queried (`KafkaStreams.store`)."""
 
     key_serde: Any = None
     value_serde: Any = None
     name: str | None = None
-    #: How long windows are kept, at least their size and grace.
+    #: How long the changelog keeps windows; by default their size and grace period.
     retention_ms: int | None = None
-    #: Settings of the changelog topic.
+    #: Configs of the changelog topic.
     topic_config: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Joined(_Parameters):
-    """Of a stream with a table."""
+    """How to join a stream with a table."""
 
     key_serde: Any = None
     value_serde: Any = None
@@ -139,9 +147,9 @@ class Joined(_Parameters):
 
 @dataclass(frozen=True, slots=True)
 class TableJoined(_Parameters):
-    """Of two tables by a foreign key: how each of them is partitioned, where not by the hash of its keys."""
+    """How to join two tables by a foreign key: their partitioners, unless they hash the key."""
 
-    #: Takes topic, key, None and the number of partitions, and says which partition.
+    #: Takes topic, key, None and the number of partitions, and returns the partition.
     partitioner: Callable[[str, Any, Any, int], int] | None = None
     other_partitioner: Callable[[str, Any, Any, int], int] | None = None
     name: str | None = None
@@ -149,7 +157,7 @@ class TableJoined(_Parameters):
 
 @dataclass(frozen=True, slots=True)
 class StreamJoined(_Parameters):
-    """Of two streams."""
+    """How to join two streams."""
 
     key_serde: Any = None
     value_serde: Any = None
@@ -170,10 +178,10 @@ class StreamJoined(_Parameters):
 
 @dataclass(frozen=True, slots=True)
 class Branched(_Parameters):
-    """A branch: its name, and what becomes of it at once."""
+    """A branch: its name, and a function to apply to it."""
 
     name: str | None = None
-    #: Gives the stream that takes the branch's place; None leaves it out of the result.
+    #: Returns the stream that replaces the branch in the result; None omits the branch.
     chain: Callable[[Any], Any] | None = None
 
     @classmethod
@@ -185,12 +193,12 @@ class Branched(_Parameters):
 
 @dataclass(frozen=True, slots=True)
 class Printed(_Parameters):
-    """Where rows are printed: the workers' standard output, or a file on the worker."""
+    """Where to print records: the standard output of the Spark workers, or a file on each worker."""
 
     file: str | None = None
     label: str | None = None
     name: str | None = None
-    #: Makes the text of a key and a value.
+    #: Formats a key and a value.
     mapper: Callable[[Any, Any], str] | None = None
 
     @classmethod
@@ -204,8 +212,8 @@ class Printed(_Parameters):
 
 @dataclass(frozen=True, slots=True)
 class BufferConfig:
-    """How much may be held back in each task, and what happens when that is too little: the oldest goes on
-    early, or the application stops."""
+    """The limits of the suppression buffer of each task. A full buffer emits its oldest record early, or
+    shuts the application down."""
 
     records: int | None = None
     size_bytes: int | None = None
@@ -238,7 +246,7 @@ class BufferConfig:
 
 @dataclass(frozen=True, slots=True)
 class Suppressed(_Parameters):
-    """Hold updates back: until their window closes, or until they are `limit_ms` old in the stream's time."""
+    """Buffer updates until their window closes, or until stream time has advanced by `limit_ms`."""
 
     limit_ms: int | None = None
     name: str | None = None
@@ -257,7 +265,7 @@ class Suppressed(_Parameters):
 
 @dataclass(frozen=True, slots=True)
 class EmitStrategy:
-    """When a windowed aggregate says something: on every update, or when the window closes."""
+    """When a windowed aggregate emits results: on every update, or when the window closes."""
 
     on_close: bool = False
 

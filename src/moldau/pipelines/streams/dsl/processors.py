@@ -1,21 +1,21 @@
-"""A user's own processor: state and timers of his own, in the words of Kafka Streams.
+"""The Processor API: custom processors with state stores and punctuators.
 
     class Summing(Processor):
         def init(self, context):
             super().init(context)
             self.sums = context.get_state_store("sums")
-            context.schedule(1000, PunctuationType.STREAM_TIME, self.tell)
+            context.schedule(1000, PunctuationType.STREAM_TIME, self.emit)
 
         def process(self, record):
             self.sums.put(record.key, (self.sums.get(record.key) or 0) + record.value)
 
-        def tell(self, time_ms):
+        def emit(self, time_ms):
             for key, value in self.sums.all():
                 self.context.forward(Record(key, value, time_ms))
 
-A task is one partition of the input, as in Kafka Streams: its stores are seen by all its keys. A processor is
-made anew for every batch of records, so what must last belongs into a store, and timers are scheduled in
-`init`, always in the same order; when each is due next is remembered between batches.
+As in Kafka Streams, a task processes one partition of the input, and all keys of the partition share its
+stores. Unlike in Kafka Streams, a processor is created for every batch: keep state in a store, and schedule
+punctuators in `init`, always in the same order. The next time of each punctuator is stored between batches.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from moldau.client.records import Headers
 
 
 class PunctuationType(Enum):
-    """What makes time pass for a timer: the records' timestamps, or the clock on the wall."""
+    """The time that a punctuator follows: the timestamps of records, or the wall clock."""
 
     STREAM_TIME = "stream"
     WALL_CLOCK_TIME = "wall clock"
@@ -38,7 +38,7 @@ class PunctuationType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record inside a topology: objects, not bytes. Changed copies are made by `with_…`."""
+    """A deserialized record inside a topology. `with_…` return changed copies."""
 
     key: Any
     value: Any
@@ -60,7 +60,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class RecordMetadata:
-    """Where the record that is being processed comes from."""
+    """The topic, partition and offset of the record being processed."""
 
     topic: str
     partition: int
@@ -72,33 +72,34 @@ class Cancellable(Protocol):
 
 
 class ProcessorContext(Protocol):
-    """What a processor may ask and do."""
+    """The interface between a processor and its task."""
 
     @property
     def application_id(self) -> str: ...
 
     @property
     def partition(self) -> int:
-        """The partition that this task works on."""
+        """The partition that this task processes."""
 
     @property
     def record_metadata(self) -> RecordMetadata | None:
-        """None inside a timer."""
+        """None inside a punctuator."""
 
     @property
     def timestamp(self) -> int:
-        """Of the record, or the time of the timer that is running."""
+        """The timestamp of the record, or the time of the punctuator being called."""
 
     @property
     def headers(self) -> Headers: ...
 
     def forward(self, record: Record, child_name: str | None = None) -> None:
-        """To all operators behind this one, or to the one with that name."""
+        """Forward a record to all child nodes, or to the child with the given name."""
 
     def schedule(
         self, interval_ms: int, punctuation: PunctuationType, callback: Callable[[int], None]
     ) -> Cancellable:
-        """Stream time is aligned to zero, due with the first record; the clock one interval from now."""
+        """Schedule a punctuator. Stream-time intervals are aligned to zero, and the first one is due with the
+        first record; the first wall-clock interval ends `interval_ms` from now."""
 
     def get_state_store(self, name: str) -> Any: ...
 
@@ -108,7 +109,7 @@ class ProcessorContext(Protocol):
 
 
 class Processor(ABC):
-    """Subclass it; `context` is there from `init` on."""
+    """Base class of processors. `context` is set by `init`."""
 
     context: ProcessorContext
 
@@ -119,17 +120,17 @@ class Processor(ABC):
     def process(self, record: Record) -> None: ...
 
     def close(self) -> None:
-        """Called when the batch is done."""
+        """Called at the end of the batch."""
         return
 
 
 class FixedKeyProcessor(Processor):
-    """For `process_values`: what it forwards keeps the key of the record it was given."""
+    """A processor for `process_values`: forwarded records keep the key of the record being processed."""
 
 
 class ValueTransformerWithKey(ABC):
-    """For `KTable.transform_values`: gives the new value of a row, or None to delete it. A row that is
-    deleted has the value None."""
+    """A transformer for `KTable.transform_values`: returns the new value of a row, or None to delete it. A
+    deleted row has the value None."""
 
     context: ProcessorContext
 
@@ -140,5 +141,34 @@ class ValueTransformerWithKey(ABC):
     def transform(self, key: Any, value: Any) -> Any: ...
 
     def close(self) -> None:
-        """Called when the batch is done."""
+        """Called at the end of the batch."""
         return
+
+
+@dataclass(frozen=True, slots=True)
+class TransformerSupplier:
+    """Supplies processors that run the transformers of another supplier."""
+
+    supplier: Callable[[], ValueTransformerWithKey]
+
+    def __call__(self) -> FixedKeyProcessor:
+        return _TransformerProcessor(self.supplier())
+
+
+class _TransformerProcessor(FixedKeyProcessor):
+    """Forwards every record with the value that the transformer returns."""
+
+    def __init__(self, transformer: ValueTransformerWithKey) -> None:
+        self._transformer = transformer
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self._transformer.init(context)
+
+    def process(self, record: Record) -> None:
+        if record.key is not None:
+            value = self._transformer.transform(record.key, record.value)
+            self.context.forward(record.with_value(value))
+
+    def close(self) -> None:
+        self._transformer.close()

@@ -1,10 +1,10 @@
-"""Serdes: how keys and values are bytes on topics, with the formats of Java's serdes of the same names.
+"""Serdes: the serialized form of keys and values, in the formats of Java's serdes of the same names.
 
-A serde is a serializer and a deserializer of `moldau.client`. Some say besides what Spark itself can make of
-their bytes (`format`, `schema`): operators given as Spark expressions need that.
+A serde is a pair of a serializer and a deserializer of `moldau.client`. `format` and `schema` say how Spark
+can read its bytes natively, which operators given as Spark expressions require.
 
-Windowed keys have Kafka's own two forms: `TimeWindowedSerde` is the key and the window's start, the size
-being known to the reader; `SessionWindowedSerde` is the key, the end and the start.
+Windowed keys have the two forms of Kafka Streams: `TimeWindowedSerde` appends the window's start (the reader
+knows the size) to the key, `SessionWindowedSerde` appends the window's end and start.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _END_AND_START = Struct(">qq")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From `start` to `end` in milliseconds; the end of a session is its last record."""
+    """From `start` to `end` in milliseconds; a session ends with the timestamp of its last record."""
 
     start: int
     end: int
@@ -33,7 +33,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Windowed:
-    """A key in a window: the key of a windowed table."""
+    """A key and a window: the key of a windowed table."""
 
     key: Any
     window: Window
@@ -41,13 +41,13 @@ class Windowed:
 
 @dataclass(frozen=True, slots=True)
 class Serde:
-    """`format` is what Spark can read natively: bytes, string, int, long, double, json (with a schema) or
-    nothing."""
+    """A serializer and a deserializer. `format` is the native Spark format, if there is one: bytes, string,
+    int, long, or json with a schema."""
 
     serializer: Serializer[Any]
     deserializer: Deserializer[Any]
     format: str | None = None
-    #: Of JSON: a Spark schema, as DDL text or as a `StructType`.
+    #: For JSON: a Spark schema, as DDL text or as a `StructType`.
     schema: Any = None
 
     def serialize(self, topic: str, data: Any, headers: Headers = ()) -> bytes | None:
@@ -72,7 +72,7 @@ class _TimeWindowed:
         if data is None:
             return None
         if len(data) < _LONG.size:
-            raise SerializationError(f"{topic}: a windowed key has at least 8 bytes, these are {len(data)}")
+            raise SerializationError(f"{topic}: a windowed key has at least 8 bytes, not {len(data)}")
         (start,) = _LONG.unpack(data[-8:])
         key = self.inner.deserialize(topic, data[:-8], headers)
         return Windowed(key, Window(start, start + self.window_size_ms))
@@ -92,13 +92,15 @@ class _SessionWindowed:
         if data is None:
             return None
         if len(data) < _END_AND_START.size:
-            raise SerializationError(f"{topic}: a session's key has at least 16 bytes, these are {len(data)}")
+            raise SerializationError(
+                f"{topic}: a session-windowed key has at least 16 bytes, not {len(data)}"
+            )
         end, start = _END_AND_START.unpack(data[-16:])
         return Windowed(self.inner.deserialize(topic, data[:-16], headers), Window(start, end))
 
 
 class _Pickle:
-    """Python's own form, for values that stay inside one query."""
+    """Pickled Python objects, for values that do not leave the query."""
 
     def serialize(self, topic: str, data: Any, headers: Headers = ()) -> bytes | None:
         return None if data is None else pickle.dumps(data, protocol=5)
@@ -118,7 +120,7 @@ def session_windowed_serde(inner: Serde) -> Serde:
 
 
 def windowed_serde(key_serde: Serde | None, windows: AggregationWindows | None) -> Serde | None:
-    """Of a windowed table's keys, by that of its plain keys."""
+    """Return the serde of the windowed keys of a table, given the serde of its plain keys."""
     if key_serde is None or windows is None:
         return key_serde
     if isinstance(windows, SessionWindows):
@@ -127,7 +129,7 @@ def windowed_serde(key_serde: Serde | None, windows: AggregationWindows | None) 
 
 
 def inner_serde(serde: Serde) -> Serde:
-    """Of a windowed serde that of its keys; any other is its own."""
+    """Return the key serde inside a windowed serde, or the serde itself."""
     codec = serde.serializer
     return codec.inner if isinstance(codec, _TimeWindowed | _SessionWindowed) else serde
 
@@ -135,53 +137,54 @@ def inner_serde(serde: Serde) -> Serde:
 PICKLE = Serde(_Pickle(), _Pickle())
 
 
-def _both(name: str) -> Serde:
+def _by_name(name: str) -> Serde:
     return Serde(serdes.serializer(name), serdes.deserializer(name), name)
 
 
 class Serdes:
-    """The serdes there are, by Java's names; `Serdes.serde_from` takes any pair of your own."""
+    """The built-in serdes, by Java's names; `Serdes.serde_from` wraps a custom serializer and
+    deserializer."""
 
     @staticmethod
     def string() -> Serde:
-        return _both("string")
+        return _by_name("string")
 
     @staticmethod
     def bytes() -> Serde:
-        return _both("bytes")
+        return _by_name("bytes")
 
     @staticmethod
     def short() -> Serde:
-        return _both("short")
+        return _by_name("short")
 
     @staticmethod
     def integer() -> Serde:
-        return _both("int")
+        return _by_name("int")
 
     @staticmethod
     def long() -> Serde:
-        return _both("long")
+        return _by_name("long")
 
     @staticmethod
     def float() -> Serde:
-        return _both("float")
+        return _by_name("float")
 
     @staticmethod
     def double() -> Serde:
-        return _both("double")
+        return _by_name("double")
 
     @staticmethod
     def uuid() -> Serde:
-        return _both("uuid")
+        return _by_name("uuid")
 
     @staticmethod
     def json(schema: Any = None) -> Serde:
-        """JSON as Python data; with a Spark schema its fields can be named in Spark expressions."""
+        """JSON as Python data; with a Spark schema, Spark expressions can reference its fields."""
         return Serde(serdes.JsonSerializer(), serdes.JsonDeserializer(), "json", schema)
 
     @staticmethod
     def avro(schema: Any) -> Serde:
-        """Avro's binary form by a schema (Python data or JSON text)."""
+        """Avro binary data of a schema (Python data or JSON text)."""
         return Serde(schema_serdes.AvroSerializer(schema), schema_serdes.AvroDeserializer(schema))
 
     @staticmethod
@@ -213,19 +216,17 @@ _BY_NAME = {
 
 
 def as_serde(choice: Serde | str | None) -> Serde | None:
-    """A serde as it is given: as an object, by its short name, or by the name of Java's class."""
+    """Return the serde that is given as an object, by its short name, or by the name of Java's class."""
     if choice is None or isinstance(choice, Serde):
         return choice
     short = choice.rpartition(".")[2].rpartition("$")[2].lower().removesuffix("serde")
     if short not in _BY_NAME:
-        raise ValueError(
-            f"There is no serde {choice!r}; give an object, or one of {', '.join(sorted(_BY_NAME))}"
-        )
+        raise ValueError(f"Unknown serde {choice!r}: pass a Serde, or one of {', '.join(sorted(_BY_NAME))}")
     return _BY_NAME[short]()
 
 
 def _required(choice: Serde | str) -> Serde:
     serde = as_serde(choice)
     if serde is None:
-        raise ValueError("A windowed serde needs the serde of its keys")
+        raise ValueError("A windowed serde requires a key serde")
     return serde

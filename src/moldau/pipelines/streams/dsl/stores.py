@@ -1,9 +1,9 @@
-"""The stores that a program adds for its own processors: what they are called and what they hold.
+"""Definitions of state stores for custom processors.
 
     builder.add_state_store(Stores.key_value_store("sums", Serdes.string(), Serdes.long()))
 
-A store is kept in Spark's state and, unless logging is disabled, every change also goes to the compacted
-topic `<application.id>-<store>-changelog`, where queries from outside read it.
+A store is kept in Spark's state store. Unless logging is disabled, every change is also written to the
+changelog topic `<application.id>-<store>-changelog`, from which interactive queries read it.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class StoreBuilder:
-    """A store as a program defines it."""
+    """The definition of a state store."""
 
     name: str
     kind: StoreKind
     key_serde: Serde
     value_serde: Serde
-    #: How long windows and sessions are kept behind the newest one.
+    #: How long windows and sessions are kept after the newest one of their key.
     retention_ms: int = _DAY_MS
     window_size_ms: int = 0
     logging: bool = True
 
     def with_logging_disabled(self) -> StoreBuilder:
-        """Without a changelog; then nobody outside the processor can read the store."""
+        """Disable the changelog; then only the processor can read the store."""
         return replace(self, logging=False)
 
 
 class Stores:
-    """Makes definitions of stores."""
+    """Creates definitions of state stores."""
 
     @staticmethod
     def key_value_store(name: str, key_serde: Serde, value_serde: Serde) -> StoreBuilder:
@@ -50,7 +50,8 @@ class Stores:
     ) -> StoreBuilder:
         if retention_ms < window_size_ms:
             raise ValueError(
-                f"{name}: windows of {window_size_ms} ms cannot be kept for {retention_ms} ms only"
+                f"{name}: the retention of {retention_ms} ms is shorter than the window size of "
+                f"{window_size_ms} ms"
             )
         return StoreBuilder(name, "window", key_serde, value_serde, retention_ms, window_size_ms)
 

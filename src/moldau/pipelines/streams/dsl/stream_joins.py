@@ -1,4 +1,4 @@
-"""The nodes of a stream's joins: with another stream in windows, with a table, with a global table."""
+"""Joins of a stream: with another stream in windows, with a table, with a global table."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from moldau.pipelines.streams.dsl.parameters import Function, Joined, StreamJoined
-from moldau.pipelines.streams.dsl.repartitioning import repartition_node
 from moldau.pipelines.streams.dsl.serdes import Serde
 from moldau.pipelines.streams.dsl.windows import JoinWindows
 from moldau.pipelines.streams.errors import TopologyException
-from moldau.pipelines.streams.topology.graph import Node
+from moldau.pipelines.streams.topology.graph import Node, repartition_node
 from moldau.pipelines.streams.topology.operations import takes_key
 from moldau.pipelines.streams.topology.stateful import (
     GlobalTableJoin,
@@ -36,41 +35,39 @@ def join(
     key_selector: Callable[[Any, Any], Any] | None,
     name: str | None,
 ) -> KStream:
-    """Whatever the other side is."""
+    """Add the nodes of a join; the type of `other` decides which kind of join it is."""
     from moldau.pipelines.streams.dsl.builder import GlobalKTable
     from moldau.pipelines.streams.dsl.ktable import KTable
 
     if isinstance(other, GlobalKTable):
         if key_selector is None:
             raise TopologyException(
-                "A join with a global table needs key_selector: which of its keys to look up"
+                "A join with a global table needs key_selector, which returns the key to look up"
             )
         return _with_global_table(kind, stream, other, joiner, key_selector, name)
     if isinstance(other, KTable):
         if windows is not None:
-            raise TopologyException("A stream is joined with a table without windows: leave them out")
+            raise TopologyException("A stream-table join has no windows: omit them")
         given = joined if isinstance(joined, Joined) else Joined(name=name)
         return _with_table(kind, stream, other, joiner, given)
     if windows is None:
         raise TopologyException(
-            "Two streams are joined in windows: give for example "
-            "JoinWindows.of_time_difference_with_no_grace(60_000), or make one side a table with to_table()"
+            "A stream-stream join needs windows: pass for example "
+            "JoinWindows.of_time_difference_with_no_grace(60_000), or convert one side with to_table()"
         )
     return _with_stream(kind, stream, other, joiner, windows, _stream_joined(joined))
 
 
 def _stream_joined(joined: StreamJoined | Joined | None) -> StreamJoined:
     if isinstance(joined, Joined):
-        raise TopologyException(
-            "Two streams are joined with StreamJoined; Joined is for a stream and a table"
-        )
+        raise TopologyException("A stream-stream join takes StreamJoined; Joined is for stream-table joins")
     return joined or StreamJoined()
 
 
 def _repartitioned(
     stream: KStream, prefix: str, key_serde: Serde | None, value_serde: Serde | None
 ) -> KStream:
-    """The stream behind its internal topic, which joins of one stream share unless they are named."""
+    """Return the stream after its repartition topic, which the unnamed joins of one stream share."""
     from moldau.pipelines.streams.dsl.kstream import KStream
 
     if not stream.repartition_required:
@@ -114,7 +111,7 @@ def _with_stream(
 def _stream_join(
     kind: JoinKind, left: KStream, joiner: Function, windows: JoinWindows, joined: StreamJoined
 ) -> tuple[StreamStreamJoin, str]:
-    """The join with all the names that Java gives its parts."""
+    """Return the join, with the names that Java gives its processors and stores, and its node's name."""
     graph, name, base = left.graph, joined.name, joined.store_name
     this_suffix = "-outer-this-join" if kind == "outer" else "-this-join"
     other_suffix = "-other-join" if kind == "inner" else "-outer-other-join"
@@ -147,7 +144,7 @@ def _with_table(kind: JoinKind, stream: KStream, table: KTable, joiner: Function
     from moldau.pipelines.streams.dsl.kstream import KStream
 
     if kind == "outer":
-        raise TopologyException("A stream cannot be outer joined with a table: use left_join")
+        raise TopologyException("A stream and a table have no outer join: use left_join")
     name = joined.name
     left = _repartitioned(stream, name or stream.node.name, joined.key_serde, joined.value_serde)
     own_name = left.graph.name_or_new(name, "KSTREAM-LEFTJOIN-" if kind == "left" else "KSTREAM-JOIN-")
@@ -169,7 +166,7 @@ def _with_global_table(
     from moldau.pipelines.streams.dsl.kstream import KStream
 
     if kind == "outer":
-        raise TopologyException("A stream cannot be outer joined with a global table: use left_join")
+        raise TopologyException("A stream and a global table have no outer join: use left_join")
     own_name = stream.graph.name_or_new(name, "KSTREAM-LEFTJOIN-")
     operation = GlobalTableJoin(kind, key_selector, joiner, takes_key(joiner, 2))
     node = Node(own_name, operation, (stream.node, table.node), stream.key_serde)

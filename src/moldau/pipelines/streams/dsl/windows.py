@@ -1,7 +1,7 @@
-"""Windows in time, with the rules of Kafka Streams. All times are milliseconds; durations may be
-`timedelta`s.
+"""Time windows, with the rules of Kafka Streams. Durations are milliseconds or `timedelta`s.
 
-`size_ms` of a window is what its keys' serde needs, `grace_ms` how long after its end records still count.
+`size_ms` is the window size that the serde of windowed keys needs; `grace_ms` is how long after a window's
+end records are still accepted.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ def milliseconds(duration: Duration, what: str) -> int:
     if isinstance(duration, timedelta):
         return round(duration / timedelta(milliseconds=1))
     if isinstance(duration, bool) or not isinstance(duration, int):
-        raise TypeError(f"{what}: milliseconds or a timedelta, not {duration!r}")
+        raise TypeError(f"{what} must be milliseconds or a timedelta, not {duration!r}")
     return duration
 
 
 def _not_negative(value: int, what: str) -> None:
     if value < 0:
-        raise ValueError(f"{what} must not be negative, it is {value} ms")
+        raise ValueError(f"{what} must not be negative: {value} ms")
 
 
 @dataclass(frozen=True, slots=True)
 class TimeWindows:
-    """Tumbling windows, or hopping ones with `advance_by`. A window has its start and not its end."""
+    """Tumbling windows, or hopping windows with `advance_by`. The start is inclusive, the end exclusive."""
 
     size_ms: int
     advance_ms: int
@@ -35,7 +35,7 @@ class TimeWindows:
 
     def __post_init__(self) -> None:
         if self.size_ms <= 0:
-            raise ValueError(f"The size of a window must be positive, it is {self.size_ms} ms")
+            raise ValueError(f"The window size must be positive: {self.size_ms} ms")
         if not 0 < self.advance_ms <= self.size_ms:
             raise ValueError(
                 f"Windows of {self.size_ms} ms must advance by 1 to {self.size_ms} ms, not {self.advance_ms}"
@@ -55,15 +55,15 @@ class TimeWindows:
         return replace(self, advance_ms=milliseconds(advance, "advance"))
 
     def starts(self, timestamp_ms: int) -> range:
-        """The starts of the windows that a record belongs to; none begins before the epoch."""
+        """Return the starts of the windows that contain a timestamp; no window starts before the epoch."""
         first = max(0, timestamp_ms - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
         return range(first, timestamp_ms + 1, self.advance_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class SlidingWindows:
-    """A window for every set of records that are at most `time_difference_ms` apart; both ends belong to
-    it."""
+    """A window for every distinct set of records that are at most `time_difference_ms` apart; both ends are
+    inclusive (KIP-450)."""
 
     time_difference_ms: int
     grace_ms: int
@@ -87,13 +87,13 @@ class SlidingWindows:
 
 @dataclass(frozen=True, slots=True)
 class SessionWindows:
-    """Records that follow each other within the gap (the gap itself included) are one session."""
+    """Sessions of records that are at most the inactivity gap apart."""
 
     gap_ms: int
     grace_ms: int
 
     def __post_init__(self) -> None:
-        _not_negative(self.gap_ms, "The gap")
+        _not_negative(self.gap_ms, "The inactivity gap")
         _not_negative(self.grace_ms, "The grace period")
 
     @classmethod
@@ -107,7 +107,7 @@ class SessionWindows:
 
 @dataclass(frozen=True, slots=True)
 class JoinWindows:
-    """The other record is at most `before_ms` older and at most `after_ms` younger; both ends included."""
+    """The other record is at most `before_ms` older and at most `after_ms` newer; both ends are inclusive."""
 
     before_ms: int
     after_ms: int
@@ -116,7 +116,7 @@ class JoinWindows:
     def __post_init__(self) -> None:
         if self.before_ms + self.after_ms < 0:
             raise ValueError(
-                f"The window of a join would end before it begins: {-self.before_ms} to {self.after_ms} ms"
+                f"The join window would end before its start: {-self.before_ms} to {self.after_ms} ms"
             )
         _not_negative(self.grace_ms, "The grace period")
 
@@ -144,5 +144,6 @@ AggregationWindows = TimeWindows | SlidingWindows | SessionWindows
 
 
 def takes_null_values(windows: AggregationWindows | None) -> bool:
-    """Whether records without a value count: Kafka Streams leaves them out by key and in sliding windows."""
+    """Whether an aggregate accepts null values: Kafka Streams skips them without windows and in sliding
+    ones."""
     return isinstance(windows, TimeWindows | SessionWindows)

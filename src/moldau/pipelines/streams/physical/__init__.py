@@ -1,1 +1,1 @@
-"""Stages as data frames: fused chains, and the operators that keep state. All that needs Spark."""
+"""Stages as Spark data frames: fused chains and stateful operators. Everything here needs Spark."""

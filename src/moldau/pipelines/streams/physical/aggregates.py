@@ -1,10 +1,13 @@
-"""Aggregates of streams. Spark does counts and aggregate expressions itself, in tumbling and hopping
-windows too, and in sessions if only the last result is wanted (it has no updates of sessions). The user's
-functions, sliding windows and sessions with updates are tasks in Python.
+"""Aggregates of streams.
 
-Spark's watermark is the highest timestamp less the grace period, which makes a window close where Kafka
-closes it. Its sessions end a gap behind their last record and are apart when the gap has passed; Kafka's
-end with the record, and are apart when more than the gap has passed: hence the millisecond.
+Spark computes counts and aggregate expressions natively: without windows, in tumbling and hopping windows,
+and in session windows if only final results are needed (Spark cannot emit updates of sessions). Python
+functions, sliding windows and session windows with updates run as tasks.
+
+The watermark is the highest timestamp minus the grace period, so that Spark closes windows when Kafka Streams
+does. A session of Spark ends one gap after its last record, and two sessions are separate if the gap has
+passed between them. A session of Kafka Streams ends with its last record, and two sessions are separate if
+more than the gap has passed; therefore the gap is one millisecond longer here.
 """
 
 from __future__ import annotations
@@ -16,20 +19,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from moldau.pipelines.source.late_records import closed_session, closed_window
-from moldau.pipelines.streams.dsl.windows import (
-    SessionWindows,
-    SlidingWindows,
-    TimeWindows,
-    takes_null_values,
-)
+from moldau.pipelines.streams.dsl.windows import SessionWindows, TimeWindows, takes_null_values
 from moldau.pipelines.streams.physical import native
 from moldau.pipelines.streams.physical.native import NativeRows
 from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
 from moldau.pipelines.streams.physical.tasks import run_tasks
-from moldau.pipelines.streams.tasks.aggregation import Aggregation, Closing, Functions, TimeWindowAggregation
-from moldau.pipelines.streams.tasks.sessions import SessionAggregation
-from moldau.pipelines.streams.tasks.sliding import SlidingAggregation
+from moldau.pipelines.streams.tasks.aggregation import Aggregation, Functions
 from moldau.pipelines.streams.tasks.task import Operator
+from moldau.pipelines.streams.tasks.windowed_aggregation import WindowedAggregation
 from moldau.pipelines.streams.topology.graph import Node
 from moldau.pipelines.streams.topology.stateful import Aggregate
 
@@ -39,7 +36,7 @@ _NATIVE_RESULTS = ("long", "int", "string")
 def aggregate(node: Node, ports: Sequence[Port], context: OperatorContext) -> Result:
     operation = node.operation
     if not isinstance(operation, Aggregate):
-        raise TypeError(f"{node.name} is no aggregate")
+        raise TypeError(f"{node.name} is not an aggregate")
     if is_native_aggregate(operation, context.value_serde.format, context.final):
         return _native(node.name, operation, ports[0], context)
     given = run_tasks([port.frame for port in ports], _task(operation, ports, context), name=node.name)
@@ -59,22 +56,14 @@ def is_native_aggregate(operation: Aggregate, result_format: str | None, final: 
 def _task(operation: Aggregate, ports: Sequence[Port], context: OperatorContext) -> Operator:
     values = tuple(port.value_serde for port in ports)
     functions = Functions(operation, ports[0].key_serde, values, context.value_serde)
-    made: Closing
-    match operation.windows:
-        case TimeWindows() as windows:
-            made = TimeWindowAggregation(functions, windows, context.final)
-        case SessionWindows() as windows:
-            made = SessionAggregation(functions, windows, context.final)
-        case SlidingWindows() as windows:
-            made = SlidingAggregation(functions, windows, context.final)
-        case _:
-            return Aggregation(functions)
-    (made.late_topic,) = context.late_topics
-    return made
+    if operation.windows is None:
+        return Aggregation(functions)
+    (late_topic,) = context.late_topics
+    return WindowedAggregation(functions, operation.windows, final=context.final, late_topic=late_topic)
 
 
 def _native(name: str, operation: Aggregate, port: Port, context: OperatorContext) -> Result:
-    rows = _counting(port.frame, operation)
+    rows = _accepted(port.frame, operation)
     measure: Column = F.count(F.lit(1))
     if operation.kind == "native":
         rows = native.with_decoded(NativeRows(rows, port.key_serde, port.value_serde), name)
@@ -93,8 +82,8 @@ def _native(name: str, operation: Aggregate, port: Port, context: OperatorContex
     return Result(standard, "append" if context.final else "update", late=partial(_late, operation))
 
 
-def _counting(rows: DataFrame, operation: Aggregate) -> DataFrame:
-    """Without those that no aggregate takes."""
+def _accepted(rows: DataFrame, operation: Aggregate) -> DataFrame:
+    """Drop the rows that an aggregate ignores: those without a key and, depending on the windows, a value."""
     there = F.col("key").isNotNull()
     if not takes_null_values(operation.windows):
         there = there & F.col("value").isNotNull()
@@ -109,7 +98,7 @@ def _late(operation: Aggregate, rows: DataFrame, watermark_ms: int) -> DataFrame
         closed = closed_window(time, windows.size_ms, windows.advance_ms, watermark_ms)
     else:
         raise TypeError(f"Spark has no {type(windows).__name__}")
-    return _counting(rows, operation).filter(closed)
+    return _accepted(rows, operation).filter(closed)
 
 
 def _window(windows: object) -> Column:
@@ -127,7 +116,7 @@ def _standard(name: str, grouped: DataFrame, operation: Aggregate, context: Oper
         last = end - F.lit(operation.windows.gap_ms + 1)
         key = F.concat(key, _big_endian(last), _big_endian(start))
     elif operation.windows is not None:
-        # Kafka has no windows that begin before the epoch.
+        # Kafka Streams has no windows that start before the epoch.
         grouped = grouped.filter(start >= 0)
         key = F.concat(key, _big_endian(start))
     made = {

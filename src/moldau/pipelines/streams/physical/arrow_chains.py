@@ -1,4 +1,4 @@
-"""A chain as one Python function over Arrow: rows in, what leaves it out."""
+"""A chain as one Python function over Arrow record batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from moldau.pipelines.streams.chains.program import Left, Program
+from moldau.pipelines.streams.chains.program import OutputRow, Program
 from moldau.pipelines.streams.chains.runner import Runner
 
 _HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
@@ -32,8 +32,8 @@ _DDL = (
     "exit int, key binary, value binary, ts long, headers array<struct<key: string, value: binary>>, "
     "topic string, partition int, offset long, seq int, target string, target_partition int"
 )
-#: The columns of what leaves a chain.
-LEFT_COLUMNS = (
+#: The columns of the rows that a chain emits.
+OUTPUT_COLUMNS = (
     "exit",
     "key",
     "value",
@@ -60,11 +60,11 @@ def through_python(frame: DataFrame, program: Program) -> DataFrame:
         "offset",
         *(F.col(name) if name in frame.columns else nothing.alias(name) for name in ("target", "child")),
     )
-    left = given.mapInArrow(arrow_function(program), _DDL)
-    return left.select(
+    rows = given.mapInArrow(arrow_function(program), _DDL)
+    return rows.select(
         *(
             F.timestamp_millis("ts").alias("timestamp") if name == "timestamp" else F.col(name)
-            for name in LEFT_COLUMNS
+            for name in OUTPUT_COLUMNS
         )
     )
 
@@ -72,14 +72,14 @@ def through_python(frame: DataFrame, program: Program) -> DataFrame:
 def arrow_function(
     program: Program,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The program as Spark's workers call it."""
+    """Return the function that Spark's workers call."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         runner = Runner(program)
         for batch in batches:
-            left = runner.run(_rows(batch))
-            if left:
-                yield _batch(left)
+            rows = runner.run(_rows(batch))
+            if rows:
+                yield _batch(rows)
 
     return run
 
@@ -94,8 +94,8 @@ def _pairs(headers: list[dict[str, Any]] | None) -> list[tuple[str, bytes | None
     return [(each["key"], each["value"]) for each in headers] if headers else []
 
 
-def _batch(left: Sequence[Left]) -> pa.RecordBatch:
-    columns = [list(column) for column in zip(*left, strict=True)]
+def _batch(rows: Sequence[OutputRow]) -> pa.RecordBatch:
+    columns = [list(column) for column in zip(*rows, strict=True)]
     columns[4] = [
         [{"key": key, "value": value} for key, value in each] if each else None for each in columns[4]
     ]

@@ -1,8 +1,8 @@
-"""A leg as data frames: the steps that Spark computes itself first, the rest as one Python function over
-Arrow.
+"""Translates chains to data frames: Spark computes leading native steps, and the other steps run as one
+Python function over Arrow.
 
-A leg without any Python function stays in Spark altogether, and if the serdes on both sides have the same
-form, nobody decodes anything.
+A chain without Python functions runs entirely in Spark. If the serdes at both ends have the same serialized
+form, bytes are copied and nothing is deserialized.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from moldau.pipelines.streams.chains.planner import same_bytes
 from moldau.pipelines.streams.chains.program import SIDE_OUTPUT, Exit, Program, Step
 from moldau.pipelines.streams.errors import TopologyException
 from moldau.pipelines.streams.physical import native
-from moldau.pipelines.streams.physical.arrow_chains import LEFT_COLUMNS, through_python
+from moldau.pipelines.streams.physical.arrow_chains import OUTPUT_COLUMNS, through_python
 from moldau.pipelines.streams.physical.native import NativeRows
 from moldau.pipelines.streams.topology.operations import (
     Branch,
@@ -40,24 +40,25 @@ _PASSING = (Merge, Repartition, Sink, Suppress, ToStream, ToTable, Branch)
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """What leaves a leg, `LEFT_COLUMNS`; and whether Python had to do something."""
+    """The rows that a chain emits (`OUTPUT_COLUMNS`), and whether some of its steps run in Python."""
 
     frame: DataFrame
     python: bool
 
 
 def lower(rows: NativeRows, program: Program, *, validate: bool) -> Lowered:
-    """Run a program over rows with the standard columns; `validate` has Python decode every record."""
+    """Translate a program over rows with the standard columns; with `validate`, Python deserializes every
+    record."""
     python_first = validate or program.timestamp_extractor is not None
     if not python_first and _wholly_native(program):
         try:
             frames = _native(rows, program, program.first, program.first_exits)
             if rows.side_outputs and not frames:
-                # Nothing follows the operator, and yet it has to run.
-                frames = [_leaving(rows, ())]
+                # Nothing follows the operator, but its side outputs are needed.
+                frames = [_emitted(rows, ())]
             return Lowered(_union(rows.frame, frames), python=False)
         except TopologyException:
-            # Without expressions Python can do what Spark cannot.
+            # Without expressions, Python can run the chain instead of Spark.
             if any(_has_expression(step) for step in program.steps):
                 raise
     while not python_first and (step := _next_native(program)) is not None:
@@ -68,7 +69,7 @@ def lower(rows: NativeRows, program: Program, *, validate: bool) -> Lowered:
 
 
 def _reachable(program: Program) -> Program:
-    """Without the steps that Spark has done; none of those that are left may be an expression."""
+    """Remove the steps that Spark computes, and check that no other step is an expression."""
     wanted, reached = list(program.first), set()
     while wanted:
         number = wanted.pop()
@@ -78,8 +79,9 @@ def _reachable(program: Program) -> Program:
         step = program.steps[number]
         if _has_expression(step):
             raise TopologyException(
-                f"{step.name} is a Spark expression behind a Python function, a timestamp extractor or a "
-                "check of every record: put expressions first, or behind repartition()"
+                f"{step.name} is a Spark expression after a Python function or timestamp extractor, or with "
+                "an exception handler that checks every record: place expressions first, or after "
+                "repartition()"
             )
         wanted += step.after
     done = Step("", ToStream(), ())
@@ -117,7 +119,7 @@ def _is_native_step(step: Step) -> bool:
 
 
 def _next_native(program: Program) -> Step | None:
-    """The first step, if Spark can do it before Python sees the rows."""
+    """Return the first step if Spark can compute it before Python receives the rows."""
     if program.first_exits or len(program.first) != 1:
         return None
     step = program.steps[program.first[0]]
@@ -140,13 +142,14 @@ def _apply(rows: NativeRows, step: Step) -> NativeRows:
 def _native(
     rows: NativeRows, program: Program, first: Sequence[int], exits: Sequence[Exit]
 ) -> list[DataFrame]:
-    """Exits that only pass rows on are one pass over them; what an expression changes is another frame."""
+    """Return the frames of a native chain: one for all exits whose rows no expression changes, and one after
+    each expression."""
     passing, deeper = list(exits), []
     wanted = [(number, False) for number in first]
     while wanted:
         number, keyed = wanted.pop(0)
         step = program.steps[number]
-        # A table, and so what is behind it, has no row without a key.
+        # Tables, and the steps after them, have no rows without a key.
         keyed = keyed or isinstance(step.operation, ToTable)
         there = _with_keys(rows) if keyed else rows
         if isinstance(step.operation, Split):
@@ -156,7 +159,7 @@ def _native(
         else:
             passing += [replace(each, needs_key=each.needs_key or keyed) for each in step.exits]
             wanted += [(each, keyed) for each in step.after]
-    return [*([_leaving(rows, passing)] if passing else []), *deeper]
+    return [*([_emitted(rows, passing)] if passing else []), *deeper]
 
 
 def _with_keys(rows: NativeRows) -> NativeRows:
@@ -164,7 +167,7 @@ def _with_keys(rows: NativeRows) -> NativeRows:
 
 
 def _native_split(rows: NativeRows, program: Program, split: Step) -> list[DataFrame]:
-    """Each branch has what its predicate holds for and no earlier one."""
+    """Return the frames of branches: a branch has the rows that match its predicate and no earlier one."""
     operation = split.operation
     predicates = operation.predicates if isinstance(operation, Split) else []
     frames: list[DataFrame] = []
@@ -181,8 +184,8 @@ def _native_split(rows: NativeRows, program: Program, split: Step) -> list[DataF
     return frames
 
 
-def _leaving(rows: NativeRows, exits: Sequence[Exit]) -> DataFrame:
-    """All exits at once: a union would have Spark do everything before it once more for each."""
+def _emitted(rows: NativeRows, exits: Sequence[Exit]) -> DataFrame:
+    """Emit rows at all exits in one pass: a union would make Spark compute the input once for each."""
     if len(exits) == 1 and not exits[0].needs_key and not rows.side_outputs:
         return rows.frame.select(*_columns(rows, exits[0]))
     made = [_struct(rows, each) for each in exits]
@@ -199,13 +202,13 @@ def _struct(rows: NativeRows, leaving: Exit) -> Column:
 
 
 def _side_columns() -> list[Column]:
-    """A row that an operator sends to a topic itself; its task's partition is the topic's."""
+    """Return the columns of side outputs, which are written to the partition of their task."""
     added = {"exit": F.lit(SIDE_OUTPUT), "target": F.col("target"), "target_partition": F.col("partition")}
-    return [added.get(name, F.col(name)).alias(name) for name in LEFT_COLUMNS]
+    return [added.get(name, F.col(name)).alias(name) for name in OUTPUT_COLUMNS]
 
 
 def _columns(rows: NativeRows, leaving: Exit) -> list[Column]:
-    key = _form(F.col("key"), rows.key_serde, leaving.key_serde, leaving.name, "keys")
+    key = _converted(F.col("key"), rows.key_serde, leaving.key_serde, leaving.name, "keys")
     if leaving.key_suffix:
         key = F.concat(key, F.lit(leaving.key_suffix))
     if leaving.presence_only:
@@ -213,23 +216,24 @@ def _columns(rows: NativeRows, leaving: Exit) -> list[Column]:
     elif leaving.any_form:
         value = F.col("value")
     else:
-        value = _form(F.col("value"), rows.value_serde, leaving.value_serde, leaving.name, "values")
-    place = F.col("partition") if leaving.keeps_partition else F.lit(None).cast("int")
+        value = _converted(F.col("value"), rows.value_serde, leaving.value_serde, leaving.name, "values")
+    partition = F.col("partition") if leaving.keeps_partition else F.lit(None).cast("int")
     added = {
         "exit": F.lit(leaving.number),
         "key": key,
         "value": value,
         "target": F.lit(leaving.topic).cast("string"),
-        "target_partition": place,
+        "target_partition": partition,
     }
-    return [added.get(name, F.col(name)).alias(name) for name in LEFT_COLUMNS]
+    return [added.get(name, F.col(name)).alias(name) for name in OUTPUT_COLUMNS]
 
 
-def _form(column: Column, has: Any, wants: Any, name: str, kind: str) -> Column:
-    if wants is None or same_bytes(has, wants):
+def _converted(column: Column, given: Any, wanted: Any, name: str, kind: str) -> Column:
+    """Convert the bytes of one serde to those of another."""
+    if wanted is None or same_bytes(given, wanted):
         return column
     return native.encoded(
-        native.decoded(column, has, f"the {kind} of {name}"), wants, f"the {kind} of {name}"
+        native.decoded(column, given, f"the {kind} of {name}"), wanted, f"the {kind} of {name}"
     )
 
 
@@ -238,7 +242,7 @@ def _union(frame: DataFrame, frames: Sequence[DataFrame]) -> DataFrame:
         nothing = {"exit": F.lit(0), "target": F.lit(None).cast("string")}
         nothing["target_partition"] = F.lit(None).cast("int")
         empty = frame.filter(F.lit(False))
-        return empty.select(*(nothing.get(name, F.col(name)).alias(name) for name in LEFT_COLUMNS))
+        return empty.select(*(nothing.get(name, F.col(name)).alias(name) for name in OUTPUT_COLUMNS))
     whole = frames[0]
     for each in frames[1:]:
         whole = whole.union(each)

@@ -1,8 +1,8 @@
-"""Steps that Spark computes itself: filters, keys and values given as expressions.
+"""Native steps: filters and mappers given as Spark expressions.
 
-In an expression `key` and `value` are decoded (`value.amount` of JSON with a schema), beside `timestamp`,
-`headers`, `topic`, `partition` and `offset`. What an expression gives is encoded by its type, unless the
-serde is known: structs, arrays and maps as JSON, text as text, whole numbers big-endian.
+Expressions can reference the deserialized `key` and `value` (`value.amount` for JSON with a schema),
+`timestamp`, `headers`, `topic`, `partition` and `offset`. The type of an expression determines the serde of
+its result: structs, arrays and maps are JSON, strings are text, integers are big-endian.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ RAW_KEY, RAW_VALUE = "__key", "__value"
 
 @dataclass(frozen=True, slots=True)
 class NativeRows:
-    """A frame with the standard columns, and how its bytes are read."""
+    """A frame with the standard columns, and its serdes."""
 
     frame: DataFrame
     key_serde: Serde
     value_serde: Serde
-    #: There is a column `target`: rows that have one are on their way to that topic already.
+    #: Whether there is a column `target`, the topic to which the operator has addressed a row.
     side_outputs: bool = False
 
 
@@ -45,7 +45,7 @@ def expression(given: Any) -> Column:
 
 
 def decoded(column: Column, serde: Serde, what: str) -> Column:
-    """Bytes as a column that expressions can use."""
+    """Deserialize a column for use in expressions."""
     match serde.format:
         case "bytes":
             return column
@@ -57,10 +57,10 @@ def decoded(column: Column, serde: Serde, what: str) -> Column:
             unsigned = F.conv(F.hex(column), 16, 10).cast("long")
             return F.shiftright(F.shiftleft(unsigned, 32), 32).cast("int")
         case "json" if serde.schema is not None:
-            # A record that does not fit fails the query instead of being null.
+            # A record that does not match the schema fails the query instead of becoming null.
             return F.from_json(column.cast("string"), serde.schema, {"mode": "FAILFAST"})
-    hint = "give it a schema: Serdes.json(schema=…)" if serde.format == "json" else "use a Python function"
-    raise TopologyException(f"Spark cannot read {what} by itself; {hint}")
+    hint = "pass a schema: Serdes.json(schema=…)" if serde.format == "json" else "use a Python function"
+    raise TopologyException(f"Spark cannot deserialize {what} natively: {hint}")
 
 
 def encoded(column: Column, serde: Serde, what: str) -> Column:
@@ -75,11 +75,13 @@ def encoded(column: Column, serde: Serde, what: str) -> Column:
             return F.unhex(F.right(F.lpad(F.hex(column.cast("long")), 16, "0"), F.lit(8)))
         case "json":
             return F.to_json(column).cast("binary")
-    raise TopologyException(f"Spark cannot write {what} by itself: use bytes, string, int, long or JSON")
+    raise TopologyException(
+        f"Spark cannot serialize {what} natively: use the serde bytes, string, int, long or json"
+    )
 
 
 def serde_of(data_type: DataType, what: str) -> Serde:
-    """How the result of an expression is written."""
+    """Return the serde of an expression's result."""
     if isinstance(data_type, StructType | ArrayType | MapType):
         return Serdes.json(data_type)
     for known, serde in (
@@ -91,13 +93,13 @@ def serde_of(data_type: DataType, what: str) -> Serde:
         if isinstance(data_type, known):
             return serde()
     raise TopologyException(
-        f"{what} gives {data_type.simpleString()}, which no serde fits: "
+        f"{what} returns {data_type.simpleString()}, for which there is no serde: "
         "cast it to a struct, a string or a bigint"
     )
 
 
 def with_decoded(rows: NativeRows, name: str) -> DataFrame:
-    """Key and value decoded, their bytes kept beside."""
+    """Deserialize key and value, and keep their bytes in additional columns."""
     return rows.frame.select(
         decoded(F.col("key"), rows.key_serde, f"the keys that {name} needs").alias("key"),
         decoded(F.col("value"), rows.value_serde, f"the values that {name} needs").alias("value"),
@@ -128,7 +130,7 @@ def with_keys(rows: NativeRows, name: str, mapper: Any) -> NativeRows:
 
 
 def with_timestamps(rows: NativeRows, name: str, extractor: Any) -> NativeRows:
-    """An extractor as an expression: a timestamp, or milliseconds."""
+    """Apply a timestamp extractor given as an expression, which returns a timestamp or milliseconds."""
     work = with_decoded(rows, name)
     when = expression(extractor)
     if isinstance(work.select(when).schema[0].dataType, LongType | IntegerType):

@@ -1,6 +1,7 @@
-"""What goes into a physical operator and what comes out: frames with the standard columns.
+"""The inputs and results of physical operators: frames with the standard columns.
 
-`topic`, `partition` and `offset` say which record a row comes from, and `seq` counts the rows of one record.
+`topic`, `partition` and `offset` identify the record that a row was derived from; `seq` numbers the rows of
+one record.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from moldau.pipelines.streams.dsl.serdes import Serde
 from moldau.pipelines.streams.dsl.stores import StoreBuilder
 
 COLUMNS = ("key", "value", "timestamp", "headers", "topic", "partition", "offset", "seq")
+HEADERS_TYPE = "array<struct<key: string, value: binary>>"
 SCHEMA = (
-    "key binary, value binary, timestamp timestamp, headers array<struct<key: string, value: binary>>, "
+    f"key binary, value binary, timestamp timestamp, headers {HEADERS_TYPE}, "
     "topic string, partition int, offset bigint, seq int"
 )
 
-
-#: Which rows of an input an operator drops at a watermark, in milliseconds.
+#: Returns the rows of an input that an operator drops at a watermark, in milliseconds.
 LateRule = Callable[[DataFrame, int], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """One input of an operator, and how its bytes are read."""
+    """One input of an operator, and its serdes."""
 
     frame: DataFrame
     key_serde: Serde
@@ -36,26 +37,27 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`side_outputs` says that there is a column `target`: a row that has one goes to that topic as it is."""
+    """The result of an operator. With `side_outputs` there is a column `target`: a row that has a target is
+    written to that topic unchanged."""
 
     frame: DataFrame
     output_mode: Literal["append", "update"]
     side_outputs: bool = False
-    #: Of an operator that Spark runs, which drops what is late.
+    #: For operators that Spark computes: which rows it drops as late.
     late: LateRule | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorContext:
-    """What an operator is told about its program; the serdes are those of its result."""
+    """What an operator needs to know about its application. The serdes are those of its result."""
 
     settings: Any
     key_serde: Serde
     value_serde: Serde
-    #: Only what is final goes on: a window's result when it closes.
+    #: Emit only final results, when windows close.
     final: bool = False
-    #: The query ends with the data that is there.
+    #: The query processes the available records and ends.
     bounded: bool = False
     stores: Mapping[str, StoreBuilder] = field(default_factory=dict)
-    #: Where records go that come too late, for each input; empty if none ever does.
+    #: The topics of late records, one for each input; empty if records are never late.
     late_topics: tuple[str, ...] = ()

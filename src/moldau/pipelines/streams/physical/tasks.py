@@ -1,8 +1,8 @@
-"""Tasks inside Spark: the operators of `streams.tasks` with Spark's state store below them.
+"""Runs the operators of `streams.tasks` inside Spark, with Spark's state store.
 
-Rows are grouped by the partition they were read from, so a group is what a task is in Kafka Streams: one
-sequence of records and one set of stores. Spark calls once per group and batch, not once per key, and each
-key that a batch touches is read from the state store once and written once.
+Rows are grouped by the partition they were read from, so that a group is a task of Kafka Streams: one
+sequence of records and one set of stores. Spark calls the operator once per group and batch, not once per
+key. Each key used in a batch is read from the state store once and written once.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
+from moldau.pipelines.streams.physical.ports import HEADERS_TYPE
 from moldau.pipelines.streams.tasks.task import Operator, Out, Row, run
 
-#: A pandas frame; pandas has no types of its own.
+#: A pandas data frame; pandas has no type stubs.
 Frame = Any
 
-_HEADERS = "array<struct<key: string, value: binary>>"
 _OUT_COLUMNS = ["key", "value", "ts", "headers", "target", "child", "partition", "seq"]
 _OUT_SCHEMA = (
-    f"key binary, value binary, ts long, headers {_HEADERS}, target string, child string, "
+    f"key binary, value binary, ts long, headers {HEADERS_TYPE}, target string, child string, "
     "partition int, seq int"
 )
 
 
 def run_tasks(
-    frames: Sequence[DataFrame], operator: Operator, *, name: str, clock: bool = False
+    frames: Sequence[DataFrame], operator: Operator, *, name: str, wall_clock: bool = False
 ) -> DataFrame:
-    """The standard columns of what comes out, `target` and `child`. With a clock, Spark runs batches without
-    records too, for the operator's timers."""
+    """Run an operator over its inputs. The result has the standard columns, `target` and `child`. With
+    `wall_clock`, Spark also runs batches without records, for wall-clock punctuators."""
     operator.name = name
-    processor = _SparkTask(operator, clock)
-    mode = "ProcessingTime" if clock else "None"
+    processor = _SparkTask(operator, wall_clock)
+    mode = "ProcessingTime" if wall_clock else "None"
     ports = reduce(DataFrame.union, [_port(frame, number) for number, frame in enumerate(frames)])
     given = ports.groupBy("task").transformWithStateInPandas(processor, _OUT_SCHEMA, "Append", mode)
     return given.select(
@@ -74,7 +74,7 @@ def _port(frame: DataFrame, number: int) -> DataFrame:
 
 
 class _StoredMap:
-    """A task's map in Spark's state store."""
+    """A state map of a task in Spark's state store."""
 
     def __init__(self, state: MapState) -> None:
         self._state = state
@@ -95,9 +95,11 @@ class _StoredMap:
 
 
 class _SparkTask(StatefulProcessor):
-    def __init__(self, operator: Operator, clock: bool) -> None:
+    """Runs an operator as a `StatefulProcessor`."""
+
+    def __init__(self, operator: Operator, wall_clock: bool) -> None:
         self._operator = operator
-        self._clock = clock
+        self._wall_clock = wall_clock
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
@@ -117,9 +119,9 @@ class _SparkTask(StatefulProcessor):
         return self._run(int(key[0]), [], timerValues)
 
     def _run(self, task: int, rows: Sequence[Row], timers: TimerValues) -> Iterator[Frame]:
-        now_ms = timers.getCurrentProcessingTimeInMs() if self._clock else int(time.time() * 1000)
+        now_ms = timers.getCurrentProcessingTimeInMs() if self._wall_clock else int(time.time() * 1000)
         given = run(self._operator, task, self._maps, rows, now_ms)
-        if self._clock:
+        if self._wall_clock:
             self._set_timer(self._operator.next_tick())
         yield _frame(given, task)
 
@@ -150,7 +152,7 @@ def _frame(given: Sequence[Out], task: int) -> Frame:
             _headers(each),
             each.target,
             each.child,
-            _place(each, task),
+            _partition(each, task),
             seq,
         )
         for seq, each in enumerate(given)
@@ -158,7 +160,7 @@ def _frame(given: Sequence[Out], task: int) -> Frame:
     return pd.DataFrame(rows, columns=_OUT_COLUMNS)
 
 
-def _place(out: Out, task: int) -> int:
+def _partition(out: Out, task: int) -> int:
     return task if out.partition is None else out.partition
 
 

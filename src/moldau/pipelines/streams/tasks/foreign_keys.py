@@ -1,8 +1,7 @@
-"""The first two tasks of a join of tables by a foreign key; see `streams.foreign_keys`. The third is in
-`foreign_key_results`.
+"""The first two tasks of a foreign-key join (see `dsl.table_joins`); the third is in `foreign_key_results`.
 
-`Subscribe` remembers its table to know which key a changed row looked for before. `Lookup` has subscriptions
-at port 0 and the other table at port 1.
+`Subscribe` stores its table, so that it knows the previous foreign key of a changed row. `Lookup` reads
+subscriptions at port 0 and the other table at port 1.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 from moldau.client.records import Headers
 from moldau.pipelines.streams.dsl.serdes import Serde
+from moldau.pipelines.streams.tasks.state import TimestampedMap
 from moldau.pipelines.streams.tasks.subscriptions import (
     Instruction,
     Place,
@@ -27,7 +27,6 @@ from moldau.pipelines.streams.tasks.subscriptions import (
     with_place,
 )
 from moldau.pipelines.streams.tasks.task import Operator, Out, Row, Task
-from moldau.pipelines.streams.tasks.values import TimestampedMap
 
 _DELETES = (Instruction.DELETE_KEY_AND_PROPAGATE, Instruction.DELETE_KEY_NO_PROPAGATE)
 
@@ -40,7 +39,7 @@ class SubscribeSerdes:
 
 
 class Subscribe(Operator):
-    """`extractor` gives the foreign key of a key and a value; None is none."""
+    """Emits subscriptions. `extractor` takes key and value and returns the foreign key, or None."""
 
     maps: tuple[str, ...] = ("table",)
 
@@ -60,7 +59,8 @@ class Subscribe(Operator):
             self._inner_join(row, old, new)
 
     def _left_join(self, row: Row, before: bytes | None, old: bytes | None, new: bytes | None) -> None:
-        """Every row has a result, so every change is answered, also where no key is looked for."""
+        """Subscribe such that every change has a response, even without a foreign key: every row has a
+        result."""
         if before is None and row.value is None:
             return
         if old is not None and old != new:
@@ -91,7 +91,8 @@ class Subscribe(Operator):
 
 
 class _Subscriber(NamedTuple):
-    """What a response to it has to say."""
+    """What a response to a subscriber contains. Subscribers are pickled into state, so this class must keep
+    its name and fields."""
 
     hash: bytes | None
     partition: int
@@ -99,55 +100,55 @@ class _Subscriber(NamedTuple):
 
 
 class Lookup(Operator):
-    """All subscriptions at one key are one piece of state, by the keys of the subscribers."""
+    """Emits responses. All subscriptions to a key are stored as one entry, by the keys of the subscribers."""
 
     maps: tuple[str, ...] = ("table", "subscriptions")
 
     def open(self, task: Task) -> None:
         super().open(task)
         self._table = TimestampedMap(task.maps["table"])
-        #: As far as this batch has looked at them, by foreign key.
+        #: The subscribers used in this batch, by foreign key.
         self._subscribers: dict[bytes, dict[bytes, _Subscriber]] = {}
         self._changed: set[bytes] = set()
 
     def process(self, row: Row) -> None:
         if row.port == 1:
-            self._changed_row(row)
+            self._update_row(row)
         elif row.value is not None:
-            self._subscribed(row, decode_subscription(row.value))
+            self._subscribe(row, decode_subscription(row.value))
 
-    def _changed_row(self, row: Row) -> None:
+    def _update_row(self, row: Row) -> None:
         if row.key is None:
             return
         self._table.put(row.key, row.value, row.timestamp)
-        for key, each in sorted(self._at(row.key).items()):
+        for key, each in sorted(self._subscribers_of(row.key).items()):
             headers = with_place(row.headers, each.place)
             self._respond(key, Response(each.hash, row.value), each.partition, row.timestamp, headers)
 
-    def _subscribed(self, row: Row, sent: Subscription) -> None:
-        answers_all = sent.instruction is Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
+    def _subscribe(self, row: Row, sent: Subscription) -> None:
+        always_responds = sent.instruction is Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
         if row.key is not None:
-            self._note(row.key, sent, split_headers(row.headers)[0])
-        elif not answers_all:
+            self._store(row.key, sent, split_headers(row.headers)[0])
+        elif not always_responds:
             return
         found = None if row.key is None else self._table.get(row.key)
         value = None if found is None else found.value
         timestamp = row.timestamp if found is None else max(row.timestamp, found.timestamp)
         if sent.instruction is Instruction.DELETE_KEY_AND_PROPAGATE:
             value = None
-        elif not answers_all and (sent.instruction in _DELETES or value is None):
+        elif not always_responds and (sent.instruction in _DELETES or value is None):
             return
         self._respond(sent.key, Response(sent.hash, value), sent.partition, timestamp, row.headers)
 
-    def _note(self, foreign_key: bytes, sent: Subscription, place: Place) -> None:
-        subscribers = self._at(foreign_key)
+    def _store(self, foreign_key: bytes, sent: Subscription, place: Place) -> None:
+        subscribers = self._subscribers_of(foreign_key)
         if sent.instruction in _DELETES:
             subscribers.pop(sent.key, None)
         else:
             subscribers[sent.key] = _Subscriber(sent.hash, sent.partition, place)
         self._changed.add(foreign_key)
 
-    def _at(self, foreign_key: bytes) -> dict[bytes, _Subscriber]:
+    def _subscribers_of(self, foreign_key: bytes) -> dict[bytes, _Subscriber]:
         if foreign_key not in self._subscribers:
             stored = self.state["subscriptions"].get(foreign_key)
             self._subscribers[foreign_key] = {} if stored is None else pickle.loads(stored)

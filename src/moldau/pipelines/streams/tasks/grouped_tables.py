@@ -1,8 +1,11 @@
-"""Grouping a table anew, and aggregates of such groups, which also take back what a row had added before.
+"""Grouped tables: regrouping the rows of a table by another key, and aggregating the groups.
 
-`Regroup` remembers the table, so that it can say what a changed row was before: old and new value go to the
-repartition topic under the keys that the user's function gives them, the old one first. `TableAggregate`
-takes the old value out of the aggregate of its key and the new one in.
+`Regroup` stores the table, so that it knows the old value of a changed row. Old and new value are written to
+the repartition topic as a `Change`, under the keys that the selector returns for them. `TableAggregation`
+subtracts the old value from the aggregate of its key, and adds the new one.
+
+A change has the bytes of Kafka Streams: the new or the old value and a flag, or the length of the new value
+as a zigzag varint, both values and a flag.
 """
 
 from __future__ import annotations
@@ -11,10 +14,48 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from moldau.client.serdes import SerializationError
 from moldau.pipelines.streams.dsl.serdes import Serde
-from moldau.pipelines.streams.tasks.changes import Change, decode_change, encode_change
+from moldau.pipelines.streams.tasks.state import TimestampedMap
 from moldau.pipelines.streams.tasks.task import Operator, Out, Row
-from moldau.pipelines.streams.tasks.values import TimestampedMap
+from moldau.pipelines.streams.topology.stateful import TableAggregate
+from moldau.protocol.primitives import read_uvarint, uvarint
+
+_OLD, _NEW, _BOTH = b"\x00", b"\x01", b"\x02"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The new and the old value of a row; None if there is none."""
+
+    new: bytes | None
+    old: bytes | None
+
+
+def encode_change(change: Change) -> bytes:
+    if change.new is not None and change.old is not None:
+        zigzag = len(change.new) << 1
+        return uvarint(zigzag) + change.new + change.old + _BOTH
+    if change.new is not None:
+        return change.new + _NEW
+    if change.old is not None:
+        return change.old + _OLD
+    raise SerializationError("A change must have a new value, an old value, or both")
+
+
+def decode_change(data: bytes) -> Change:
+    body, flag = data[:-1], data[-1:]
+    if flag == _NEW:
+        return Change(body, None)
+    if flag == _OLD:
+        return Change(None, body)
+    if flag != _BOTH:
+        raise SerializationError(
+            f"A change must end with the flag 0, 1 or 2, not with {data[-1:].hex() or 'nothing'}"
+        )
+    zigzag, at = read_uvarint(body, 0)
+    end = at + (zigzag >> 1)
+    return Change(body[at:end], body[end:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +67,8 @@ class RegroupSerdes:
 
 
 class Regroup(Operator):
-    """`selector` gives the pair of new key and value of a row; None in either of them leaves it out."""
+    """Emits the changes of a table under new keys. `selector` returns the new key and value of a row; if one
+    of them is None, the row belongs to no group."""
 
     maps: tuple[str, ...] = ("table",)
 
@@ -66,17 +108,19 @@ class Regroup(Operator):
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunctions:
-    """All of them take and give objects; `add` and `subtract` are called with key, value and aggregate."""
+    """The functions of an aggregate; `add` and `subtract` take key, value and current aggregate."""
 
     initial: Callable[[], Any]
     add: Callable[[Any, Any, Any], Any]
     subtract: Callable[[Any, Any, Any], Any]
 
     @staticmethod
-    def of_reducers(
-        add: Callable[[Any, Any], Any], subtract: Callable[[Any, Any], Any]
-    ) -> AggregateFunctions:
-        """A reduce: the first value of a key is its aggregate."""
+    def of(operation: TableAggregate) -> AggregateFunctions:
+        """Return the functions of an aggregate, or of a reduce, where the first value of a key is its
+        aggregate."""
+        add, subtract = operation.adder, operation.subtractor
+        if operation.initializer is not None:
+            return AggregateFunctions(operation.initializer, add, subtract)
         return AggregateFunctions(
             lambda: None,
             lambda _, value, aggregate: value if aggregate is None else add(aggregate, value),
@@ -91,8 +135,8 @@ class AggregateSerdes:
     aggregate: Serde
 
 
-class TableAggregate(Operator):
-    """The aggregate of each key, as a table's updates."""
+class TableAggregation(Operator):
+    """Maintains the aggregate of each key, and emits its updates."""
 
     maps: tuple[str, ...] = ("aggregates",)
 

@@ -1,52 +1,65 @@
-"""Sliding windows: for every record the window that ends with it, and the one that begins behind it if
-anything is in it.
+"""Sliding windows (KIP-450): for every record the window that ends with it, and the window that starts right
+after it if that one is not empty.
 
-A new record is added to the windows that it lies in. Then up to three windows are made: the one behind the
-record before it, if the new record is the first there; the one that ends with it; and the one behind it,
-which has what the smallest window around it had. Before the epoch no window begins, so the first records
-share one that begins there.
+A new record is added to the existing windows that contain it. Then up to three windows are created: the one
+right after the previous record, if the new record is the first in it; the one that ends with the new record;
+and the one right after the new record, with the aggregate of the smallest window around it. No window starts
+before the epoch, so the first records share one window that starts there.
 """
 
 from __future__ import annotations
 
 import pickle
+from struct import Struct
+from typing import TYPE_CHECKING
 
 from moldau.pipelines.streams.dsl.windows import SlidingWindows
-from moldau.pipelines.streams.tasks.aggregation import LONG, Closing, Functions
+from moldau.pipelines.streams.tasks.aggregation import Functions, Updates
+from moldau.pipelines.streams.tasks.state import StateMap
 from moldau.pipelines.streams.tasks.task import Out, Row
 
-#: By their starts: the aggregate and its newest record.
-_Windows = dict[int, tuple[bytes | None, int]]
+if TYPE_CHECKING:
+    from moldau.pipelines.streams.tasks.windowed_aggregation import WindowCloser
+
+_LONG = Struct(">q")
+#: The aggregate of a window, and the timestamp of its newest record.
+_Window = tuple[bytes | None, int]
+#: Windows by their starts.
+_Windows = dict[int, _Window]
 
 
-class SlidingAggregation(Closing):
-    """All open windows of a key are one piece of state."""
+class SlidingWindowState:
+    """The open windows of each key, stored as one entry and watched under the key."""
 
-    def __init__(self, functions: Functions, windows: SlidingWindows, final: bool) -> None:
-        super().__init__(functions, final)
+    def __init__(
+        self,
+        functions: Functions,
+        windows: SlidingWindows,
+        rows: StateMap,
+        closer: WindowCloser,
+        updates: Updates,
+    ) -> None:
+        self._functions = functions
         self._size_ms = windows.time_difference_ms
-        self.grace_ms = windows.grace_ms
+        self._rows = rows
+        self._closer = closer
+        self._updates = updates
 
-    def is_closed(self, end: int) -> bool:
-        """The end belongs to the window."""
-        return end < self.stream_time - self.grace_ms
+    def add(self, key: bytes, row: Row) -> bool:
+        if self._closer.is_closed(row.timestamp + self._size_ms):
+            return True
+        windows = self._windows(key)
+        add = self._add_near_epoch if row.timestamp < self._size_ms else self._add_after_epoch
+        is_late = add(key, windows, row)
+        self._store(key, windows)
+        return is_late
 
-    def windowed(self, key: bytes, row: Row) -> None:
-        if self.is_closed(row.timestamp + self._size_ms):
-            self.is_late = True
-            return
-        stored = self.state["rows"].get(key)
-        windows: _Windows = {} if stored is None else pickle.loads(stored)
-        place = self._early if row.timestamp < self._size_ms else self._usual
-        place(key, windows, row)
-        self._keep(key, windows)
-
-    def _usual(self, key: bytes, windows: _Windows, row: Row) -> None:
+    def _add_after_epoch(self, key: bytes, windows: _Windows, row: Row) -> bool:
         now = row.timestamp
-        around: tuple[bytes | None, int] | None = None
-        before: tuple[bytes | None, int] | None = None
+        around: _Window | None = None
+        before: _Window | None = None
         previous: int | None = None
-        ends_here = False
+        ends_here = is_late = False
         near = [start for start in windows if max(0, now - 2 * self._size_ms) <= start <= now]
         for start in sorted(near, reverse=True):
             found, end = windows[start], start + self._size_ms
@@ -55,85 +68,92 @@ class SlidingAggregation(Closing):
                 break
             if end > now:
                 around = around or found
-                self._add(key, windows, start, row)
+                is_late |= self._add_to_window(key, windows, start, row)
                 continue
             ends_here = True
-            self._add(key, windows, start, row)
+            is_late |= self._add_to_window(key, windows, start, row)
             if found[1] == now:
-                return
+                return is_late
             previous = found[1]
-        self._behind_previous(key, windows, row, previous)
+        is_late |= self._create_after_previous(key, windows, row, previous)
         if not ends_here:
             start = now - self._size_ms
-            # The window behind the record before may just have become the same one.
+            # The window after the previous record may just have become the same one.
             windows.pop(start, None)
             if before is not None and previous is not None and start <= previous:
                 windows[start] = (before[0], now)
-            self._add(key, windows, start, row)
-        self._behind(key, windows, row, around)
+            is_late |= self._add_to_window(key, windows, start, row)
+        self._create_after(key, windows, row, around)
+        return is_late
 
-    def _early(self, key: bytes, windows: _Windows, row: Row) -> None:
+    def _add_near_epoch(self, key: bytes, windows: _Windows, row: Row) -> bool:
         now = row.timestamp
         shared = windows.get(0)
         around = None
+        is_late = False
         for start in sorted(start for start in windows if 0 < start <= now):
             around = windows[start]
-            self._add(key, windows, start, row)
+            is_late |= self._add_to_window(key, windows, start, row)
         if around is None and shared is not None and shared[1] > now:
             around = shared
-        self._behind(key, windows, row, around)
+        self._create_after(key, windows, row, around)
         if shared is not None and shared[1] < now:
-            self._behind_previous(key, windows, row, shared[1])
-        self._add(key, windows, 0, row)
+            is_late |= self._create_after_previous(key, windows, row, shared[1])
+        return self._add_to_window(key, windows, 0, row) or is_late
 
-    def _behind_previous(self, key: bytes, windows: _Windows, row: Row, previous: int | None) -> None:
-        """The window behind the record before this one, which is the first in it."""
+    def _create_after_previous(self, key: bytes, windows: _Windows, row: Row, previous: int | None) -> bool:
+        """Create the window right after the previous record, if this record is the first in it. Return
+        whether the record is late for it."""
         if previous is None:
-            return
+            return False
         start = previous + 1
         if start not in windows and start + self._size_ms >= row.timestamp:
-            self._add(key, windows, start, row)
+            return self._add_to_window(key, windows, start, row)
+        return False
 
-    def _behind(
-        self, key: bytes, windows: _Windows, row: Row, around: tuple[bytes | None, int] | None
-    ) -> None:
-        """The window behind this record, with what of a window around it is newer."""
+    def _create_after(self, key: bytes, windows: _Windows, row: Row, around: _Window | None) -> None:
+        """Create the window right after this record, if a window around the record has newer records."""
         start = row.timestamp + 1
         if start not in windows and around is not None and around[1] > row.timestamp:
             windows[start] = around
             self._watch(key, start)
-            self.update(Out(key + LONG.pack(start), around[0], around[1], row.headers))
+            self._updates.update(Out(key + _LONG.pack(start), around[0], around[1], row.headers))
 
-    def _add(self, key: bytes, windows: _Windows, start: int, row: Row) -> None:
-        if self.is_closed(start + self._size_ms):
-            self.is_late = True
-            return
-        functions = self.functions
+    def _add_to_window(self, key: bytes, windows: _Windows, start: int, row: Row) -> bool:
+        """Add a row to the window that starts at `start`. Return whether the row is late for it."""
+        if self._closer.is_closed(start + self._size_ms):
+            return True
+        functions = self._functions
         value, newest = windows.get(start, (None, row.timestamp))
-        so_far = functions.first() if value is None else functions.stored(value)
-        result = functions.result(functions.add(functions.key(key), row, so_far))
+        aggregate = functions.initial() if value is None else functions.deserialize(value)
+        result = functions.serialize(functions.add(functions.key(key), row, aggregate))
         windows[start] = (result, max(newest, row.timestamp))
         self._watch(key, start)
-        self.update(Out(key + LONG.pack(start), result, windows[start][1], row.headers))
+        self._updates.update(Out(key + _LONG.pack(start), result, windows[start][1], row.headers))
+        return False
 
     def _watch(self, key: bytes, start: int) -> None:
-        self.watch(start + self._size_ms, key)
+        self._closer.watch(start + self._size_ms, key)
 
-    def closed(self, place: bytes, end: int) -> None:
-        """A closed window says its result; it goes when no record can be that would still begin with it."""
-        stored = self.state["rows"].get(place)
-        windows: _Windows = {} if stored is None else pickle.loads(stored)
+    def close(self, watched: bytes, end: int) -> None:
+        """Emit the result of the window that ends at `end`. Its state is kept until no record can arrive for
+        which a window would be derived from it."""
+        windows = self._windows(watched)
         start, still_needed_ms = end - self._size_ms, 2 * self._size_ms + 2
         value, newest = windows.get(start, (None, 0))
-        if self.final and value is not None:
-            super(Closing, self).update(Out(place + LONG.pack(start), value, newest))
+        if value is not None:
+            self._updates.result(Out(watched + _LONG.pack(start), value, newest))
         kept = {each: windows[each] for each in windows if each > start - still_needed_ms}
         if start in kept:
-            self.watch(end + still_needed_ms, place)
-        self._keep(place, kept)
+            self._closer.watch(end + still_needed_ms, watched)
+        self._store(watched, kept)
 
-    def _keep(self, key: bytes, windows: _Windows) -> None:
+    def _windows(self, key: bytes) -> _Windows:
+        stored = self._rows.get(key)
+        return {} if stored is None else pickle.loads(stored)
+
+    def _store(self, key: bytes, windows: _Windows) -> None:
         if windows:
-            self.state["rows"].put(key, pickle.dumps(windows))
+            self._rows.put(key, pickle.dumps(windows))
         else:
-            self.state["rows"].delete(key)
+            self._rows.delete(key)

@@ -1,8 +1,9 @@
-"""What joins by foreign keys send each other: Kafka Streams' own bytes.
+"""The messages of foreign-key joins, in the bytes of Kafka Streams.
 
-A subscription is a version (its first bit says that there is no hash), an instruction, the hash of the row's
-value, the row's key and its partition. A response is a version, the hash, and the other table's value. What
-Kafka Streams does not have is a header that says where in its topic the record of the row is.
+A subscription consists of a version (whose highest bit is set if there is no hash), an instruction, the hash
+of the row's value, the row's key and its partition. A response consists of a version, the hash, and the value
+of the other table. In addition to Kafka Streams, a header identifies the record of the row in its topic
+(`Place`).
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ _SEED = 104729
 _PLACE_HEADER = "__streams.row"
 _PLACE = Struct(">qi")
 
-#: A record's offset, and which of the rows that were made of it.
+#: The offset of a record, and the number of the row among those derived from it.
 Place = tuple[int, int]
-#: Before all others.
-NOWHERE: Place = (-1, -1)
+#: Before all other places.
+NO_PLACE: Place = (-1, -1)
 
 
 class Instruction(IntEnum):
-    """What is to be done with a subscription, and when it is answered."""
+    """How to store a subscription, and when to respond to it."""
 
     DELETE_KEY_NO_PROPAGATE = 0
     DELETE_KEY_AND_PROPAGATE = 1
@@ -50,6 +51,8 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Response:
+    """A response. Responses are pickled into state, so this class must keep its name and fields."""
+
     hash: bytes | None
     value: bytes | None
 
@@ -62,7 +65,9 @@ def encode_subscription(subscription: Subscription) -> bytes:
 
 def decode_subscription(data: bytes) -> Subscription:
     if data[0] & ~_NO_HASH != _VERSION:
-        raise SerializationError(f"a subscription of version {data[0] & ~_NO_HASH}, not {_VERSION}")
+        raise SerializationError(
+            f"Unsupported subscription version {data[0] & ~_NO_HASH}: expected {_VERSION}"
+        )
     at = 2 if data[0] & _NO_HASH else 2 + _HASH_BYTES
     end = len(data) - _PARTITION.size
     found = None if at == 2 else data[2:at]
@@ -76,31 +81,33 @@ def encode_response(response: Response) -> bytes:
 
 def decode_response(data: bytes) -> Response:
     if data[0] & ~_NO_HASH != _RESPONSE_VERSION:
-        raise SerializationError(f"a response of version {data[0] & ~_NO_HASH}, not {_RESPONSE_VERSION}")
+        raise SerializationError(
+            f"Unsupported response version {data[0] & ~_NO_HASH}: expected {_RESPONSE_VERSION}"
+        )
     at = 1 if data[0] & _NO_HASH else 1 + _HASH_BYTES
     return Response(None if at == 1 else data[1:at], data[at:] or None)
 
 
-def packed(place: Place) -> bytes:
+def encode_place(place: Place) -> bytes:
     return _PLACE.pack(*place)
 
 
-def unpacked(data: bytes | None) -> Place:
+def decode_place(data: bytes | None) -> Place:
     if data is None:
-        return NOWHERE
+        return NO_PLACE
     offset, seq = _PLACE.unpack(data)
     return offset, seq
 
 
 def with_place(headers: Headers, place: Place) -> Headers:
-    return [*split_headers(headers)[1], (_PLACE_HEADER, packed(place))]
+    return [*split_headers(headers)[1], (_PLACE_HEADER, encode_place(place))]
 
 
 def split_headers(headers: Headers) -> tuple[Place, Headers]:
-    """The place that they tell, and the others."""
-    told = [value for name, value in headers if name == _PLACE_HEADER]
+    """Return the place from its header, and the other headers."""
+    places = [value for name, value in headers if name == _PLACE_HEADER]
     others = [each for each in headers if each[0] != _PLACE_HEADER]
-    return unpacked(told[-1] if told else None), others
+    return decode_place(places[-1] if places else None), others
 
 
 def _version(version: int, value_hash: bytes | None) -> int:
@@ -108,7 +115,7 @@ def _version(version: int, value_hash: bytes | None) -> int:
 
 
 def hash_of(value: bytes | None) -> bytes | None:
-    """Murmur3 in 128 bits, as Kafka Streams seeds it."""
+    """Return the 128-bit Murmur3 hash, with the seed of Kafka Streams."""
     if value is None:
         return None
     one = two = _SEED

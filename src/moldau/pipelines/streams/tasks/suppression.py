@@ -1,8 +1,9 @@
-"""Holding a table's updates back: of several to one key only the last goes on.
+"""Suppression of a table's updates for a time (`Suppressed.until_time_limit`): of several updates of a key,
+only the last is emitted.
 
-An update waits from the first one of its key that was held back until stream time is `wait_ms` later; those
-that come meanwhile take its place and do not make it wait longer. Stream time is that of the task, and is
-kept with the updates. A buffer that is full lets the oldest go early, or stops the application.
+An update is buffered until stream time has advanced by `wait_ms` since the first buffered update of its key.
+Later updates replace it and do not prolong the wait. Stream time is that of the task, and is stored with the
+updates. A full buffer emits its oldest updates early, or shuts the application down.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from moldau.pipelines.streams.tasks.task import Operator, Out, Row, Task
 _TIME = Struct(">q")
 _STREAM_TIME = b"stream-time"
 
-#: Since when it waits, the value, its timestamp and headers.
+#: The time of the first buffered update of the key, and the value, timestamp and headers of the last one.
 _Held = tuple[int, bytes | None, int, Headers]
 
 
@@ -28,6 +29,8 @@ def _size(key: bytes, held: _Held) -> int:
 
 
 class Suppression(Operator):
+    """Buffers updates by key."""
+
     maps: tuple[str, ...] = ("held", "task")
 
     def __init__(self, wait_ms: int, buffer: BufferConfig | None = None) -> None:
@@ -60,10 +63,10 @@ class Suppression(Operator):
         while self._waiting and self._is_full():
             if self._buffer.shuts_down:
                 raise StreamsException(
-                    f"{len(self._held)} updates in {self._size_bytes} bytes are held back, more than "
-                    f"{self._buffer.records or 'any number of'} updates or "
-                    f"{self._buffer.size_bytes or 'any number of'} bytes: give the buffer more room, or "
-                    "let it emit_early_when_full()"
+                    f"The suppression buffer is full: {len(self._held)} updates of {self._size_bytes} bytes "
+                    f"exceed the limits of {self._buffer.records or 'unlimited'} updates and "
+                    f"{self._buffer.size_bytes or 'unlimited'} bytes. Increase the limits, or use "
+                    "emit_early_when_full()"
                 )
             self._release(heappop(self._waiting)[1])
 

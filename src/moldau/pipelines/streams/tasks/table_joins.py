@@ -1,29 +1,28 @@
-"""Joins with tables: a stream's record finds the table's value of its key; two tables make a third.
+"""Joins with tables: stream-table joins and table-table joins.
 
-`Lookup` has the stream at port 0 and the table at port 1. `TableJoin` keeps both tables; whenever one of them
-changes, the result of that key is made again. A result that is no more is said with a tombstone, as Kafka
-Streams does, even where there may have been none.
+`Lookup` reads the stream at port 0 and the table at port 1. `TableJoin` stores both tables; whenever one of
+them changes, the result of that key is computed again. As in Kafka Streams, a result that no longer exists is
+deleted with a tombstone, even if there may have been none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from moldau.pipelines.streams.dsl.serdes import Serde
+from moldau.pipelines.streams.tasks.state import TimestampedMap
 from moldau.pipelines.streams.tasks.task import Operator, Out, Row, Task
-from moldau.pipelines.streams.tasks.values import TimestampedMap
+from moldau.pipelines.streams.topology.stateful import JoinKind
 
-JoinKind = Literal["inner", "left", "outer"]
-
-#: Of the key and the two values, whatever the user's own function takes.
+#: Takes key and two values.
 Joiner = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class JoinSerdes:
-    """How a join reads the bytes of its inputs and writes those of its result."""
+    """The serdes of a join's inputs and of its result."""
 
     key: Serde
     left: Serde
@@ -42,7 +41,8 @@ class JoinSerdes:
 
 
 class Lookup(Operator):
-    """Stream with table. A stream's record without key or value joins nothing."""
+    """A stream-table join. A record of the stream without a value joins nothing, nor does one without a key
+    in an inner join."""
 
     maps: tuple[str, ...] = ("table",)
 
@@ -66,7 +66,7 @@ class Lookup(Operator):
 
 
 class TableJoin(Operator):
-    """Table with table."""
+    """A table-table join."""
 
     maps: tuple[str, ...] = ("left", "right")
 
@@ -94,5 +94,5 @@ class TableJoin(Operator):
         self.emit(Out(row.key, value, max(row.timestamp, other.timestamp), row.headers))
 
     def _needed(self, port: int) -> bool:
-        """Whether there is no result without a value of that table."""
+        """Whether the result requires a value of that table."""
         return self._kind == "inner" or (self._kind == "left" and port == 0)

@@ -1,7 +1,7 @@
-"""What a task is made of: rows in, rows out, maps for its state, and the order in which rows are taken.
+"""Tasks: their input and output rows, the base class of operators, and the processing of a batch.
 
-Kafka Streams takes of all the partitions that a task reads the record with the lowest timestamp, and never
-changes the order inside a partition. `in_order` does the same with the rows of a batch.
+As in Kafka Streams, a task processes the record with the lowest timestamp among the next records of its
+partitions, and never reorders records within a partition (`in_order`).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import merge
 from itertools import groupby
-from typing import Protocol
 
 from moldau.client.records import Headers
 from moldau.pipelines.streams.errors import failure
+from moldau.pipelines.streams.tasks.state import CachedMap, StateMap
 
 
 @dataclass(slots=True)
 class Row:
-    """A record on its way into an operator; `port` says which of the operator's inputs it came by."""
+    """An input record of an operator; `port` is the number of the input."""
 
     port: int
     key: bytes | None
@@ -35,8 +35,8 @@ class Row:
 
 @dataclass(slots=True)
 class Out:
-    """A record that an operator gives on; with a `target` it goes to that topic and nowhere else, with a
-    `child` to that operator alone, with a `partition` to that one of the next topic."""
+    """A record that an operator emits. With a `target` it is written to that topic only, with a `child` it is
+    forwarded to that child only, with a `partition` it is written to that partition of the next topic."""
 
     key: bytes | None
     value: bytes | None
@@ -47,36 +47,23 @@ class Out:
     partition: int | None = None
 
 
-class StateMap(Protocol):
-    """State of one task under one name."""
-
-    def get(self, key: bytes) -> bytes | None: ...
-
-    def put(self, key: bytes, value: bytes) -> None: ...
-
-    def delete(self, key: bytes) -> None: ...
-
-    def items(self) -> Iterable[tuple[bytes, bytes]]:
-        """All of it, in any order."""
-
-
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What an operator has to work with during one batch."""
+    """The partition, state and output of an operator during one batch."""
 
     partition: int
     maps: Mapping[str, StateMap]
     emit: Callable[[Out], None]
-    #: The clock on the wall when the batch began.
+    #: Wall-clock time at the start of the batch.
     now_ms: int
 
 
 class Operator(ABC):
-    """An operator as a task runs it. It is pickled, opened for every batch, and closed after it."""
+    """An operator of a task. It is pickled, opened for every batch, and closed after it."""
 
-    #: The names of the maps it needs.
+    #: The names of its state maps, which are stored in checkpoints.
     maps: tuple[str, ...] = ()
-    #: Of the node, for messages.
+    #: The name of the node, for error messages.
     name = "an operator"
 
     def open(self, task: Task) -> None:
@@ -87,62 +74,20 @@ class Operator(ABC):
     def process(self, row: Row) -> None: ...
 
     def tick(self) -> None:
-        """The rows of the batch are done; timers of the clock on the wall may run."""
+        """Called after the rows of a batch; wall-clock punctuators run here."""
         return
 
     def next_tick(self) -> int | None:
-        """When it wants to be run although no record comes."""
+        """Return the time at which `tick` must be called even if no record arrives."""
         return None
 
     def close(self) -> None:
-        """Before the maps are written."""
+        """Called before the state maps are written."""
         return
 
 
-class CachedMap:
-    """A map before another one: each key is read once in a batch, and written once, by `flush`."""
-
-    def __init__(self, below: StateMap) -> None:
-        self._below = below
-        self._known: dict[bytes, bytes | None] = {}
-        self._changed: set[bytes] = set()
-
-    def get(self, key: bytes) -> bytes | None:
-        if key not in self._known:
-            self._known[key] = self._below.get(key)
-        return self._known[key]
-
-    def put(self, key: bytes, value: bytes) -> None:
-        self._known[key] = value
-        self._changed.add(key)
-
-    def delete(self, key: bytes) -> None:
-        self._known[key] = None
-        self._changed.add(key)
-
-    def items(self) -> Iterator[tuple[bytes, bytes]]:
-        merged = {**dict(self._below.items()), **self._known}
-        return iter([(key, value) for key, value in merged.items() if value is not None])
-
-    def flush(self) -> None:
-        for key in sorted(self._changed):
-            value = self._known[key]
-            self._below.delete(key) if value is None else self._below.put(key, value)
-        self._changed.clear()
-
-
-class MemoryMap(dict[bytes, bytes]):
-    """State that is nowhere but here."""
-
-    def put(self, key: bytes, value: bytes) -> None:
-        self[key] = value
-
-    def delete(self, key: bytes) -> None:
-        self.pop(key, None)
-
-
 def in_order(rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows as Kafka Streams would take them."""
+    """Return the rows in the order in which Kafka Streams would process them."""
 
     def queue(row: Row) -> tuple[int, str, int]:
         return row.port, row.topic, row.partition
@@ -153,7 +98,7 @@ def in_order(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 @contextmanager
-def _telling(operator: Operator, where: str) -> Iterator[None]:
+def _failing_at(operator: Operator, where: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
@@ -163,17 +108,17 @@ def _telling(operator: Operator, where: str) -> Iterator[None]:
 def run(
     operator: Operator, partition: int, maps: Mapping[str, StateMap], rows: Iterable[Row], now_ms: int
 ) -> list[Out]:
-    """One batch of one task: what comes out, with all of its state written."""
+    """Process one batch of one task: write its state, and return its output."""
     cached = {name: CachedMap(each) for name, each in maps.items()}
     given: list[Out] = []
-    with _telling(operator, "the beginning of a batch"):
+    with _failing_at(operator, "the start of a batch"):
         operator.open(Task(partition, cached, given.append, now_ms))
     for row in in_order(rows):
         try:
             operator.process(row)
         except Exception as error:
             raise failure(operator.name, f"{row.topic}-{row.partition}@{row.offset}", error) from error
-    with _telling(operator, "a timer or the end of a batch"):
+    with _failing_at(operator, "a punctuator or the end of a batch"):
         operator.tick()
         operator.close()
     for each in cached.values():

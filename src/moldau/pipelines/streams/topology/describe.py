@@ -1,8 +1,8 @@
-"""A topology as the text that Java's `Topology.describe()` prints for the same program.
+"""The text that Java's `Topology.describe()` prints for the same program.
 
-The graph is first written out as Java's lowest level has it: sources, processors and sinks, so a
-repartition is a filter, a sink and a source, a join of streams five processors. Nodes that are connected,
-or share a store, are a sub-topology. Where Java's text follows the order of its hash sets, so does ours
+The graph is first expanded to Java's lowest level of sources, processors and sinks: a repartition is a
+filter, a sink and a source, a stream-stream join is five processors. Nodes that are connected or share a
+store form a sub-topology. Where Java's text follows the iteration order of its hash sets, so does ours
 (`java_order`).
 """
 
@@ -38,7 +38,7 @@ from moldau.pipelines.streams.topology.stateful import (
 
 @dataclass(slots=True)
 class Entry:
-    """A source, processor or sink. `size` counts what hangs below it, once for every way there."""
+    """A source, processor or sink. `size` counts its descendants, once for every path to them."""
 
     kind: str
     name: str
@@ -62,15 +62,15 @@ class Entry:
 
 
 def description(nodes: Iterable[Node]) -> str:
-    entries = [entry for node in nodes for entry in written(node)]
+    entries = [entry for node in nodes for entry in expanded(node)]
     text = "Topologies:\n "
     for number, group in enumerate(_groups(entries)):
         text += f"  {_global_store(number, group) if group[0].is_global else _subtopology(number, group)}"
     return text
 
 
-def written(node: Node) -> Iterator[Entry]:
-    """A node in Java's lowest level."""
+def expanded(node: Node) -> Iterator[Entry]:
+    """Expand a node to the sources, processors and sinks of Java's lowest level."""
     operation = node.operation
     above = tuple(parent.name for parent in node.parents)
     match operation:
@@ -150,7 +150,7 @@ def _table_join(name: str, join: TableTableJoin) -> Iterator[Entry]:
 
 
 def _groups(entries: list[Entry]) -> list[list[Entry]]:
-    """Sub-topologies in the order of their first entries."""
+    """Return the sub-topologies in the order of their first entries."""
     root: dict[str, str] = {}
 
     def find(name: str) -> str:
@@ -159,7 +159,7 @@ def _groups(entries: list[Entry]) -> list[list[Entry]]:
         return name
 
     for entry in entries:
-        # A store is one more thing to be connected with; a slash keeps it apart from nodes of that name.
+        # Shared stores connect entries, too; the slash distinguishes a store from a node of that name.
         for other in (*entry.above, *(f"store/{store}" for store in entry.stores)):
             root[find(other)] = find(entry.name)
     groups: dict[str, list[Entry]] = {}
@@ -182,7 +182,8 @@ def _global_store(number: int, group: list[Entry]) -> str:
 
 
 def _connect(group: list[Entry]) -> None:
-    """In the order in which Java goes through its map, since neighbours are sorted by sizes known so far."""
+    """Connect entries in the iteration order of Java's map, because neighbours are sorted by their sizes so
+    far."""
     by_name = {entry.name: entry for entry in group}
     for name in java_order(java_order(by_name)):
         entry = by_name[name]

@@ -1,35 +1,38 @@
-"""The graph that a program builds, and the names of its nodes.
+"""The graph of a program's operators, and the names of its nodes.
 
-Names are Kafka Streams': a prefix for the kind of operator and a number that every operator takes from one
-counter, also when the user names it, so that naming one thing renames nothing else. Internal topics are named
-after nodes and stores, so two releases of a program (or a program here and in Java) share their topics only
-if their operators come in the same order.
+Names are those of Kafka Streams: a prefix for the kind of operator and a number from one counter. An operator
+takes a number even if the user names it, so that naming one operator renames no other. Internal topics are
+named after nodes and stores, so two versions of a program (or the same program in Java) share their topics
+only if they create their operators in the same order.
 
-A node's `parents` are what Java's graph has and decide the description; its `ports` are the inputs of its
-operator in order, which for a join with a table also has the table.
+`Node.parents` are the edges of Java's graph and determine the description. `Node.ports` are the inputs of the
+operator in order; a join with a table has the table among its ports, but not among its parents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any
 
 from moldau.pipelines.streams.dsl.parameters import Materialized, checked_name
 from moldau.pipelines.streams.dsl.serdes import Serde
+from moldau.pipelines.streams.dsl.stores import StoreKind
 from moldau.pipelines.streams.dsl.windows import AggregationWindows, SessionWindows
-from moldau.pipelines.streams.topology.operations import Operation, Root
+from moldau.pipelines.streams.topology.operations import Operation, Repartition, Root
 
-StoreKind = Literal["key-value", "window", "session"]
+REPARTITION_SUFFIX = "-repartition"
+_GENERATED_NAME = re.compile(r"KSTREAM.*-[0-9]{10}")
 
 
 @dataclass(slots=True)
 class TableStore:
-    """Where a table is kept. Java makes a store only of tables that somebody asks for old values; that is
-    known only when the whole program is written, so `materialized` may still change."""
+    """The store of a table. Java materializes only the tables whose old values an operator needs. That is
+    known only when the program is complete, so `materialized` may still change."""
 
     name: str
-    #: Named by the user, and so to be asked while the program runs.
+    #: Named by the user, and so available to interactive queries.
     queryable: bool
     materialized: bool
     kind: StoreKind = "key-value"
@@ -39,25 +42,25 @@ class TableStore:
 
     @property
     def changelog(self) -> str:
-        """The changelog topic, without the application id in front."""
+        """The changelog topic, without the prefix of the application id."""
         return f"{self.name}-changelog"
 
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """An operator in its place. What leaves it can be read with the serdes, as far as they are known."""
+    """An operator in the graph. The serdes are those of its results, as far as they are known."""
 
     name: str
     operation: Operation
     ports: tuple[Node, ...] = ()
     key_serde: Serde | None = None
     value_serde: Serde | None = None
-    #: The table that it makes, if it makes one.
+    #: The store of the table that the operator creates, if any.
     store: TableStore | None = None
     is_table: bool = False
     parents: list[Node] = field(default_factory=list, repr=False)
     children: list[Node] = field(default_factory=list, repr=False)
-    #: Operators that look rows up in this table, beside the children.
+    #: Operators that look up rows of this table, in addition to the children.
     readers: list[Node] = field(default_factory=list, repr=False)
     priority: int = 0
 
@@ -72,11 +75,11 @@ class Node:
 
 
 class Graph:
-    """All nodes below one root, and the counter of names."""
+    """The nodes of a program, and the counter of their names."""
 
     def __init__(self) -> None:
         self.root = Node("root", Root())
-        #: Stores that processors share, by their names.
+        #: Stores added for processors, by name.
         self.state_stores: dict[str, object] = {}
         self._names = 0
         self._priorities = 0
@@ -87,7 +90,7 @@ class Graph:
         return name
 
     def name_or_new(self, name: str | None, prefix: str, suffix: str = "") -> str:
-        """The user's name, or a new one; the number is used up in any case."""
+        """Return the user's name, or a generated one. A number is taken in either case."""
         generated = self.new_name(prefix)
         return generated if name is None else checked_name(name + suffix)
 
@@ -114,7 +117,7 @@ class Graph:
         )
 
     def add(self, parents: Node | Sequence[Node], node: Node) -> Node:
-        """Below its parents. A node that is added again takes its new place in the order."""
+        """Add a node as a child of its parents. A node that is added again moves to the end of the order."""
         for parent in [parents] if isinstance(parents, Node) else parents:
             parent.add_child(node)
             node.priority = self._priorities
@@ -122,7 +125,8 @@ class Graph:
         return node
 
     def nodes(self) -> Iterator[Node]:
-        """All nodes but the root, each after its parents and otherwise in the order of the program."""
+        """Return all nodes except the root, each after its parents and otherwise in the order of the
+        program."""
         waiting, written = [self.root], {self.root}
         while waiting:
             node = waiting.pop(0)
@@ -135,6 +139,26 @@ class Graph:
                 yield node
             waiting = sorted([*waiting, *node.children], key=lambda each: each.priority)
             waiting = [each for each in waiting if each not in written]
+
+
+def repartition_node(
+    graph: Graph,
+    prefix: str,
+    key_serde: Serde | None,
+    value_serde: Serde | None,
+    partitions: int | None = None,
+    partitioner: Callable[[str, Any, Any, int], int] | None = None,
+) -> Node:
+    """Create a node for the topic `<prefix>-repartition`, without adding it to the graph. It takes three
+    numbers, for its sink, its filter of null keys and its source."""
+    topic = prefix if prefix.endswith(REPARTITION_SUFFIX) else prefix + REPARTITION_SUFFIX
+    sink = graph.new_name("KSTREAM-SINK-")
+    null_filter = graph.new_name("KSTREAM-FILTER-")
+    source = graph.new_name("KSTREAM-SOURCE-")
+    if not _GENERATED_NAME.fullmatch(prefix):
+        sink, null_filter, source = f"{topic}-sink", f"{topic}-filter", f"{topic}-source"
+    operation = Repartition(topic, sink, source, null_filter, key_serde, value_serde, partitions, partitioner)
+    return Node(source, operation, key_serde=key_serde, value_serde=value_serde)
 
 
 def _store_kind(windows: AggregationWindows | None) -> StoreKind:

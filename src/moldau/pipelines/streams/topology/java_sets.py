@@ -1,4 +1,4 @@
-"""The orders in which Java goes through its sets, where the text of a description follows them."""
+"""The iteration orders of Java's `HashSet` and `TreeSet`, which topology descriptions depend on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 
 def java_order(names: Iterable[str]) -> list[str]:
-    """The order in which Java's `HashSet` of these strings is iterated."""
+    """Return the strings in the iteration order of Java's `HashSet`."""
     unique = list(dict.fromkeys(names))
     buckets = 16
     while len(unique) > buckets * 3 // 4:
@@ -30,24 +30,24 @@ def _units(text: str) -> list[int]:
 T = TypeVar("T")
 
 
-class _Twig(Generic[T]):
+class _TreeNode(Generic[T]):
     __slots__ = ("left", "parent", "red", "right", "value")
 
-    def __init__(self, value: T, parent: _Twig[T] | None) -> None:
+    def __init__(self, value: T, parent: _TreeNode[T] | None) -> None:
         self.value = value
         self.parent = parent
-        self.left: _Twig[T] | None = None
-        self.right: _Twig[T] | None = None
+        self.left: _TreeNode[T] | None = None
+        self.right: _TreeNode[T] | None = None
         self.red = True
 
 
 class TreeSet(Generic[T]):
-    """Java's `TreeSet`: a red-black tree. Where what it sorts by changes after things were added, their order
-    is that of the tree, which depends on how it grew."""
+    """Java's `TreeSet`, a red-black tree. If sort keys change after insertion, as they do in descriptions,
+    the iteration order depends on the shape of the tree."""
 
     def __init__(self, key: Callable[[T], Any]) -> None:
         self._key = key
-        self._root: _Twig[T] | None = None
+        self._root: _TreeNode[T] | None = None
 
     def __iter__(self) -> Iterator[T]:
         return self._below(self._root)
@@ -59,57 +59,57 @@ class TreeSet(Generic[T]):
             if wanted == there:
                 return
             below = below.left if wanted < there else below.right
-        twig = _Twig(value, above)
+        node = _TreeNode(value, above)
         if above is None:
-            self._root = twig
+            self._root = node
         elif wanted < self._key(above.value):
-            above.left = twig
+            above.left = node
         else:
-            above.right = twig
-        self._balance(twig)
+            above.right = node
+        self._balance(node)
 
-    def _below(self, twig: _Twig[T] | None) -> Iterator[T]:
-        if twig is not None:
-            yield from self._below(twig.left)
-            yield twig.value
-            yield from self._below(twig.right)
+    def _below(self, node: _TreeNode[T] | None) -> Iterator[T]:
+        if node is not None:
+            yield from self._below(node.left)
+            yield node.value
+            yield from self._below(node.right)
 
-    def _balance(self, twig: _Twig[T]) -> None:
-        while (parent := twig.parent) is not None and parent.red and parent.parent is not None:
+    def _balance(self, node: _TreeNode[T]) -> None:
+        while (parent := node.parent) is not None and parent.red and parent.parent is not None:
             above = parent.parent
             left = parent is above.left
             uncle = above.right if left else above.left
             if uncle is not None and uncle.red:
                 parent.red = uncle.red = False
                 above.red = True
-                twig = above
+                node = above
                 continue
-            if twig is (parent.right if left else parent.left):
-                twig = parent
-                self._rotate(twig, to_left=left)
-                parent = twig.parent or twig
+            if node is (parent.right if left else parent.left):
+                node = parent
+                self._rotate(node, to_left=left)
+                parent = node.parent or node
             parent.red, above.red = False, True
             self._rotate(above, to_left=not left)
         if self._root is not None:
             self._root.red = False
 
-    def _rotate(self, twig: _Twig[T], *, to_left: bool) -> None:
-        """The child of the other side takes the twig's place."""
-        child = twig.right if to_left else twig.left
+    def _rotate(self, node: _TreeNode[T], *, to_left: bool) -> None:
+        """Rotate the subtree: the child on the other side takes the place of `node`."""
+        child = node.right if to_left else node.left
         if child is None:
             return
         between = child.left if to_left else child.right
         if to_left:
-            twig.right, child.left = between, twig
+            node.right, child.left = between, node
         else:
-            twig.left, child.right = between, twig
+            node.left, child.right = between, node
         if between is not None:
-            between.parent = twig
-        child.parent = twig.parent
-        if twig.parent is None:
+            between.parent = node
+        child.parent = node.parent
+        if node.parent is None:
             self._root = child
-        elif twig is twig.parent.left:
-            twig.parent.left = child
+        elif node is node.parent.left:
+            node.parent.left = child
         else:
-            twig.parent.right = child
-        twig.parent = child
+            node.parent.right = child
+        node.parent = child

@@ -1,9 +1,9 @@
-"""What the nodes of a topology do: one class per operator, with the user's functions and nothing that runs.
+"""The stateless operations of a topology: one class per operator, with the user's functions but no behaviour.
 
-A function may be a Python callable, or an expression that Spark itself computes: a `Column`, or SQL text.
-Those are *native*; see `is_native`.
+A function is a Python callable, or a *native* expression that Spark computes: a `Column` or SQL text
+(`is_native`).
 
-These are steps of a chain; operators that keep state are in `stateful`.
+Stateless operations are the steps of chains; stateful operations are in `stateful`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def is_native(function: Function) -> bool:
-    """Whether Spark computes it: a `Column` or SQL text, not something that Python calls."""
+    """Whether Spark computes a function: a `Column` or SQL text, not a Python callable."""
     return function is not None and not callable(function)
 
 
 def takes_key(function: Function, without_key: int) -> bool:
-    """Whether a function wants the key before its other arguments, which it may leave out."""
+    """Whether a function takes the key in addition to its other `without_key` arguments."""
     if not callable(function):
         return False
     try:
@@ -42,22 +42,22 @@ def takes_key(function: Function, without_key: int) -> bool:
 
 
 def child_names(name: str, operation: Operation) -> tuple[str, ...]:
-    """By which names a processor may forward to an operator behind it: the operator's own, and those that
-    Java has for the ends of a topic."""
+    """Return the names by which a processor may forward to a child: its own, and those of the sink and the
+    filter that Java adds before a repartition topic."""
     if isinstance(operation, Repartition):
         return tuple(each for each in (name, operation.filter_name, operation.sink_name) if each)
     return (name,)
 
 
 class Operation:
-    """What a node does."""
+    """The operation of a node."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Root(Operation):
-    """Where every topology begins."""
+    """The root of the graph, the parent of all sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +127,14 @@ class Print(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Split(Operation):
-    """A record goes to the first branch whose predicate holds; the list grows while branches are added."""
+    """Sends a record to the first branch whose predicate holds. Adding a branch appends to the list."""
 
     predicates: list[Function] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Branch(Operation):
-    """The branch at `position` of its split; that behind the last predicate takes the rest."""
+    """The branch at `position` of its split; None is the default branch."""
 
     position: int | None
 
@@ -146,9 +146,9 @@ class Merge(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Repartition(Operation):
-    """Through an internal topic, so that equal keys come together."""
+    """Writes records to a repartition topic, so that equal keys are in one partition."""
 
-    #: Without the application id in front.
+    #: Without the prefix of the application id.
     topic: str
     sink_name: str
     source_name: str
@@ -157,10 +157,10 @@ class Repartition(Operation):
     value_serde: Serde | None
     partitions: int | None = None
     partitioner: Callable[[str, Any, Any, int], int] | None = None
-    #: Keys and values are as those of these nodes, where no serde is said.
+    #: The nodes whose serdes are used where none is given.
     keys_of: Node | None = None
     values_of: Node | None = None
-    #: Who writes it in a description, if not the parents.
+    #: The writers in a description, if they are not the parents.
     written_by: tuple[str, ...] = ()
 
 
@@ -194,4 +194,4 @@ class TableMapValues(Operation):
 
 @dataclass(frozen=True, slots=True)
 class ToStream(Operation):
-    """A table's updates as records."""
+    """Emits the updates of a table as records."""

@@ -1,13 +1,13 @@
-"""A topology cut into stages. A stage is one Spark query: topics, a chain, at most one operator, a chain,
-topics.
+"""The stages of a topology. A stage is one Spark query: topics, chains, at most one stateful operator, a
+chain, topics.
 
-*Origins* are where chains begin: source topics, repartition topics, and what an earlier stage's operator has
-written (the changelog of its table, or a topic made for the cut). *Leaves* are where rows leave: sinks,
-repartition topics, changelogs, and actions that only look. Between them are steps without state, which a
-chain repeats for every origin that reaches them: nothing is shared between stages but topics.
+A chain starts at an *origin*: a source topic, a repartition topic, or the output of an earlier stage's
+operator (the changelog of its table, or a repartition topic that Kafka Streams would not need). It ends at
+*leaves*: sinks, repartition topics, changelogs, `foreach` and `print`. The steps in between are stateless and
+are repeated for every origin that reaches them, so that stages share nothing but topics.
 
-A window's last result (`suppress`) is computed by its aggregate itself: the stage of a suppress is that
-aggregate once more, saying nothing before windows close.
+`suppress(until_window_closes)` is computed by the aggregate itself: its stage runs the aggregate a second
+time and emits final results only.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from moldau.pipelines.streams.topology.stateful import Aggregate, JoinWindowed, 
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
-    """From one origin to some leaves (or to one input of an operator), over the nodes between them."""
+class Chain:
+    """The stateless nodes from one origin to some leaves, or to one input of an operator."""
 
     origin: Node
     nodes: tuple[Node, ...]
@@ -40,43 +40,43 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`ports` are the operator's inputs; without an operator the legs of `before` lead to the leaves at
-    once."""
+    """One Spark query. `ports` are the chains to the operator's inputs, `after` is the chain from its output.
+    In a stage without an operator, the chains of `before` lead to the leaves."""
 
     name: str
     operator: Node | None
-    ports: tuple[tuple[Leg, ...], ...]
-    before: tuple[Leg, ...]
-    after: Leg | None
-    #: The operator says nothing before its windows close.
+    ports: tuple[tuple[Chain, ...], ...]
+    before: tuple[Chain, ...]
+    after: Chain | None
+    #: The operator emits results only when their windows close.
     final: bool = False
 
     @property
     def origins(self) -> tuple[Node, ...]:
-        legs = [leg for port in self.ports for leg in port] + list(self.before)
-        return tuple(dict.fromkeys(leg.origin for leg in legs))
+        chains = [chain for port in self.ports for chain in port] + list(self.before)
+        return tuple(dict.fromkeys(chain.origin for chain in chains))
 
     @property
     def leaves(self) -> tuple[Node, ...]:
-        legs = [*self.before, *([] if self.after is None else [self.after])]
-        return tuple(dict.fromkeys(leaf for leg in legs for leaf in leg.leaves))
+        chains = [*self.before, *([] if self.after is None else [self.after])]
+        return tuple(dict.fromkeys(leaf for chain in chains for leaf in chain.leaves))
 
 
 def stages(nodes: Sequence[Node]) -> tuple[Stage, ...]:
-    """All stages of a topology, each after those whose topics it reads."""
+    """Return the stages of a topology, each after the stages whose topics it reads."""
     made = [*_stateless(nodes)]
     for node in nodes:
         if not is_stateful(node):
             continue
         if isinstance(node.operation, Suppress) and node.operation.limit_ms is None:
             made.append(_window_end(node))
-        elif not only_suppressed_by(node):
+        elif not final_only_consumers(node):
             made.append(_stateful(node))
     return tuple(stage for level in levels(made) for stage in level)
 
 
 def levels(made: Sequence[Stage]) -> list[list[Stage]]:
-    """The stages that can run at the same time, each level behind those that write what it reads."""
+    """Group stages into levels that can run concurrently, each after the levels that write its inputs."""
     waiting, placed = list(made), []
     while waiting:
         unwritten = {leaf for stage in waiting for leaf in stage.leaves}
@@ -91,22 +91,23 @@ def is_origin(node: Node) -> bool:
 
 
 def is_leaf(node: Node) -> bool:
-    """Whether rows leave a chain here, though some may also go on."""
+    """Whether a node writes the rows of a chain to a topic or performs an action; the chain may continue
+    after it."""
     if isinstance(node.operation, Sink | Repartition | ForEach | Print | ToTable):
         return True
     return is_kept(node) and not isinstance(node.operation, TableSource)
 
 
 def written_by_operator(node: Node) -> bool:
-    """Whether an operator's own rows go to a topic: its table's changelog, or a cut for operators behind
-    it."""
+    """Whether the results of an operator are written to a topic: the changelog of its table, or a repartition
+    topic for stateful operators that follow."""
     if not is_stateful(node):
         return False
     return is_kept(node) or any(_consumers(node))
 
 
 def _consumers(node: Node) -> Iterable[Node]:
-    """The stateful operators that read what leaves a node, over steps without state."""
+    """Return the stateful operators that consume a node's rows, directly or after stateless steps."""
     for child in node.children:
         if isinstance(child.operation, JoinWindowed | Repartition | ToTable):
             continue
@@ -123,8 +124,8 @@ def _origins(node: Node) -> tuple[Node, ...]:
     return tuple(dict.fromkeys(origin for port in node.ports for origin in _origins(port)))
 
 
-def _leg(origin: Node, leaves: Sequence[Node]) -> Leg:
-    """The nodes on the ways from an origin to leaves, in the order of the program."""
+def _chain(origin: Node, leaves: Sequence[Node]) -> Chain:
+    """Return the chain from an origin to leaves, with its nodes in the order of the program."""
     wanted = set(leaves)
     nodes: dict[Node, None] = {}
 
@@ -138,13 +139,13 @@ def _leg(origin: Node, leaves: Sequence[Node]) -> Leg:
         return found
 
     reaches(origin)
-    return Leg(
+    return Chain(
         origin, tuple(reversed(nodes)), tuple(leaf for leaf in leaves if leaf in nodes or leaf is origin)
     )
 
 
 def _is_end(node: Node) -> bool:
-    """Where a chain cannot go on: a topic or an operator with state is next."""
+    """Whether a node ends the chain before it: a repartition topic or a stateful operator."""
     return is_stateful(node) or isinstance(node.operation, Repartition | JoinWindowed)
 
 
@@ -161,29 +162,30 @@ def _leaves_below(node: Node, found: dict[Node, None] | None = None) -> dict[Nod
 
 
 def _stateless(nodes: Sequence[Node]) -> list[Stage]:
-    """Sources and what is done with their records without state; those that meet in a leaf are one stage."""
-    begins = [
+    """Return the stages without an operator. Origins that share a leaf belong to one stage."""
+    origins = [
         node
         for node in nodes
         if isinstance(node.operation, Source | Repartition)
         or (isinstance(node.operation, TableSource) and not node.operation.is_global)
     ]
-    led = {origin: _leaves_below(origin) for origin in begins}
-    groups = meeting({origin: leaves for origin, leaves in led.items() if leaves})
+    found = {origin: _leaves_below(origin) for origin in origins}
+    groups = connected_groups({origin: leaves for origin, leaves in found.items() if leaves})
     return [
         Stage(
             members[0].name,
             None,
             (),
-            tuple(_leg(origin, list(_leaves_below(origin))) for origin in members),
+            tuple(_chain(origin, list(_leaves_below(origin))) for origin in members),
             None,
         )
         for members, _ in groups
     ]
 
 
-def meeting(nodes: Mapping[Node, Iterable[Node]]) -> list[tuple[list[Node], list[Node]]]:
-    """Nodes that have one of their others in common, directly or over further ones, and all their others."""
+def connected_groups(nodes: Mapping[Node, Iterable[Node]]) -> list[tuple[list[Node], list[Node]]]:
+    """Group nodes that share related nodes, directly or transitively. Return the members of each group, and
+    the nodes they are related to."""
     groups: list[tuple[list[Node], list[Node]]] = []
     for node, given in nodes.items():
         members, others = [node], list(given)
@@ -199,36 +201,39 @@ def _stateful(node: Node) -> Stage:
     if written_by_operator(node):
         leaves.insert(0, node)
     on_close = isinstance(node.operation, Aggregate) and node.operation.on_close
-    return Stage(node.name, node, _ports(node), (), _leg(node, leaves), on_close)
+    return Stage(node.name, node, _ports(node), (), _chain(node, leaves), on_close)
 
 
-def _ports(node: Node) -> tuple[tuple[Leg, ...], ...]:
+def _ports(node: Node) -> tuple[tuple[Chain, ...], ...]:
     return tuple(
         tuple(
-            Leg(origin, (), (port,)) if origin is port else _leg(origin, [port]) for origin in _origins(port)
+            Chain(origin, (), (port,)) if origin is port else _chain(origin, [port])
+            for origin in _origins(port)
         )
         for port in node.ports
     )
 
 
 def _window_end(suppress: Node) -> Stage:
-    """The aggregate above a suppress, only with its last results."""
-    way = [suppress]
-    while not isinstance(way[-1].operation, Aggregate):
-        above = way[-1].ports[0]
+    """Return the stage that runs the aggregate above a `suppress` and emits only final results."""
+    path = [suppress]
+    while not isinstance(path[-1].operation, Aggregate):
+        above = path[-1].ports[0]
         if is_stateful(above) and not isinstance(above.operation, Aggregate):
             raise TopologyException(
-                f"{suppress.name} waits for windows to close, but {above.name} is before its aggregate"
+                f"{suppress.name} suppresses updates until windows close, but {above.name} is between it and "
+                "the windowed aggregate"
             )
-        way.append(above)
-    aggregate = way.pop()
-    below = _leg(suppress, [*_leaves_below(suppress), *([suppress] if any(_consumers(suppress)) else [])])
-    after = Leg(aggregate, (*reversed(way), *below.nodes), below.leaves)
+        path.append(above)
+    aggregate = path.pop()
+    below = _chain(suppress, [*_leaves_below(suppress), *([suppress] if any(_consumers(suppress)) else [])])
+    after = Chain(aggregate, (*reversed(path), *below.nodes), below.leaves)
     return Stage(suppress.name, aggregate, _ports(aggregate), (), after, final=True)
 
 
-def only_suppressed_by(node: Node) -> list[Node]:
-    """Those that wait for an aggregate's windows to close, if nobody sees its updates before that."""
+def final_only_consumers(node: Node) -> list[Node]:
+    """Return the `suppress` operators that consume an aggregate's final results, if no operator consumes its
+    updates before windows close."""
     if not isinstance(node.operation, Aggregate) or (node.store is not None and node.store.queryable):
         return []
     ends = [*_consumers(node), *_leaves_below(node)]

@@ -1,6 +1,6 @@
-"""The operators that keep state: one class each, with the user's functions and nothing that runs.
+"""The stateful operations of a topology: one class per operator, with the user's functions but no behaviour.
 
-`STATEFUL` operators need what came before: a stage has at most one of them.
+A stage has at most one stateful operation (`STATEFUL`).
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ AggregateKind = Literal["count", "reduce", "aggregate", "native", "cogroup"]
 
 @dataclass(frozen=True, slots=True)
 class Aggregate(Operation):
-    """A table of one value for each key, or key and window."""
+    """A table with one aggregate for each key, or for each key and window."""
 
     kind: AggregateKind
     store: TableStore
     windows: AggregationWindows | None = None
     initializer: Callable[[], Any] | None = None
-    #: key, value, aggregate so far; of a reduce: aggregate so far, value.
+    #: Takes key, value and current aggregate; for a reduce, current aggregate and value.
     aggregator: Callable[..., Any] | None = None
-    #: Of sessions: key and two aggregates.
+    #: For sessions: takes key and two aggregates.
     merger: Callable[[Any, Any, Any], Any] | None = None
-    #: Of native ones: Spark's aggregate expression, or several by name.
+    #: For native aggregates: the Spark expression.
     expression: Function | None = None
     on_close: bool = False
-    #: Of a cogroup: for each input its aggregator, and the name of Java's processor.
+    #: For a cogroup: the aggregator of each input, and the name of its processor in Java.
     aggregators: tuple[Callable[[Any, Any, Any], Any], ...] = ()
     processors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Suppress(Operation):
-    """Until the window closes, or for a time."""
+    """Buffers updates until the window closes (`limit_ms` is None), or for a time."""
 
     limit_ms: int | None
     store_name: str
@@ -50,7 +50,8 @@ class Suppress(Operation):
 
 @dataclass(frozen=True, slots=True)
 class TableSelect(Operation):
-    """New keys and values for a table's rows, old ones taken back: what KTable.group_by begins with."""
+    """Emits a table's updates with new keys and values, together with the old values: the start of
+    `KTable.group_by`."""
 
     selector: Callable[[Any, Any], tuple[Any, Any]]
 
@@ -60,15 +61,15 @@ class TableAggregate(Operation):
     kind: AggregateKind
     store: TableStore
     initializer: Callable[[], Any] | None
-    #: key, value, aggregate so far; of a reduce: aggregate so far, value.
+    #: Takes key, value and current aggregate; for a reduce, current aggregate and value.
     adder: Callable[..., Any]
     subtractor: Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class JoinWindowed(Operation):
-    """Keeps one side of a stream-stream join. Only a name in the description: Spark's join has its own
-    state."""
+    """The processor that stores one side of a stream-stream join. It appears only in descriptions, because
+    Spark's join has its own state."""
 
     processor: str
     store_name: str
@@ -123,7 +124,7 @@ class TableTableJoin(Operation):
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeySubscribe(Operation):
-    """Says which key of another table each row of a table looks for; see `foreign_keys`."""
+    """Emits a subscription to the foreign key of each row; see `dsl.table_joins`."""
 
     extractor: Callable[..., Any]
     with_key: bool
@@ -132,7 +133,8 @@ class ForeignKeySubscribe(Operation):
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyLookup(Operation):
-    """Answers subscriptions, and tells subscribers of changed rows; with the names of Java's processors."""
+    """Emits responses to new subscriptions, and to the subscribers of changed rows. The names are those of
+    Java's processors."""
 
     receive: str
     changed: str
@@ -143,7 +145,7 @@ class ForeignKeyLookup(Operation):
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyJoin(Operation):
-    """Makes the result of a row and the response to it."""
+    """Joins each row with the response to its subscription."""
 
     joiner: Callable[[Any, Any], Any]
     left: bool
@@ -154,14 +156,14 @@ class ForeignKeyJoin(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Process(Operation):
-    """A processor of the user's, with stores and timers; `fixed_key` leaves the keys alone."""
+    """A custom processor with stores and punctuators; with `fixed_key` it cannot change keys."""
 
     supplier: Callable[[], Any]
     store_names: tuple[str, ...]
     fixed_key: bool
 
 
-#: These keep state. Of them Spark computes the ones natively that `physical` says.
+#: The stateful operations; `physical` decides which of them Spark computes natively.
 STATEFUL = (
     Aggregate,
     Suppress,
@@ -179,8 +181,8 @@ STATEFUL = (
 
 
 def is_kept(node: Node) -> bool:
-    """Whether a node's table has a changelog. What a suppress lets through has none, and the result of a join
-    by a foreign key only if somebody wants the table."""
+    """Whether a node's table has a changelog. The result of `suppress` has none, that of a foreign-key join
+    only if it is materialized."""
     if node.store is None or isinstance(node.operation, Suppress):
         return False
     return node.store.materialized or not isinstance(node.operation, ForeignKeyJoin)
@@ -191,8 +193,8 @@ def is_stateful(node: Node) -> bool:
 
 
 def input_name(node: Node, number: int) -> str:
-    """By which name a processor may forward to an operator of which it is that input: joins of streams and
-    cogroups have in Java a processor of its own for each."""
+    """Return the name by which a processor may forward to the given input of an operator: in Java,
+    stream-stream joins and cogroups have a processor for each input."""
     operation = node.operation
     if isinstance(operation, StreamStreamJoin):
         return (operation.this_windowed, operation.other_windowed)[number]
@@ -202,7 +204,7 @@ def input_name(node: Node, number: int) -> str:
 
 
 def forwarding_names(node: Node) -> tuple[str, ...]:
-    """The names that a processor may forward to."""
+    """Return the names of the children that a processor may forward to."""
     names: list[str] = []
     for child in node.children:
         if is_stateful(child):

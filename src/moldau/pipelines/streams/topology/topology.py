@@ -1,4 +1,4 @@
-"""`Topology`: a finished program. It is checked here, described as Java describes it, and cut into stages."""
+"""`Topology`: a complete program, checked, and described as Java describes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from moldau.pipelines.streams.topology.stateful import Process
 
 
 class Topology:
-    """The nodes of a program, each after its parents."""
+    """The nodes of a program, each after its parents, and its state stores."""
 
     def __init__(self, graph: Graph) -> None:
         _merge_equal_sources(graph)
@@ -21,12 +21,12 @@ class Topology:
         _check_stores(self.nodes, self.state_stores)
 
     def describe(self) -> str:
-        """The text of Java's `Topology.describe()` for the same program."""
+        """Return the text of Java's `Topology.describe()` for the same program."""
         return description(self.nodes)
 
 
 def _merge_equal_sources(graph: Graph) -> None:
-    """Streams of the same topics are one source with all their children."""
+    """Merge the sources of streams that read the same topics."""
     first: dict[object, Node] = {}
     for node in list(graph.root.children):
         operation = node.operation
@@ -38,7 +38,7 @@ def _merge_equal_sources(graph: Graph) -> None:
             continue
         if _reset(main) != _reset(node):
             raise TopologyException(
-                f"{_topics(node)} is read twice, with the offset resets {_reset(main)} and {_reset(node)}"
+                f"{_topics(node)} is read with different offset resets, {_reset(main)} and {_reset(node)}"
             )
         for child in list(node.children):
             node.remove_child(child)
@@ -72,7 +72,7 @@ def _topics(node: Node) -> str:
 
 
 def _check_topics(nodes: tuple[Node, ...]) -> None:
-    """A topic is read by one source: twice would be two positions in it."""
+    """Check that every topic is read by one source."""
     read: dict[str, Node] = {}
     for node in nodes:
         operation = node.operation
@@ -85,8 +85,8 @@ def _check_topics(nodes: tuple[Node, ...]) -> None:
         for topic in topics:
             if topic in read:
                 raise TopologyException(
-                    f"Topic {topic} is read by {read[topic].name} and by {node.name}: a topic can be one "
-                    "stream or one table; use the same KStream or KTable twice, or to_table()"
+                    f"Topic {topic} is read by both {read[topic].name} and {node.name}: a topic can be read "
+                    "as one stream or one table; reuse the KStream or KTable, or call to_table()"
                 )
             read[topic] = node
 
@@ -95,7 +95,7 @@ def _check_names(nodes: tuple[Node, ...]) -> None:
     seen: set[str] = set()
     for node in nodes:
         if node.name in seen:
-            raise TopologyException(f"Two operators have the name {node.name}")
+            raise TopologyException(f"Two operators are named {node.name}")
         seen.add(node.name)
 
 
@@ -104,7 +104,7 @@ def _check_stores(nodes: tuple[Node, ...], state_stores: dict[str, object]) -> N
     for node in nodes:
         if node.store is not None and owners.setdefault(node.store.name, node) is not node:
             raise TopologyException(
-                f"{owners[node.store.name].name} and {node.name} both have a store {node.store.name}"
+                f"{owners[node.store.name].name} and {node.name} both have a store named {node.store.name}"
             )
         if isinstance(node.operation, Process):
             for name in node.operation.store_names:
@@ -112,5 +112,5 @@ def _check_stores(nodes: tuple[Node, ...], state_stores: dict[str, object]) -> N
                     each.store is not None and each.store.name == name for each in nodes
                 ):
                     raise TopologyException(
-                        f"{node.name} wants the state store {name}, which was not added with add_state_store"
+                        f"{node.name} uses the state store {name}: add it with add_state_store"
                     )

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from moldau.cli.moldau.sql.output import Tables, cell, plain, printer
-from moldau.pipelines.sql.run.results import Message, Rows
+from moldau.pipelines.sql.results import Message, Rows
 
 
 def test_values_are_converted_to_text() -> None:

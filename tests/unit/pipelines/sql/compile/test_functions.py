@@ -1,4 +1,4 @@
-"""ksqlDB's functions in Spark's words."""
+"""ksqlDB functions are rewritten to Spark functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from moldau.pipelines.sql.compile.function_tables import AGGREGATES, ELSEWHERE, SAME, SCALARS
+from moldau.pipelines.sql.compile.function_tables import AGGREGATES, SAME, SCALARS, UNSUPPORTED
 from moldau.pipelines.sql.compile.functions import rewritten
 from moldau.pipelines.sql.parse.dialect import expression, spark_sql, tokenize
 from tests.docs.markdown import ROOT
@@ -42,10 +42,10 @@ from tests.docs.markdown import ROOT
         ("a NOT LIKE '%x' AND b BETWEEN 1 AND 2", "a NOT LIKE '%x' AND b BETWEEN 1 AND 2"),
     ],
 )
-def test_rewriting(text: str, sql: str) -> None:
+def test_ksqldb_function_is_rewritten(text: str, sql: str) -> None:
     assert spark_sql(rewritten(expression(text, tokenize(text)))) == sql
 
 
-def test_the_page_lists_all_functions() -> None:
+def test_documentation_lists_all_functions() -> None:
     words = set(re.findall(r"[A-Z_0-9]+", (ROOT / "docs" / "SQL.md").read_text()))
-    assert {*SCALARS, *AGGREGATES, *SAME, *ELSEWHERE} - words == set()
+    assert {*SCALARS, *AGGREGATES, *SAME, *UNSUPPORTED} - words == set()

@@ -1,4 +1,4 @@
-"""A checkpoint of another operator is refused with a sentence that says what to do."""
+"""A stage resumes only from a checkpoint of the same operator, windows and topics."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from moldau.pipelines.streams.application.checkpoints import check_checkpoints
-from moldau.pipelines.streams.application.settings import StreamsSettings
 from moldau.pipelines.streams.chains.planner import Planner
 from moldau.pipelines.streams.dsl.builder import StreamsBuilder
 from moldau.pipelines.streams.dsl.parameters import Consumed
 from moldau.pipelines.streams.dsl.windows import TimeWindows
 from moldau.pipelines.streams.errors import StreamsException
+from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.topology.stages import stages
 
 TEXT = Consumed.with_("string", "string")
@@ -31,7 +31,7 @@ def counting(topics: str | Sequence[str], minutes: int | None = None) -> Callabl
 
 
 def reducing(builder: StreamsBuilder) -> None:
-    """The same number for another operator."""
+    """Another operator with the same name."""
     builder.stream("a", TEXT).group_by_key().reduce(max, name="KSTREAM-AGGREGATE-0000000002")
 
 
@@ -47,7 +47,7 @@ def started(folder: Path, write: Callable[[StreamsBuilder], None]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "says"),
+    ("changed", "message"),
     [
         (
             counting("b"),
@@ -61,28 +61,28 @@ def started(folder: Path, write: Callable[[StreamsBuilder], None]) -> None:
         (reducing, r"now Aggregate \(reduce\) over a"),
     ],
 )
-def test_another_operator_does_not_go_on_from_a_checkpoint(
-    tmp_path: Path, changed: Callable[[StreamsBuilder], None], says: str
+def test_checkpoint_of_another_operator_is_rejected(
+    tmp_path: Path, changed: Callable[[StreamsBuilder], None], message: str
 ) -> None:
     started(tmp_path, counting("a"))
-    with pytest.raises(StreamsException, match=says):
+    with pytest.raises(StreamsException, match=message):
         started(tmp_path, changed)
     started(tmp_path, counting("a"))
 
 
-def test_the_same_operator_goes_on_also_with_one_topic_more(tmp_path: Path) -> None:
+def test_operator_with_an_additional_topic_resumes_from_its_checkpoint(tmp_path: Path) -> None:
     started(tmp_path, counting("a"))
     started(tmp_path, counting(["a", "b"]))
 
 
-def test_what_has_no_checkpoint_any_more_begins_anew(tmp_path: Path) -> None:
+def test_changed_operator_without_a_checkpoint_starts_over(tmp_path: Path) -> None:
     started(tmp_path, counting("a"))
     Path(tmp_path, "app", "KSTREAM-AGGREGATE-0000000002").rmdir()
     started(tmp_path, counting("b"))
 
 
-def test_a_damaged_note_says_which_file_it_is(tmp_path: Path) -> None:
+def test_corrupt_stages_file_is_named_in_the_error(tmp_path: Path) -> None:
     started(tmp_path, counting("a"))
     Path(tmp_path, "app", "stages.json").write_text("{")
-    with pytest.raises(StreamsException, match=r"stages\.json is damaged"):
+    with pytest.raises(StreamsException, match=r"stages\.json is corrupt"):
         started(tmp_path, counting("a"))

@@ -1,15 +1,16 @@
-"""Runs a task's operator over records, in one batch or in several, and says what came out."""
+"""Runs the operator of a task over batches of records."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moldau.pipelines.streams.tasks.task import MemoryMap, Operator, Out, Row, run
+from moldau.pipelines.streams.tasks.state import MemoryMap
+from moldau.pipelines.streams.tasks.task import Operator, Out, Row, run
 from tests.harness.streams.results import Written
 
 
 class TaskRun:
-    """One task whose state lasts from batch to batch."""
+    """A task that keeps its state between batches."""
 
     def __init__(self, operator: Operator) -> None:
         self.operator = operator
@@ -17,12 +18,12 @@ class TaskRun:
         self._offset = 0
 
     def batch(self, *records: tuple[int, str | None, str | None, int], now_ms: int = 0) -> list[Out]:
-        """Records as port, key, value, timestamp; their offsets are those of their order."""
+        """Process records of port, key, value and timestamp, with increasing offsets."""
         rows = [self._row(*each) for each in records]
         return run(self.operator, 0, self.maps, rows, now_ms)
 
     def rows(self, rows: Sequence[Row]) -> list[Out]:
-        """Rows as they are."""
+        """Process rows."""
         return run(self.operator, 0, self.maps, rows, 0)
 
     def _row(self, port: int, key: str | None, value: str | None, timestamp: int) -> Row:
@@ -35,7 +36,7 @@ def texts(given: Sequence[Out]) -> list[tuple[str | None, str | None, int]]:
 
 
 def as_written(scene: str, given: Sequence[Out]) -> list[Written]:
-    """What came out, as the records of the scene's output topic."""
+    """Return the output as records of the scene's output topic."""
     return [
         Written(
             f"{scene}-out",

@@ -1,4 +1,4 @@
-"""Joins of tables by foreign keys: the three tasks together give what Kafka Streams gave, in its bytes."""
+"""Foreign-key joins: the three tasks write the records that Kafka Streams has written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from moldau.client.serdes import SerializationError
 from moldau.pipelines.streams.tasks.foreign_key_results import Resolve
 from moldau.pipelines.streams.tasks.foreign_keys import Lookup, Subscribe, SubscribeSerdes
 from moldau.pipelines.streams.tasks.subscriptions import (
@@ -18,18 +17,15 @@ from moldau.pipelines.streams.tasks.subscriptions import (
     Response,
     Subscription,
     decode_response,
-    decode_subscription,
-    encode_response,
     encode_subscription,
     hash_of,
-    with_place,
 )
 from moldau.pipelines.streams.tasks.table_joins import JoinSerdes
 from moldau.pipelines.streams.tasks.task import Out, Row
 from tests.harness.streams.inputs import inputs
 from tests.harness.streams.results import comparable, recorded
 from tests.harness.streams.scenes import TEXT, other_key, together
-from tests.unit.pipelines.streams.tasks.task_runs import TaskRun, as_written, texts
+from tests.unit.pipelines.streams.tasks.task_runs import TaskRun, as_written
 
 
 def joined(_key: Any, one: Any, two: Any) -> str:
@@ -37,7 +33,7 @@ def joined(_key: Any, one: Any, two: Any) -> str:
 
 
 class Join:
-    """The operators with their topics between them."""
+    """The three tasks of a foreign-key join."""
 
     def __init__(self, *, left: bool) -> None:
         serdes = SubscribeSerdes(TEXT, TEXT, TEXT)
@@ -46,7 +42,7 @@ class Join:
         self.resolve = TaskRun(Resolve(joined, JoinSerdes(TEXT, TEXT, TEXT, TEXT), left=left))
 
     def batch(self, rows: Sequence[Row]) -> list[Out]:
-        """Port 0 are the rows of the table, port 1 those of the other one."""
+        """Process rows of the first table (port 0) and of the other table (port 1)."""
         own = [row for row in rows if row.port == 0]
         subscriptions = _rows(0, self.subscribe.rows(own))
         responses = _rows(1, self.lookup.rows([*subscriptions, *(row for row in rows if row.port == 1)]))
@@ -62,7 +58,7 @@ def _rows(port: int, given: Sequence[Out]) -> list[Row]:
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 @pytest.mark.parametrize("scene", ["foreign-join", "foreign-left-join"])
-def test_the_table_is_that_of_kafka_streams(scene: str, size: int) -> None:
+def test_results_are_those_recorded_from_kafka_streams(scene: str, size: int) -> None:
     join, given = Join(left=scene == "foreign-left-join"), []
     rows = [
         Row(
@@ -80,76 +76,11 @@ def test_the_table_is_that_of_kafka_streams(scene: str, size: int) -> None:
     assert comparable(scene, as_written(scene, given)) == recorded()[scene]
 
 
-def resolving(*, left: bool = False) -> TaskRun:
-    return TaskRun(Resolve(joined, JoinSerdes(TEXT, TEXT, TEXT, TEXT), left=left))
-
-
 def row(value: str | None, offset: int) -> Row:
     return Row(0, b"k", None if value is None else value.encode(), offset, offset=offset)
 
 
-def response(to: Row, value: str | None, offset: int, timestamp: int = 50) -> Row:
-    """The `offset`-th response; `value` is the other table's."""
-    data = encode_response(Response(hash_of(to.value), None if value is None else value.encode()))
-    return Row(1, b"k", data, timestamp, with_place([], (to.offset, 0)), offset=offset)
-
-
-def test_a_response_waits_for_the_row_that_it_answers() -> None:
-    """The row's topic and that of responses are read by themselves, so the answer may be first."""
-    run = resolving()
-    answer = response(row("v1", 5), "x", 0, 7)
-    assert run.rows([answer]) == []
-    assert run.rows([row("v0", 4)]) == []
-    assert texts(run.rows([row("v1", 5)])) == [("k", "v1+x", 7)]
-    assert run.maps["waiting"] == {}
-    assert run.rows([row("v2", 8), replace(answer, offset=1, timestamp=9)]) == []
-    assert run.maps["waiting"] == {}
-
-
-@pytest.mark.parametrize("left", [False, True])
-@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (1, 0, 2)])
-def test_responses_of_several_tasks_wait_each_for_its_row(order: Sequence[int], left: bool) -> None:
-    """A foreign key changes and changes back: the two keys are in different partitions of the other table,
-    whose tasks answer in any order."""
-    run = resolving(left=left)
-    rows = [row("v1", 1), row("v2", 2), row("v1", 3)]
-    answers = [
-        response(each, found, place)
-        for each, found, place in zip(rows, ["a", "b", "new"], order, strict=True)
-    ]
-    assert run.rows(answers) == []
-    given = [out for each in rows for out in run.rows([each])]
-    assert texts(given)[-1][:2] == ("k", "v1+new")
-    assert run.maps["waiting"] == {}
-
-
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_rows_that_are_far_ahead_use_the_response_to_the_last(order: Sequence[int]) -> None:
-    run = resolving()
-    one, two = row("v1", 1), row("v2", 2)
-    given = run.rows([one, two, response(one, "a", order[0]), response(two, "b", order[1])])
-    assert texts(given) == [("k", "v2+b", 50)]
-
-
-def test_a_result_ends_though_its_row_has_changed_before_that_was_said() -> None:
-    """Nobody answers to the new value, because nothing is found for it."""
-    run = resolving()
-    one = row("v1", 1)
-    assert texts(run.rows([one, response(one, "x", 0)])) == [("k", "v1+x", 50)]
-    assert run.rows([row("v2", 2)]) == []
-    assert texts(run.rows([response(one, None, 1)])) == [("k", None, 50)]
-    assert run.maps["results"] == {}
-    assert run.rows([response(one, None, 2)]) == []
-
-
-def test_a_result_that_has_come_meanwhile_is_not_ended_by_what_came_before_it() -> None:
-    run = resolving()
-    one, two = row("v1", 1), row("v2", 2)
-    assert len(run.rows([one, two, response(two, "b", 0)])) == 1
-    assert run.rows([response(one, None, 1)]) == []
-
-
-def test_a_row_that_is_deleted_and_comes_again_has_no_result_if_nothing_is_found() -> None:
+def test_row_that_is_deleted_and_inserted_again_has_no_result_without_a_match() -> None:
     join = Join(left=False)
     assert join.batch([Row(1, b"b", b"x", 1, offset=1)]) == []
     own = [Row(0, b"k", value, at, offset=at) for at, value in ((2, b"v1"), (3, None), (5, b"v1"))]
@@ -158,7 +89,7 @@ def test_a_row_that_is_deleted_and_comes_again_has_no_result_if_nothing_is_found
     assert join.resolve.maps["results"] == {}
 
 
-def test_results_have_the_headers_of_what_caused_them() -> None:
+def test_result_has_the_headers_of_the_record_that_caused_it() -> None:
     join = Join(left=False)
     own = Row(0, b"k", b"v1", 1, [("of", b"row")], offset=1)
     (made,) = join.batch([own, Row(1, b"b", b"x", 0, [("of", b"other")], offset=1)])
@@ -167,7 +98,7 @@ def test_results_have_the_headers_of_what_caused_them() -> None:
     assert list(changed.headers) == [("of", b"other")]
 
 
-def test_a_changed_row_tells_those_who_look_for_it_in_their_own_partitions() -> None:
+def test_changed_row_is_sent_to_the_partitions_of_its_subscribers() -> None:
     run = TaskRun(Lookup())
     only = Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
     sent = [
@@ -175,45 +106,17 @@ def test_a_changed_row_tells_those_who_look_for_it_in_their_own_partitions() -> 
         for place, key in enumerate((b"one", b"two"))
     ]
     assert run.rows([Row(0, b"f", each, 5) for each in sent]) == []
-    told = run.rows([Row(1, b"f", b"new", 9)])
-    assert [(out.key, out.partition, out.timestamp) for out in told] == [(b"one", 0, 9), (b"two", 1, 9)]
-    assert [decode_response(out.value or b"").value for out in told] == [b"new", b"new"]
+    responses = run.rows([Row(1, b"f", b"new", 9)])
+    assert [(out.key, out.partition, out.timestamp) for out in responses] == [(b"one", 0, 9), (b"two", 1, 9)]
+    assert [decode_response(out.value or b"").value for out in responses] == [b"new", b"new"]
     gone = Subscription(None, Instruction.DELETE_KEY_AND_PROPAGATE, b"one", 0)
     (answer,) = run.rows([Row(0, b"f", encode_subscription(gone), 10)])
     assert decode_response(answer.value or b"") == Response(None, None)
     assert [out.key for out in run.rows([Row(1, b"f", None, 11)])] == [b"two"]
 
 
-@pytest.mark.parametrize(
-    ("text", "java"),
-    [
-        ("", "9d2764a018e329428c3cf3b035938518"),
-        ("v12", "79f527496c2c0e35623287033c2f4c5e"),
-        ("12345678", "ddec8f9026074d665e35523e4a34fe8c"),
-        ("123456789012345", "ae037d2b08960000351a1e49bc6671f5"),
-        ("1234567890123456", "7eebd4b7e4424c983d2fca5635718acd"),
-        ("a longer text than sixteen bytes, é", "920728fe827dd52acef2e7320012af6d"),
-    ],
-)
-def test_hashes_are_those_of_kafka_streams(text: str, java: str) -> None:
-    assert (hash_of(text.encode()) or b"").hex() == java
-
-
-def test_subscriptions_and_responses_are_kafka_streams_bytes() -> None:
-    value_hash = bytes(range(16))
-    one = Subscription(value_hash, Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE, b"key", 258)
-    assert encode_subscription(one) == b"\x01\x02" + value_hash + b"key" + b"\0\0\1\2"
-    none = Subscription(None, Instruction.DELETE_KEY_AND_PROPAGATE, b"key", 0)
-    assert encode_subscription(none) == b"\x81\x01key\0\0\0\0"
-    assert [decode_subscription(encode_subscription(each)) for each in (one, none)] == [one, none]
-    assert encode_response(Response(value_hash, b"v")) == b"\0" + value_hash + b"v"
-    assert decode_response(b"\x80") == Response(None, None)
-    with pytest.raises(SerializationError, match="version 9"):
-        decode_subscription(b"\x09\0")
-
-
 class Log:
-    """A topic's partition, which several read at their own pace."""
+    """A partition with several independent readers."""
 
     def __init__(self) -> None:
         self._rows: list[Row] = []
@@ -228,8 +131,8 @@ class Log:
         return taken
 
 
-class Pieces:
-    """A join whose other table has two partitions, and whose parts run whenever they are told to."""
+class IndependentTasks:
+    """A join whose other table has two partitions, and whose tasks run independently."""
 
     def __init__(self, random: Random, *, left: bool) -> None:
         self._random = random
@@ -240,7 +143,7 @@ class Pieces:
         self.results: dict[bytes, bytes] = {}
 
     def run(self, part: int, most: int) -> bool:
-        """Whether there was something to do."""
+        """Run one task. Return whether it had records to process."""
         if part == 0:
             rows = self.own.take("subscribe", most)
             for out in self._parts.subscribe.rows(rows):
@@ -263,10 +166,10 @@ class Pieces:
 
 
 @pytest.mark.parametrize("left", [False, True])
-def test_whoever_is_ahead_the_table_is_right_in_the_end(left: bool) -> None:
+def test_result_is_correct_whichever_task_is_ahead(left: bool) -> None:
     for seed in range(200):
         random = Random(seed)
-        join = Pieces(random, left=left)
+        join = IndependentTasks(random, left=left)
         rows: dict[bytes, bytes | None] = {}
         others: dict[bytes, bytes | None] = {}
         for step in range(40):

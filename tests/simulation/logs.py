@@ -14,7 +14,7 @@ from moldau.protocol.records import Record, build_batch
 from moldau.storage.cleaner.runner import InlineRunner
 from moldau.storage.log.config import LogConfig
 from moldau.storage.log.log import Log
-from moldau.storage.log_manager import LogManager
+from moldau.storage.manager.manager import LogManager
 from moldau.testing.simulation.disk import SimulatedDisk
 from moldau.testing.simulation.drive import Drive
 from moldau.testing.simulation.loop import SimulatedLoop
@@ -57,7 +57,7 @@ class Logs:
         return self.manager
 
     async def create(self, topic_partition: TopicPartition = ORDERS) -> Log:
-        log = await self.manager.get_or_create(topic_partition, TOPIC_ID, self.config)
+        log = await self.manager.creator.get_or_create(topic_partition, TOPIC_ID, self.config)
         self.story[topic_partition].compacted = self.config.compact
         return log
 
@@ -82,7 +82,7 @@ class Logs:
         self.story[log.topic_partition].flushed(end)
 
     async def stop(self) -> None:
-        ends = {each.topic_partition: each.log_end_offset for each in self.manager.logs.values()}
+        ends = {each.topic_partition: each.log_end_offset for each in self.manager.table.current.values()}
         await self.manager.shutdown(1)
         for topic_partition, end in ends.items():
             self.story[topic_partition].flushed(end)
@@ -102,7 +102,7 @@ async def check_recovery(logs: Logs) -> None:
     """Start on what is left, and look whether it keeps what was promised; then live on, stop, start again."""
     manager = await logs.start()
     for topic_partition, story in logs.story.partitions.items():
-        log = manager.logs.get(topic_partition)
+        log = manager.table.current.get(topic_partition)
         if log is not None:
             check_partition(log, story)
         else:
@@ -111,7 +111,7 @@ async def check_recovery(logs: Logs) -> None:
 
 async def check_life_goes_on(logs: Logs) -> None:
     """After a recovery that was checked: append, stop in order, and find everything again."""
-    for topic_partition, log in list(logs.manager.logs.items()):
+    for topic_partition, log in list(logs.manager.table.current.items()):
         story = logs.story[topic_partition]
         story.rebase(log)
         logs.append(log)

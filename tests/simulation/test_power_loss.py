@@ -29,8 +29,8 @@ def test_flush_ms_and_closed_segments() -> None:
                 end = log.log_end_offset
                 await manager.upkeep.flush_due()
                 logs.story[ORDERS].flushed(end)
-                await manager.upkeep.write_recovery_points()
-                await manager.upkeep.write_high_watermarks()
+                await manager.checkpoints.write_recovery_points()
+                await manager.checkpoints.write_high_watermarks()
         assert len(log.segments.items) > 4
 
     assert explore(workload, LogConfig(**SMALL, flush_ms=1000)) > 100
@@ -48,7 +48,7 @@ def test_producer_state_survives_a_power_loss() -> None:
             sequences[producer] += 2
             if number % 5 == 4:
                 logs.flush(log)
-                await manager.upkeep.write_recovery_points()
+                await manager.checkpoints.write_recovery_points()
         assert len(log.segments.items) > 2
 
     assert explore(workload, LogConfig(**SMALL)) > 100
@@ -65,7 +65,7 @@ def test_retention_deletes_only_expired_segments() -> None:
                 logs.story[ORDERS].may_start = log.segments.items[-1].base_offset
                 await manager.upkeep.retention()
                 logs.story[ORDERS].may_start = log.log_start_offset
-                await manager.upkeep.write_log_starts()
+                await manager.checkpoints.write_log_starts()
                 logs.clock.advance(2000)
                 await manager.upkeep.remove_deleted_files()
         assert log.log_start_offset > 0
@@ -83,10 +83,10 @@ def test_delete_records() -> None:
                 logs.story[ORDERS].may_start = log.log_end_offset - 3
                 log.delete_records_before(log.log_end_offset - 3)
                 await manager.upkeep.retention()
-                await manager.upkeep.write_log_starts()
+                await manager.checkpoints.write_log_starts()
         logs.story[ORDERS].may_start = log.log_end_offset
         log.delete_records_before(-1)
-        await manager.upkeep.write_log_starts()
+        await manager.checkpoints.write_log_starts()
         await manager.upkeep.retention()
 
     assert explore(workload, LogConfig(**SMALL, flush_messages=1)) > 100
@@ -100,7 +100,7 @@ def test_truncation() -> None:
             for _ in range(7):
                 logs.append(log)
             logs.flush(log)
-            await manager.upkeep.write_recovery_points()
+            await manager.checkpoints.write_recovery_points()
             offset = log.log_end_offset - back + back % 2
             logs.story[ORDERS].cut(offset)
             logs.new_epoch()
@@ -119,7 +119,7 @@ def test_truncation_of_everything() -> None:
             for _ in range(8):
                 logs.append(log)
             logs.flush(log)
-            await manager.upkeep.write_checkpoints()
+            await manager.checkpoints.write_all()
             story = logs.story[ORDERS]
             story.cut(log.log_start_offset)
             story.may_start, story.durable_to = start, 0
@@ -142,7 +142,7 @@ def test_clean_stops_and_starts() -> None:
                 break
             for _ in range(number):
                 logs.append(log)
-            await manager.upkeep.write_high_watermarks()
+            await manager.checkpoints.write_high_watermarks()
             await logs.stop()
 
     assert explore(workload, LogConfig(**SMALL)) > 80

@@ -16,7 +16,7 @@ def test_topics_created_and_deleted() -> None:
             log = await logs.create()
             for _ in range(5):
                 logs.append(log)
-                logs.append(manager.logs[OTHERS])
+                logs.append(manager.table.current[OTHERS])
             logs.story[ORDERS].doomed = True
             await manager.delete(ORDERS)
             logs.story[ORDERS].begin_again()
@@ -34,7 +34,7 @@ def test_compaction_keeps_the_last_value_of_every_key() -> None:
             for _ in range(8):
                 logs.append(log, keys=5)
             logs.flush(log)
-            await manager.upkeep.write_recovery_points()
+            await manager.checkpoints.write_recovery_points()
             logs.clock.advance(60_000)
             assert await manager.cleaner.clean_due() == 1
             await manager.upkeep.remove_deleted_files()
@@ -50,10 +50,10 @@ def test_a_replica_moves_to_another_directory() -> None:
         for _ in range(6):
             logs.append(log)
         target = next(path for path in logs.directories if not log.directory.startswith(path))
-        await manager.move(ORDERS, target)
+        await manager.moves.begin(ORDERS, target)
         logs.append(log)
         await manager.moves.advance()
-        moved = manager.logs[ORDERS]
+        moved = manager.table.current[ORDERS]
         assert moved.directory.startswith(target)
         for number in range(4):
             logs.append(moved)
@@ -77,7 +77,7 @@ def test_a_recreated_topic_does_not_reuse_the_old_log() -> None:
         logs.story[ORDERS].doomed = True
         await manager.delete(ORDERS)
         logs.story[ORDERS].begin_again()
-        log = await manager.get_or_create(ORDERS, Uuid(b"another-topic-id"), logs.config)
+        log = await manager.creator.get_or_create(ORDERS, Uuid(b"another-topic-id"), logs.config)
         assert log.log_end_offset == 0
         for _ in range(4):
             logs.append(log)

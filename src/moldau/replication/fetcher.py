@@ -46,7 +46,7 @@ from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition import Partition
 from moldau.replication.throttles import Throttle
 from moldau.storage.disk.disk import LogDirectoryFailed
-from moldau.storage.log_manager import LogManager
+from moldau.storage.manager.manager import LogManager
 
 logger = logging.getLogger(__name__)
 

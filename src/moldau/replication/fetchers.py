@@ -20,7 +20,7 @@ from moldau.replication.fetcher import Fetcher
 from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition import Partition
 from moldau.replication.throttles import Throttle
-from moldau.storage.log_manager import LogManager
+from moldau.storage.manager.manager import LogManager
 
 
 class Fetchers:

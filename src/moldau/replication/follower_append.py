@@ -31,7 +31,7 @@ from moldau.replication.fetch_session import FollowedPartition
 from moldau.replication.local_broker import LocalBroker
 from moldau.storage.log.append import UnexpectedOffset
 from moldau.storage.log.log import Log
-from moldau.storage.log_manager import LogManager
+from moldau.storage.manager.manager import LogManager
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class FollowerAppend:
                 partition.append_as_follower(piece, epoch)
             await turn.pause()
         # The leader may acknowledge records as soon as the next fetch is after them: flush as it does.
-        await self._logs.flush_if_due(found)
+        await self._logs.upkeep.flush_if_due(found)
         if is_current(followed) and partition.log is found:
             if response.records and found.log_end_offset == before:
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the response contains no whole batch")

@@ -19,7 +19,8 @@ from moldau.replication.fetch_session import PartitionKey
 from moldau.replication.local_broker import LocalBroker
 from moldau.storage.log.config import LogConfig
 from moldau.storage.log.log import Log
-from moldau.storage.log_manager import LogManager, NewLog
+from moldau.storage.manager.creation import NewLog
+from moldau.storage.manager.manager import LogManager
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class ReplicaLogs:
             else:
                 directory = self._directory(topic.partitions[index])
                 wanted[topic.id, index] = NewLog(topic_partition, topic.id, config_of(topic.name), directory)
-        found = await self._logs.create_all(wanted.values())
+        found = await self._logs.creator.create_all(wanted.values())
         for key, new in wanted.items():
             log = found[new.topic_partition]
             if isinstance(log, KafkaError):
@@ -73,12 +74,12 @@ class ReplicaLogs:
     ) -> AsyncIterator[tuple[PartitionKey, Log]]:
         """Try again to create the logs that failed; yield each that succeeds."""
         for key, new in list(self._failed.items()):
-            found = (await self._logs.create_all([new]))[new.topic_partition]
+            found = (await self._logs.creator.create_all([new]))[new.topic_partition]
             if isinstance(found, KafkaError):
                 continue
             if not is_hosted(key) or self._failed.pop(key, None) is None:
                 # By now the name may belong to another topic with a log of its own.
-                if self._logs.get(new.topic_partition) is found:
+                if self._logs.table.current.get(new.topic_partition) is found:
                     await self._logs.delete(new.topic_partition)
                 continue
             logger.info("%s has its log now", new.topic_partition)
@@ -97,7 +98,7 @@ class ReplicaLogs:
 
     def _offline(self, topic_partition: TopicPartition) -> str | None:
         offline = [directory.path for directory in self._logs.directories if directory.offline]
-        if self._logs.get(topic_partition) is None and offline:
+        if self._logs.table.current.get(topic_partition) is None and offline:
             return f"{topic_partition} is offline with its log directory, one of {', '.join(offline)}"
         return None
 

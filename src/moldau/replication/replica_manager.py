@@ -27,7 +27,7 @@ from moldau.replication.throttles import Throttles
 from moldau.storage.disk.disk import DiskFull, LogDirectoryFailed
 from moldau.storage.log.config import LogConfig
 from moldau.storage.log.log import Log
-from moldau.storage.log_manager import LogManager
+from moldau.storage.manager.manager import LogManager
 
 logger = logging.getLogger(__name__)
 
@@ -236,7 +236,7 @@ class ReplicaManager:
     def storage_failed(self, error: KafkaError) -> None:
         """Handle a storage error of any log: a failed disk takes its log directory offline."""
         if isinstance(error, LogDirectoryFailed):
-            self._logs.storage_failed(error)
+            self._logs.failures.report(error)
         elif isinstance(error, DiskFull):
             now = self._broker.clock.monotonic()
             if now >= self._next_disk_full_log:

@@ -28,7 +28,8 @@ from moldau.server.startup.folders import NodeFolders
 from moldau.server.tasks import Scheduler
 from moldau.storage.cleaner.job import CleanerRunner
 from moldau.storage.log.log import Log
-from moldau.storage.log_manager import DirectoryFailure, LogManager
+from moldau.storage.manager.failures import DirectoryFailure
+from moldau.storage.manager.manager import LogManager
 
 _SHUTDOWN_SECONDS = 30.0
 #: How often closed segments are checked for damage.
@@ -133,22 +134,23 @@ class Broker:
 
     def _schedule(self) -> None:
         settings = self.services.settings
-        every, maintenance, config = self._scheduler.every, self.logs.upkeep, settings.config
+        every, maintenance, checkpoints = self._scheduler.every, self.logs.upkeep, self.logs.checkpoints
+        config = settings.config
         first = config["log.initial.task.delay.ms"]
         every(config["log.retention.check.interval.ms"], maintenance.retention, first_ms=first)
         # Closed segments are flushed soon after they are closed, even if `flush.ms` is checked rarely.
         every(min(config["log.flush.scheduler.interval.ms"], 1000), maintenance.flush_due)
         every(
             config["log.flush.offset.checkpoint.interval.ms"],
-            maintenance.write_recovery_points,
+            checkpoints.write_recovery_points,
             first_ms=first,
         )
         every(
             config["log.flush.start.offset.checkpoint.interval.ms"],
-            maintenance.write_log_starts,
+            checkpoints.write_log_starts,
             first_ms=first,
         )
-        every(config["replica.high.watermark.checkpoint.interval.ms"], maintenance.write_high_watermarks)
+        every(config["replica.high.watermark.checkpoint.interval.ms"], checkpoints.write_high_watermarks)
         every(
             config["producer.id.expiration.check.interval.ms"],
             lambda: maintenance.expire_producers(settings.config["producer.id.expiration.ms"]),
@@ -214,8 +216,7 @@ class Broker:
         """Apply dynamic broker configs to the logs."""
         settings, logs = self.services.settings, self.logs
         logs.cleaner.settings = settings.cleaner_settings()
-        logs.settings = settings.log_manager_settings()
-        logs.loader.producer_expiration_ms = settings.config["producer.id.expiration.ms"]
+        logs.update_settings(settings.log_manager_settings())
         logs.directories.cordon(settings.cordoned_directories())
 
     def controller_changed(self) -> None:

@@ -14,7 +14,7 @@ from moldau.metadata.image import MetadataImage
 from moldau.network.listener import ConnectionLimits
 from moldau.storage.cleaner.job import CleanerSettings
 from moldau.storage.log.config import LogConfig, log_config_from
-from moldau.storage.log_manager import LogManagerSettings
+from moldau.storage.manager.manager import LogManagerSettings
 
 logger = logging.getLogger(__name__)
 

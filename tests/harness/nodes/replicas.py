@@ -49,7 +49,8 @@ from moldau.server.settings import BROKER
 from moldau.storage.cleaner.runner import InlineRunner
 from moldau.storage.disk.disk import Disk, PosixDisk
 from moldau.storage.log.config import log_config_from
-from moldau.storage.log_manager import DirectoryFailure, LogManager
+from moldau.storage.manager.failures import DirectoryFailure
+from moldau.storage.manager.manager import LogManager
 
 TOPIC_ID = Uuid(b"topic-id-16bytes")
 TOPIC = "orders"

@@ -25,7 +25,7 @@ from moldau.protocol.records import iter_batches, iter_records
 from moldau.storage.cleaner.runner import InlineRunner
 from moldau.storage.disk.disk import PosixDisk
 from moldau.storage.log.config import LogConfig
-from moldau.storage.log_manager import LogManager
+from moldau.storage.manager.manager import LogManager
 from tests.harness.apache.node import ApacheCluster, java_command, kafka_libs
 
 pytestmark = pytest.mark.interop
@@ -109,8 +109,8 @@ async def compact(data: Path, config: LogConfig, clock: Any = None) -> None:
         disk, clock or SystemClock(), pool, random.Random(), {str(data): None}, InlineRunner(disk, pool)
     )
     await manager.load(lambda topic: config if topic == TOPIC else LogConfig())
-    for partition in [partition for partition in manager.logs if partition.topic != TOPIC]:
-        del manager.logs[partition]
+    for partition in [partition for partition in manager.table.current if partition.topic != TOPIC]:
+        del manager.table.current[partition]
     assert await manager.cleaner.clean_due() == 1
     assert manager.cleaner.uncleanable == set()
     await manager.upkeep.remove_deleted_files()
@@ -187,7 +187,7 @@ def test_dump_log_reads_segments_compacted_by_moldau(tmp_path: Path, libs: Path)
         world = World(tmp_path)
         config = replace(COMPACT, index_interval_bytes=100, segment_bytes=3000)
         manager = await world.start(config)
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, config)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, config)
         for number in range(60):
             pairs = [(b"k%d" % (number * key % 50), None if key == 3 else b"x" * 40) for key in range(5)]
             append(log, pairs, world.clock.time_ms() + number, codec=number % 5)

@@ -136,7 +136,7 @@ class Rules:
                     self._look_at_member(member, node, where)
 
     def _look_at_member(self, node_id: int, node: Node, where: TopicPartition) -> None:
-        log = node.broker.logs.get(where)
+        log = node.broker.logs.table.current.get(where)
         if log is not None:
             assert log.log_end_offset >= self._ends[where], (
                 f"ISR members have everything committed: {where} on {node_id} ends at {log.log_end_offset},"

@@ -72,7 +72,7 @@ def test_a_replica_that_moves_is_described_twice_and_reported(tmp_path: Path) ->
         async with running_node(tmp_path, two_folders(tmp_path)) as node, connected(node) as connection:
             await create(connection, "t")
             assert await produce(connection, "t") == 0
-            (log,) = node.broker.logs.logs.values()
+            (log,) = node.broker.logs.table.current.values()
             old = Path(log.directory).parent
             new = tmp_path / ("b" if old.name == "a" else "a")
             await until(lambda: registered_in(node, "t", old))
@@ -99,7 +99,7 @@ def test_a_cordoned_directory_gets_no_new_replicas(tmp_path: Path) -> None:
             changed = await connection.call(IncrementalAlterConfigsRequest(resources=[resource]))
             assert changed.responses[0].error_code == 0, changed.responses[0].error_message
             await create(connection, "t", 4)
-            assert node.broker.logs.in_directory(str(tmp_path / "a")) == []
+            assert node.broker.logs.table.in_directory(str(tmp_path / "a")) == []
             answer = await connection.call(DescribeLogDirsRequest(topics=None))
             assert {Path(each.log_dir).name: each.is_cordoned for each in answer.results} == {
                 "a": True,
@@ -135,7 +135,10 @@ def test_a_topic_made_while_there_is_no_room_works_when_there_is(tmp_path: Path)
             assert await produce(connection, "t") == ErrorCode.KAFKA_STORAGE_ERROR
             disk.full = False
             await until(
-                lambda: node.broker.logs.get(next(iter(node.broker.replicas)).topic_partition) is not None
+                lambda: (
+                    node.broker.logs.table.current.get(next(iter(node.broker.replicas)).topic_partition)
+                    is not None
+                )
             )
             await until(lambda: next(iter(node.broker.replicas)).log is not None)
             assert await produce(connection, "t") == 0

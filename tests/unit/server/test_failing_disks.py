@@ -49,7 +49,7 @@ async def produce(connection: NodeConnection, topic: str, partition: int = 0) ->
 
 
 def partitions_in(node: Node, folder: Path) -> list[int]:
-    return [log.topic_partition.partition for log in node.broker.logs.in_directory(str(folder))]
+    return [log.topic_partition.partition for log in node.broker.logs.table.in_directory(str(folder))]
 
 
 def test_a_disk_that_breaks_under_an_append_goes_offline(tmp_path: Path) -> None:

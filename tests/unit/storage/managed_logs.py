@@ -15,7 +15,8 @@ from moldau.storage.cleaner.runner import InlineRunner
 from moldau.storage.disk.disk import Disk, PosixDisk
 from moldau.storage.log.config import LogConfig
 from moldau.storage.log.log import Log
-from moldau.storage.log_manager import DirectoryFailure, LogManager
+from moldau.storage.manager.failures import DirectoryFailure
+from moldau.storage.manager.manager import LogManager
 
 TOPIC_ID = Uuid(b"topic-id-16bytes")
 ORDERS = TopicPartition("orders", 0)

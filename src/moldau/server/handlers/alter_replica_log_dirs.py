@@ -13,7 +13,7 @@ from moldau.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopicResult,
 )
 from moldau.server.dispatch.context import RequestContext
-from moldau.storage.log_manager import LogManager
+from moldau.storage.manager.manager import LogManager
 
 
 async def handle(
@@ -25,7 +25,7 @@ async def handle(
             for index in topic.partitions:
                 code = ErrorCode.NONE
                 try:
-                    await logs.move(TopicPartition(topic.name, index), directory.path)
+                    await logs.moves.begin(TopicPartition(topic.name, index), directory.path)
                 except KafkaError as error:
                     code = error.code
                 results[topic.name].append(

@@ -17,7 +17,7 @@ from moldau.server.dispatch.context import RequestContext
 from moldau.storage.directories.directory import LogDirectory
 from moldau.storage.disk.disk import Disk, storage_failure
 from moldau.storage.log.log import Log
-from moldau.storage.log_manager import LogManager
+from moldau.storage.manager.manager import LogManager
 
 
 async def handle(
@@ -60,7 +60,7 @@ def _topics(
     logs: LogManager, pool: Pool, disk: Disk, path: str, wanted: set[tuple[str, int]] | None
 ) -> list[DescribeLogDirsTopic]:
     partitions: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
-    for log in logs.in_directory(path):
+    for log in logs.table.in_directory(path):
         topic, index = log.topic_partition
         if wanted is None or (topic, index) in wanted:
             partitions[topic].append(_partition(logs, pool, disk, log))
@@ -69,7 +69,7 @@ def _topics(
 
 def _partition(logs: LogManager, pool: Pool, disk: Disk, log: Log) -> DescribeLogDirsPartition:
     """A replica, or its copy on the way to another directory: that one lags behind the replica itself."""
-    current = logs.get(log.topic_partition)
+    current = logs.table.current.get(log.topic_partition)
     is_future = current is not None and current is not log
     lag = (
         current.log_end_offset - log.log_end_offset

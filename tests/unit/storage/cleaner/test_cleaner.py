@@ -24,7 +24,7 @@ from moldau.storage.disk.disk import File, PosixDisk
 from moldau.storage.log.append import Origin
 from moldau.storage.log.config import LogConfig
 from moldau.storage.log.log import Log
-from moldau.storage.log_manager import LogManager
+from moldau.storage.manager.manager import LogManager
 from tests.unit.storage.managed_logs import (
     COMPACT,
     ORDERS,
@@ -42,7 +42,7 @@ KEYS = [b"a", b"b", b"c", b"d", b"e"]
 
 async def open_log(world: World, config: LogConfig = COMPACT, **options: Any) -> tuple[LogManager, Log]:
     manager = await world.start(config, **options)
-    return manager, await manager.get_or_create(ORDERS, TOPIC_ID, config)
+    return manager, await manager.creator.get_or_create(ORDERS, TOPIC_ID, config)
 
 
 def fill(log: Log, *values: tuple[bytes | None, bytes | None], **options: Any) -> None:
@@ -131,7 +131,7 @@ def test_lags_and_ratio_decide_when(tmp_path: Path) -> None:
 def test_the_dirtiest_log_comes_first(tmp_path: Path) -> None:
     async def scenario() -> None:
         manager, log = await open_log(World(tmp_path))
-        other = await manager.get_or_create(TopicPartition("other", 0), TOPIC_ID, COMPACT)
+        other = await manager.creator.get_or_create(TopicPartition("other", 0), TOPIC_ID, COMPACT)
         for number in range(4):
             fill(log, (b"a", b"%d" % number))
         await manager.cleaner.clean_due()
@@ -335,7 +335,7 @@ def test_the_sequence_of_an_active_producer_survives(tmp_path: Path) -> None:
             if name.endswith(".snapshot"):
                 world.disk.remove(f"{log.directory}/{name}")
         manager = await world.start(COMPACT)
-        log = manager.logs[ORDERS]
+        log = manager.table.current[ORDERS]
         assert log.append_as_leader(producer_batch(0, b"a", b"1"), 0).duplicate
         log.append_as_leader(producer_batch(1, b"a", b"3"), 0)
         await manager.shutdown()
@@ -402,7 +402,7 @@ def test_a_damaged_log_is_set_aside_and_the_others_go_on(
 ) -> None:
     async def scenario() -> None:
         manager, log = await open_log(World(tmp_path))
-        other = await manager.get_or_create(TopicPartition("other", 0), TOPIC_ID, COMPACT)
+        other = await manager.creator.get_or_create(TopicPartition("other", 0), TOPIC_ID, COMPACT)
         for each in (log, other):
             fill(each, (b"a", b"1"))
             fill(each, (b"a", b"2"))
@@ -515,7 +515,7 @@ def test_any_history_compacts_to_its_last_values(history: list[Any], segment_byt
                 else:
                     manager.directories[world.paths[0]].release()
                 manager = await world.start(config, **options)
-                log = manager.logs[ORDERS]
+                log = manager.table.current[ORDERS]
                 log.high_watermark = log.log_end_offset
             model.check(log)
         world.clock.advance(20_000)
@@ -604,7 +604,7 @@ def test_a_crash_at_any_step_loses_nothing(tmp_path: Path, segment_bytes: int) -
     async def look_after(folder: Path) -> None:
         world = World(folder)
         manager = await world.start(config)
-        log = manager.logs[ORDERS]
+        log = manager.table.current[ORDERS]
         log.high_watermark = log.log_end_offset
         model.check(log)
         leftovers = (".cleaned", ".swap", ".deleted")

@@ -22,7 +22,7 @@ from moldau.storage.cleaner.runner import ProcessRunner
 from moldau.storage.disk.disk import PosixDisk
 from moldau.storage.log.config import LogConfig
 from moldau.storage.log.log import Log
-from moldau.storage.log_manager import LogManager
+from moldau.storage.manager.manager import LogManager
 from moldau.storage.segment.txn_index import AbortedTransaction
 from tests.unit.storage.managed_logs import (
     COMPACT,
@@ -48,7 +48,7 @@ def fill(log: Log, segments: int = 4, size: int = 100) -> None:
 
 async def open_log(world: World, runner: ProcessRunner, settings: CleanerSettings) -> tuple[LogManager, Log]:
     manager = await world.start(COMPACT, runner=runner, cleaner_settings=settings)
-    return manager, await manager.get_or_create(ORDERS, TOPIC_ID, COMPACT)
+    return manager, await manager.creator.get_or_create(ORDERS, TOPIC_ID, COMPACT)
 
 
 def contents(log: Log) -> dict[str, bytes]:
@@ -77,7 +77,7 @@ def test_a_process_does_what_is_done_inline(tmp_path: Path) -> None:
         for name, runner in (("inline", None), ("process", ProcessRunner())):
             world = World(tmp_path / name)
             manager = await world.start(COMPACT, runner=runner)
-            log = await manager.get_or_create(ORDERS, TOPIC_ID, COMPACT)
+            log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, COMPACT)
             fill(log)
             assert await manager.cleaner.clean_due() == 1
             results.append((contents(log), stored(log), manager.cleaner.last_result))
@@ -189,7 +189,7 @@ def test_shutdown_does_not_wait_for_a_long_job(tmp_path: Path) -> None:
         await cleaning
         assert not is_running(pid)
         manager = await world.start(COMPACT)
-        assert latest(stored(manager.logs[ORDERS])) == values
+        assert latest(stored(manager.table.current[ORDERS])) == values
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -253,7 +253,9 @@ def test_several_processes_at_a_time(tmp_path: Path) -> None:
         manager = await World(tmp_path).start(
             COMPACT, runner=ProcessRunner(), cleaner_settings=CleanerSettings(threads=2)
         )
-        logs = [await manager.get_or_create(TopicPartition("t", n), TOPIC_ID, COMPACT) for n in range(3)]
+        logs = [
+            await manager.creator.get_or_create(TopicPartition("t", n), TOPIC_ID, COMPACT) for n in range(3)
+        ]
         for log in logs:
             fill(log)
         assert await manager.cleaner.clean_due() == 3
@@ -303,7 +305,7 @@ def test_throttle_keeps_the_rate_and_notices_orphans() -> None:
 def test_serves_jobs_until_the_input_ends(tmp_path: Path) -> None:
     async def scenario() -> CleanJob:
         manager = await World(tmp_path).start(COMPACT)
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, replace(COMPACT, segment_bytes=2000))
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, replace(COMPACT, segment_bytes=2000))
         fill(log, segments=3)
         await manager.shutdown()
         bases = tuple(segment.base_offset for segment in log.segments.items[:-1])

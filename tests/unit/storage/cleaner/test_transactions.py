@@ -108,7 +108,7 @@ def test_consumers_of_committed_records_notice_nothing(actions: list[Any], segme
     async def scenario(folder: Path) -> None:
         world = World(folder)
         manager = await world.start(config)
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, config)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, config)
         history = History()
         for number, (action, *arguments) in enumerate(actions):
             value = b"%d" % number
@@ -130,7 +130,7 @@ def test_consumers_of_committed_records_notice_nothing(actions: list[Any], segme
                 else:
                     manager.directories[world.paths[0]].release()
                 manager = await world.start(config)
-                log = manager.logs[ORDERS]
+                log = manager.table.current[ORDERS]
             log.high_watermark = log.log_end_offset
             assert manager.cleaner.uncleanable == set()
             assert read_committed(log) == history.expected(log.last_stable_offset)

@@ -18,17 +18,17 @@ def test_a_replica_moves_with_everything_it_has(tmp_path: Path) -> None:
         world = World(tmp_path, directories=2)
         first, second = world.paths
         manager = await world.start()
-        old = await manager.get_or_create(ORDERS, TOPIC_ID, COMPACT)
+        old = await manager.creator.get_or_create(ORDERS, TOPIC_ID, COMPACT)
         for number in range(5):
             append(old, [(b"k%d" % number, b"v")])
             old.roll()
         old.delete_records_before(2)
         manager.directories[first].cleaner_offsets[ORDERS] = 3
-        await manager.move(ORDERS, second)
+        await manager.moves.begin(ORDERS, second)
         append(old, [(b"late", b"v")])
         assert manager.cleaner.is_busy(ORDERS)
         await manager.moves.advance()
-        new = manager.logs[ORDERS]
+        new = manager.table.current[ORDERS]
         assert new is not old
         assert new.directory == f"{second}/orders-0"
         assert (new.log_start_offset, new.high_watermark, new.topic_id) == (2, 6, TOPIC_ID)
@@ -42,7 +42,7 @@ def test_a_replica_moves_with_everything_it_has(tmp_path: Path) -> None:
         assert (folders(first), folders(second)) == ([], ["orders-0"])
         await manager.shutdown()
         manager = await world.start(COMPACT)
-        assert stored(manager.logs[ORDERS]) == stored(new)
+        assert stored(manager.table.current[ORDERS]) == stored(new)
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -65,19 +65,19 @@ def test_a_throttled_move_goes_on_with_the_next_call(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, COMPACT)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, COMPACT)
         for number in range(3):
             append(log, [(b"k%d" % number, b"v")])
             log.roll()
-        await manager.move(ORDERS, world.paths[1])
+        await manager.moves.begin(ORDERS, world.paths[1])
         for copied in (1, 2):
             throttle = manager.moves.throttle = Once()
             await manager.moves.advance()
-            assert manager.future_logs[ORDERS].log_end_offset == copied
+            assert manager.table.future[ORDERS].log_end_offset == copied
             assert throttle.recorded > 0
         manager.moves.throttle = None
         await manager.moves.advance()
-        assert manager.future_logs == {}
+        assert manager.table.future == {}
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -87,22 +87,22 @@ def test_what_is_cut_off_during_a_move_is_not_kept(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, COMPACT)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, COMPACT)
         append(log, [(b"a", b"1")])
         append(log, [(b"b", b"not for long")])
         log.roll()
         append(log, [(b"c", b"nor this")])
-        await manager.move(ORDERS, world.paths[1])
+        await manager.moves.begin(ORDERS, world.paths[1])
         manager.moves.throttle = Once()
         await manager.moves.advance()
-        assert manager.future_logs[ORDERS].log_end_offset == 2
+        assert manager.table.future[ORDERS].log_end_offset == 2
         await manager.truncate_to(ORDERS, 1)
         append(log, [(b"b", b"2")])
         append(log, [(b"c", b"3")])
         manager.moves.throttle = None
         await manager.moves.advance()
-        assert manager.future_logs == {}
-        assert [record.value for record in stored(manager.logs[ORDERS])] == [b"1", b"2", b"3"]
+        assert manager.table.future == {}
+        assert [record.value for record in stored(manager.table.current[ORDERS])] == [b"1", b"2", b"3"]
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -112,15 +112,15 @@ def test_a_move_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
-        append(await manager.get_or_create(ORDERS, TOPIC_ID, COMPACT), [(b"a", b"1")])
-        await manager.move(ORDERS, world.paths[1])
+        append(await manager.creator.get_or_create(ORDERS, TOPIC_ID, COMPACT), [(b"a", b"1")])
+        await manager.moves.begin(ORDERS, world.paths[1])
         await manager.shutdown()
         manager = await world.start(COMPACT)
-        assert set(manager.future_logs) == {ORDERS}
+        assert set(manager.table.future) == {ORDERS}
         assert manager.cleaner.is_busy(ORDERS)
         await manager.moves.advance()
-        assert manager.logs[ORDERS].directory == f"{world.paths[1]}/orders-0"
-        assert len(stored(manager.logs[ORDERS])) == 1
+        assert manager.table.current[ORDERS].directory == f"{world.paths[1]}/orders-0"
+        assert len(stored(manager.table.current[ORDERS])) == 1
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -131,16 +131,16 @@ def test_a_move_can_be_taken_back(tmp_path: Path) -> None:
         world = World(tmp_path, directories=3)
         first, second, third = world.paths
         manager = await world.start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, COMPACT)
-        await manager.move(ORDERS, second)
-        await manager.move(ORDERS, second)
-        await manager.move(ORDERS, third)
-        assert manager.future_logs[ORDERS].directory.startswith(third)
-        await manager.move(ORDERS, first)
-        assert manager.future_logs == {}
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, COMPACT)
+        await manager.moves.begin(ORDERS, second)
+        await manager.moves.begin(ORDERS, second)
+        await manager.moves.begin(ORDERS, third)
+        assert manager.table.future[ORDERS].directory.startswith(third)
+        await manager.moves.begin(ORDERS, first)
+        assert manager.table.future == {}
         assert not manager.cleaner.is_busy(ORDERS)
         await manager.moves.advance()
-        assert manager.logs[ORDERS] is log
+        assert manager.table.current[ORDERS] is log
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -150,16 +150,16 @@ def test_follows_truncation(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, COMPACT)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, COMPACT)
         append(log, [(b"a", b"1")])
-        await manager.move(ORDERS, world.paths[1])
-        manager.future_logs[ORDERS].append_as_follower(
+        await manager.moves.begin(ORDERS, world.paths[1])
+        manager.table.future[ORDERS].append_as_follower(
             b"".join(log.reader.read(0, 1000, upper_bound=1, blocking=True).parts)
         )
         log.truncate_fully_and_start_at(50)
         append(log, [(b"b", b"2")])
         await manager.moves.advance()
-        assert [record.offset for record in stored(manager.logs[ORDERS])] == [50]
+        assert [record.offset for record in stored(manager.table.current[ORDERS])] == [50]
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -169,21 +169,21 @@ def test_what_cannot_be_moved(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=3)
         manager = await world.start()
-        await manager.get_or_create(ORDERS, TOPIC_ID, COMPACT)
+        await manager.creator.get_or_create(ORDERS, TOPIC_ID, COMPACT)
         for partition, path, code in (
             (ORDERS, "/elsewhere", ErrorCode.LOG_DIR_NOT_FOUND),
             (TopicPartition("unknown", 0), world.paths[1], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ):
             with pytest.raises(KafkaError) as raised:
-                await manager.move(partition, path)
+                await manager.moves.begin(partition, path)
             assert raised.value.code is code
-        await manager.move(ORDERS, world.paths[1])
-        manager.storage_failed(LogDirectoryFailed(world.paths[1], "gone"))
-        assert manager.future_logs == {}
+        await manager.moves.begin(ORDERS, world.paths[1])
+        manager.failures.report(LogDirectoryFailed(world.paths[1], "gone"))
+        assert manager.table.future == {}
         assert not manager.cleaner.is_busy(ORDERS)
         assert world.failures[0].partitions == ()
         with pytest.raises(KafkaError) as raised:
-            await manager.move(ORDERS, world.paths[1])
+            await manager.moves.begin(ORDERS, world.paths[1])
         assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR
         await manager.shutdown()
 
@@ -194,10 +194,10 @@ def test_deleting_a_partition_ends_its_move(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
-        await manager.get_or_create(ORDERS, TOPIC_ID, COMPACT)
-        await manager.move(ORDERS, world.paths[1])
+        await manager.creator.get_or_create(ORDERS, TOPIC_ID, COMPACT)
+        await manager.moves.begin(ORDERS, world.paths[1])
         await manager.delete(ORDERS)
-        assert (manager.logs, manager.future_logs) == ({}, {})
+        assert (manager.table.current, manager.table.future) == ({}, {})
         assert not manager.cleaner.is_busy(ORDERS)
         world.clock.advance(60_000)
         await manager.upkeep.remove_deleted_files()

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import json
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from moldau.base.ids import TopicPartition, Uuid
 from moldau.storage.directories.partition_metadata import write_topic_id
 from moldau.storage.disk.disk import File, LogDirectoryFailed, PosixDisk
 from moldau.storage.log.config import LogConfig
-from moldau.storage.log_manager import LogManagerSettings, NewLog
+from moldau.storage.manager.creation import NewLog
+from moldau.storage.manager.manager import LogManager, LogManagerSettings
 from tests.unit.storage.managed_logs import ORDERS, TOPIC_ID, World, append, folders, names, stored
 
 CONFIG = LogConfig()
@@ -30,7 +32,7 @@ def test_records_survive_a_restart_without_recovery(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
         append(log, [(b"a", b"1"), (b"b", b"2")])
         await manager.shutdown(broker_epoch=7)
         data = Path(world.paths[0])
@@ -42,7 +44,7 @@ def test_records_survive_a_restart_without_recovery(tmp_path: Path) -> None:
         manager = await world.start()
         assert manager.previous_broker_epoch == 7
         assert not (data / ".kafka_cleanshutdown").exists()
-        log = manager.logs[ORDERS]
+        log = manager.table.current[ORDERS]
         assert (log.topic_id, log.high_watermark, log.flusher.recovery_point) == (TOPIC_ID, 2, 2)
         assert [record.value for record in stored(log)] == [b"1", b"2"]
         await manager.shutdown()
@@ -54,7 +56,7 @@ def test_without_a_clean_shutdown_the_tail_is_recovered(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
         append(log, [(b"a", b"1")])
         append(log, [(b"b", b"2")])
         await manager.shutdown()
@@ -66,7 +68,7 @@ def test_without_a_clean_shutdown_the_tail_is_recovered(tmp_path: Path) -> None:
             file.truncate(segment.stat().st_size - 3)
         manager = await world.start()
         assert manager.previous_broker_epoch is None
-        assert [record.value for record in stored(manager.logs[ORDERS])] == [b"1"]
+        assert [record.value for record in stored(manager.table.current[ORDERS])] == [b"1"]
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -76,12 +78,12 @@ def test_damaged_checkpoints_are_passed_over(tmp_path: Path, caplog: pytest.LogC
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
-        append(await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG), [(b"a", b"1")])
+        append(await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG), [(b"a", b"1")])
         await manager.shutdown()
         for name in ("recovery-point", "log-start", "replication", "cleaner"):
             (Path(world.paths[0]) / f"{name}-offset-checkpoint").write_text("0\n5\nnonsense\n")
         manager = await world.start()
-        assert len(stored(manager.logs[ORDERS])) == 1
+        assert len(stored(manager.table.current[ORDERS])) == 1
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -93,12 +95,12 @@ def test_new_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
         world = World(tmp_path, directories=3)
         manager = await world.start()
         for partition in partitions(7):
-            await manager.get_or_create(partition, TOPIC_ID, CONFIG)
-        assert [len(manager.in_directory(path)) for path in world.paths] == [3, 2, 2]
+            await manager.creator.get_or_create(partition, TOPIC_ID, CONFIG)
+        assert [len(manager.table.in_directory(path)) for path in world.paths] == [3, 2, 2]
         wanted = [NewLog(partition, TOPIC_ID, CONFIG) for partition in partitions(20, "u")]
-        created = await manager.create_all(wanted)
+        created = await manager.creator.create_all(wanted)
         assert set(created) == {new.topic_partition for new in wanted}
-        assert [len(manager.in_directory(path)) for path in world.paths] == [9, 9, 9]
+        assert [len(manager.table.in_directory(path)) for path in world.paths] == [9, 9, 9]
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -110,10 +112,10 @@ def test_a_directory_can_be_asked_for(tmp_path: Path) -> None:
         manager = await world.start()
         second = world.paths[1]
         for partition in partitions(3):
-            await manager.get_or_create(
+            await manager.creator.get_or_create(
                 partition, TOPIC_ID, CONFIG, directory_id=manager.directories[second].id
             )
-        assert len(manager.in_directory(second)) == 3
+        assert len(manager.table.in_directory(second)) == 3
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -125,11 +127,11 @@ def test_a_cordoned_directory_gets_no_new_logs(tmp_path: Path) -> None:
         manager = await world.start()
         manager.directories.cordon([world.paths[0]])
         for partition in partitions(3):
-            await manager.get_or_create(partition, TOPIC_ID, CONFIG)
-        assert len(manager.in_directory(world.paths[1])) == 3
+            await manager.creator.get_or_create(partition, TOPIC_ID, CONFIG)
+        assert len(manager.table.in_directory(world.paths[1])) == 3
         manager.directories.cordon([])
-        await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
-        assert len(manager.in_directory(world.paths[0])) == 1
+        await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        assert len(manager.table.in_directory(world.paths[0])) == 1
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -139,11 +141,11 @@ def test_the_same_log_is_not_created_twice(tmp_path: Path) -> None:
     async def scenario() -> None:
         manager = await World(tmp_path, directories=2).start()
         logs = await asyncio.gather(
-            *(manager.get_or_create(ORDERS, TOPIC_ID, CONFIG) for _ in range(5)),
+            *(manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG) for _ in range(5)),
         )
         assert len({id(log) for log in logs}) == 1
         with pytest.raises(KafkaError) as raised:
-            await manager.get_or_create(ORDERS, Uuid(bytes(16)), CONFIG)
+            await manager.creator.get_or_create(ORDERS, Uuid(bytes(16)), CONFIG)
         assert raised.value.code is ErrorCode.INCONSISTENT_TOPIC_ID
         await manager.shutdown()
 
@@ -179,7 +181,7 @@ def test_what_lies_in_a_directory_is_told_apart(tmp_path: Path, caplog: pytest.L
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
-        append(await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG), [(b"a", b"1")])
+        append(await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG), [(b"a", b"1")])
         await manager.shutdown()
         data = Path(world.paths[0])
         hexadecimal = "0" * 32
@@ -188,7 +190,7 @@ def test_what_lies_in_a_directory_is_told_apart(tmp_path: Path, caplog: pytest.L
             folder.mkdir()
         (data / "meta.properties").write_text("version=1\n")
         manager = await world.start()
-        assert set(manager.logs) == {ORDERS}
+        assert set(manager.table.current) == {ORDERS}
         world.clock.advance(59_999)
         await manager.upkeep.remove_deleted_files()
         assert doomed.exists()
@@ -219,14 +221,14 @@ def test_of_a_partition_in_two_directories_the_longer_replica_wins(tmp_path: Pat
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
         append(log, [(b"k", b"v")])
         await manager.shutdown()
         (other,) = [path for path in world.paths if not log.directory.startswith(path)]
         (Path(other) / "orders-0").mkdir()
         manager = await world.start()
-        assert manager.logs[ORDERS].directory == log.directory
-        assert [record.value for record in stored(manager.logs[ORDERS])] == [b"v"]
+        assert manager.table.current[ORDERS].directory == log.directory
+        assert [record.value for record in stored(manager.table.current[ORDERS])] == [b"v"]
         assert [name for name in names(other) if name.endswith("-stray")]
         await manager.shutdown()
 
@@ -237,12 +239,12 @@ def test_two_topic_ids_under_one_name_stop_the_start(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
         await manager.shutdown()
         (other,) = [path for path in world.paths if not log.directory.startswith(path)]
         (Path(other) / "orders-0").mkdir()
         write_topic_id(world.disk, f"{other}/orders-0", Uuid(b"another-topic-id"))
-        with pytest.raises(KafkaError, match="lies both in"):
+        with pytest.raises(KafkaError, match="is both in"):
             await world.start()
 
     asyncio.run(scenario())
@@ -253,13 +255,15 @@ def test_moves_of_what_the_metadata_does_not_know_are_kept_aside(tmp_path: Path)
         world = World(tmp_path, 2)
         manager = await world.start()
         (partition,) = partitions(1)
-        log = await manager.get_or_create(partition, TOPIC_ID, CONFIG)
-        await manager.move(partition, str(next(path for path in world.paths if path not in log.directory)))
+        log = await manager.creator.get_or_create(partition, TOPIC_ID, CONFIG)
+        await manager.moves.begin(
+            partition, str(next(path for path in world.paths if path not in log.directory))
+        )
         await manager.shutdown()
         manager = world.manager()
         await manager.load(lambda topic: CONFIG, lambda partition, topic_id: True)
-        assert not manager.logs
-        assert not manager.future_logs
+        assert not manager.table.current
+        assert not manager.table.future
         assert [path for path in world.paths if not any(n.endswith("-stray") for n in names(path))] == []
         await manager.shutdown()
 
@@ -271,16 +275,16 @@ def test_replicas_the_metadata_does_not_know_are_kept_aside(tmp_path: Path) -> N
         world = World(tmp_path)
         manager = await world.start()
         for partition in partitions(2):
-            await manager.get_or_create(partition, TOPIC_ID, CONFIG)
+            await manager.creator.get_or_create(partition, TOPIC_ID, CONFIG)
         await manager.shutdown()
         manager = world.manager()
         await manager.load(lambda topic: CONFIG, lambda partition, topic_id: partition.partition == 1)
-        assert set(manager.logs) == {TopicPartition("t", 0)}
+        assert set(manager.table.current) == {TopicPartition("t", 0)}
         assert folders(world.paths[0]) == ["t-0", "t-1"]
         assert any(name.endswith("-stray") for name in names(world.paths[0]))
         await manager.shutdown()
         manager = await world.start()
-        assert set(manager.logs) == {TopicPartition("t", 0)}
+        assert set(manager.table.current) == {TopicPartition("t", 0)}
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -291,16 +295,16 @@ def test_deleted_partitions_go_after_the_delay(tmp_path: Path) -> None:
         world = World(tmp_path)
         manager = await world.start(settings=LogManagerSettings(delete_delay_ms=5000))
         for partition in partitions(3):
-            append(await manager.get_or_create(partition, TOPIC_ID, CONFIG), [(b"a", b"1")])
-        gone = manager.logs[TopicPartition("t", 0)]
+            append(await manager.creator.get_or_create(partition, TOPIC_ID, CONFIG), [(b"a", b"1")])
+        gone = manager.table.current[TopicPartition("t", 0)]
         await manager.delete(*partitions(2))
         data = Path(world.paths[0])
-        assert set(manager.logs) == {TopicPartition("t", 2)}
+        assert set(manager.table.current) == {TopicPartition("t", 2)}
         assert (data / "recovery-point-offset-checkpoint").read_text().startswith("0\n1\nt 2 ")
         doomed = [data / name for name in names(world.paths[0]) if name.endswith("-delete")]
         assert len(doomed) == 2
         assert len(stored(gone)) == 1  # who reads it just now may finish
-        again = await manager.get_or_create(TopicPartition("t", 0), Uuid(bytes(15) + b"x"), CONFIG)
+        again = await manager.creator.get_or_create(TopicPartition("t", 0), Uuid(bytes(15) + b"x"), CONFIG)
         assert stored(again) == []
         world.clock.advance(5000)
         await manager.upkeep.remove_deleted_files()
@@ -316,7 +320,7 @@ def test_retention_lets_go_of_old_segments(tmp_path: Path) -> None:
         world = World(tmp_path)
         config = replace(CONFIG, retention_ms=10_000, file_delete_delay_ms=1000)
         manager = await world.start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, config)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, config)
         for number in range(3):
             append(log, [(b"k", b"%d" % number)], world.clock.time_ms())
             log.roll()
@@ -329,7 +333,7 @@ def test_retention_lets_go_of_old_segments(tmp_path: Path) -> None:
         assert not any(name.endswith(".deleted") for name in names(log.directory))
         await manager.shutdown()
         manager = await world.start(config)
-        assert manager.logs[ORDERS].log_start_offset == 2
+        assert manager.table.current[ORDERS].log_start_offset == 2
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -339,16 +343,16 @@ def test_log_start_inside_a_segment_is_noted(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
         append(log, [(b"a", b"%d" % number) for number in range(5)])
         log.delete_records_before(3)
-        await manager.upkeep.write_log_starts()
+        await manager.checkpoints.write_log_starts()
         checkpoint = Path(world.paths[0]) / "log-start-offset-checkpoint"
         assert checkpoint.read_text() == "0\n1\norders 0 3\n"
         await manager.shutdown()
         manager = await world.start()
-        assert manager.logs[ORDERS].log_start_offset == 3
-        assert [record.offset for record in stored(manager.logs[ORDERS])] == [3, 4]
+        assert manager.table.current[ORDERS].log_start_offset == 3
+        assert [record.offset for record in stored(manager.table.current[ORDERS])] == [3, 4]
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -358,14 +362,14 @@ def test_flush_when_due(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, replace(CONFIG, flush_ms=5000))
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, replace(CONFIG, flush_ms=5000))
         append(log, [(b"a", b"1")])
         await manager.upkeep.flush_due()
         assert log.flusher.recovery_point == 0
         world.clock.advance(5000)
         await manager.upkeep.flush_due()
         assert log.flusher.recovery_point == 1
-        await manager.upkeep.write_recovery_points()
+        await manager.checkpoints.write_recovery_points()
         checkpoint = Path(world.paths[0]) / "recovery-point-offset-checkpoint"
         assert checkpoint.read_text() == "0\n1\norders 0 1\n"
         await manager.shutdown()
@@ -378,26 +382,26 @@ def test_a_failed_directory_takes_only_its_partitions(tmp_path: Path) -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
         for partition in partitions(4):
-            append(await manager.get_or_create(partition, TOPIC_ID, CONFIG), [(b"a", b"1")])
+            append(await manager.creator.get_or_create(partition, TOPIC_ID, CONFIG), [(b"a", b"1")])
         first, second = world.paths
-        lost = {log.topic_partition for log in manager.in_directory(first)}
+        lost = {log.topic_partition for log in manager.table.in_directory(first)}
         inside = f"{first}/t-0/00000000000000000000.log"
-        manager.storage_failed(LogDirectoryFailed(inside, "Input/output error"))
-        manager.storage_failed(LogDirectoryFailed(inside, "Input/output error"))
+        manager.failures.report(LogDirectoryFailed(inside, "Input/output error"))
+        manager.failures.report(LogDirectoryFailed(inside, "Input/output error"))
         (failure,) = world.failures
         assert (failure.path, set(failure.partitions), failure.last) == (first, lost, False)
         assert manager.directories[first].offline
-        assert set(manager.logs) == set(partitions(4)) - lost
+        assert set(manager.table.current) == set(partitions(4)) - lost
         with pytest.raises(KafkaError):
-            await manager.get_or_create(partitions(1)[0], TOPIC_ID, CONFIG, is_new=False)
-        new = await manager.get_or_create(TopicPartition("new", 0), TOPIC_ID, CONFIG)
+            await manager.creator.get_or_create(partitions(1)[0], TOPIC_ID, CONFIG, is_new=False)
+        new = await manager.creator.get_or_create(TopicPartition("new", 0), TOPIC_ID, CONFIG)
         assert new.directory.startswith(second)
-        await manager.upkeep.write_checkpoints()
+        await manager.checkpoints.write_all()
         await manager.shutdown()
         assert not (Path(first) / ".kafka_cleanshutdown").exists()
         assert (Path(second) / ".kafka_cleanshutdown").exists()
         manager = await world.start()
-        assert len(manager.logs) == 5
+        assert len(manager.table.current) == 5
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -407,10 +411,10 @@ def test_the_last_directory_to_fail_says_so(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
-        manager.storage_failed(LogDirectoryFailed(world.paths[0], "gone"))
+        manager.failures.report(LogDirectoryFailed(world.paths[0], "gone"))
         assert world.failures[0].last
         with pytest.raises(KafkaError):
-            await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+            await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
 
     asyncio.run(scenario())
 
@@ -484,7 +488,7 @@ def test_a_disk_that_fails_on_creation_goes_offline_and_the_other_is_used(tmp_pa
         world, disk = sick_world(tmp_path)
         manager = await world.start()
         disk.error = errno.EIO
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
         assert log.directory.startswith(world.paths[1])
         assert [failure.path for failure in world.failures] == [world.paths[0]]
         await manager.shutdown()
@@ -497,36 +501,46 @@ def test_a_full_disk_is_not_a_failed_one(tmp_path: Path) -> None:
         world, disk = sick_world(tmp_path)
         manager = await world.start()
         disk.error = errno.ENOSPC
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
         assert log.directory.startswith(world.paths[1])
-        await manager.upkeep.write_checkpoints()
+        await manager.checkpoints.write_all()
         assert world.failures == []
         disk.error = None
-        log = await manager.get_or_create(TopicPartition("other", 0), TOPIC_ID, CONFIG)
+        log = await manager.creator.get_or_create(TopicPartition("other", 0), TOPIC_ID, CONFIG)
         assert log.directory.startswith(world.paths[0])
         await manager.shutdown()
 
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("work", ["write_checkpoints", "retention", "flush_due"])
-def test_upkeep_notices_a_failing_disk_and_goes_on_with_the_others(tmp_path: Path, work: str) -> None:
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda manager: manager.checkpoints.write_all(),
+        lambda manager: manager.upkeep.retention(),
+        lambda manager: manager.upkeep.flush_due(),
+    ],
+)
+def test_upkeep_reports_a_failed_disk_and_continues_with_the_others(
+    tmp_path: Path, work: Callable[[LogManager], Awaitable[object]]
+) -> None:
     async def scenario() -> None:
         world, disk = sick_world(tmp_path)
         manager = await world.start()
         config = replace(CONFIG, retention_ms=1000, flush_ms=1000)
         for partition in partitions(4):
-            log = await manager.get_or_create(partition, TOPIC_ID, config)
+            log = await manager.creator.get_or_create(partition, TOPIC_ID, config)
             append(log, [(b"a", b"1")], world.clock.time_ms())
             log.roll()
         world.clock.advance(100_000)
-        manager._files.forget_directory(str(tmp_path))
+        for log in manager.table.all():
+            log.segments.close_files()
         disk.error = errno.EIO
-        await getattr(manager.upkeep, work)()
+        await work(manager)
         assert [failure.path for failure in world.failures] == [world.paths[0]]
-        assert len(manager.logs) == 2
+        assert len(manager.table.current) == 2
         if work == "retention":
-            assert all(log.log_start_offset == 1 for log in manager.logs.values())
+            assert all(log.log_start_offset == 1 for log in manager.table.current.values())
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -537,11 +551,11 @@ def test_a_disk_that_fails_while_loading_is_left_out(tmp_path: Path) -> None:
         world, disk = sick_world(tmp_path)
         manager = await world.start()
         for partition in partitions(4):
-            append(await manager.get_or_create(partition, TOPIC_ID, CONFIG), [(b"a", b"1")])
+            append(await manager.creator.get_or_create(partition, TOPIC_ID, CONFIG), [(b"a", b"1")])
         await manager.shutdown()
         disk.sick, disk.error = str(tmp_path / "data1" / "t-0"), errno.EIO
         manager = await world.start()
-        assert len(manager.logs) == 2
+        assert len(manager.table.current) == 2
         assert [failure.path for failure in world.failures] == [world.paths[0]]
         await manager.shutdown()
         assert not (tmp_path / "data1" / ".kafka_cleanshutdown").exists()
@@ -570,7 +584,7 @@ def test_truncation_moves_the_checkpoints_back(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
         for number in range(4):
             append(log, [(b"k", b"%d" % number)])
             log.roll()
@@ -591,7 +605,7 @@ def test_truncation_moves_the_checkpoints_back(tmp_path: Path) -> None:
 def test_config_updates_reach_the_log(tmp_path: Path) -> None:
     async def scenario() -> None:
         manager = await World(tmp_path).start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
         config = replace(CONFIG, retention_ms=1)
         manager.update_config(ORDERS, config)
         assert log.config is config

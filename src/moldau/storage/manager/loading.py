@@ -1,10 +1,9 @@
-"""Opening the logs of a data directory: at start all of them, a few at a time; later one by one.
+"""Opening the logs of a data directory: all of them at start, several in parallel; later one by one.
 
-What a folder's name says decides what becomes of it: partitions are opened (recovered, unless the node was
-shut down cleanly), those on their way from another directory too; folders marked for deletion are queued for
-it; strays stay where they are, with a warning, for a person to look at. The metadata log lies in the same
-directory but belongs to the quorum. A folder that is none of these stops the start with its name: data
-directories hold nothing else, so it is a mistake, and guessing would be dangerous.
+The name of a folder determines how it is treated. Partitions and future replicas are opened, with recovery
+unless the node was shut down cleanly. Folders marked for deletion are queued for it. Stray replicas are left
+alone with a warning. The metadata log is in the same directory but belongs to the quorum. Any other folder
+stops the start with an error that names it, since data directories contain nothing else.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from moldau.storage.disk.open_files import OpenFiles
 from moldau.storage.log.config import LogConfig
 from moldau.storage.log.log import Log
 
-#: Apache Kafka's cache for tiered storage; a folder, but not a partition.
+#: The folder of Apache Kafka's index cache for tiered storage, which is not a partition.
 _REMOTE_INDEX_CACHE = "remote-log-index-cache"
-_CHUNK = 16
+_LOGS_PER_TASK = 16
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 ConfigOf = Callable[[str], LogConfig]
 
@@ -44,7 +43,7 @@ class _Folder(NamedTuple):
 
 @dataclass(slots=True)
 class LoadedDirectory:
-    """What was found. `failure` is set when the disk failed on the way; the rest is then not complete."""
+    """The contents of a directory; incomplete if `failure` is set, because the disk failed meanwhile."""
 
     current: list[Log] = field(default_factory=list)
     future: list[Log] = field(default_factory=list)
@@ -53,7 +52,7 @@ class LoadedDirectory:
 
 
 class LogLoader:
-    """Opens logs with everything that all logs of a node share."""
+    """Opens logs with what all logs of a node have in common."""
 
     def __init__(
         self,
@@ -77,9 +76,9 @@ class LogLoader:
     async def create(
         self, path: str, topic_partition: TopicPartition, topic_id: Uuid | None, config: LogConfig
     ) -> Log:
-        """Open a log that is new; should its folder exist after all, what is in it is recovered.
+        """Create a log; if its folder exists after all, its contents are recovered.
 
-        If that fails, a new folder does not stay: the log may be made in another directory.
+        After a failure a new folder is removed: the log may be created in another directory.
         """
         return await self._pool.run(self._create, path, topic_partition, topic_id, config)
 
@@ -102,13 +101,13 @@ class LogLoader:
         try:
             self._disk.remove_tree(path)
         except OSError as error:
-            _logger.warning("The folder %s stays behind: %s", path, error)
+            logger.warning("Cannot remove the folder %s: %s", path, error)
         self._files.forget_directory(path)
 
     async def load(self, directory: LogDirectory, config_of: ConfigOf) -> LoadedDirectory:
-        """Open everything in a directory whose state has been read."""
+        """Open all logs in a directory whose checkpoints have been read."""
         loaded = LoadedDirectory()
-        # Working out a topic's settings costs more than opening one of its logs.
+        # Computing a topic's configs takes longer than opening one of its logs.
         config_of = cache(config_of)
         try:
             current, future = await self._pool.run(self._survey, directory, loaded)
@@ -116,7 +115,7 @@ class LogLoader:
             loaded.failure = storage_failure(error, directory.path)
             return loaded
         if current and not directory.had_clean_shutdown:
-            _logger.info("%s was not shut down cleanly: recovering %d logs", directory.path, len(current))
+            logger.info("%s was not shut down cleanly: recovering %d logs", directory.path, len(current))
         await self._open_all(directory, current, config_of, loaded.current, loaded)
         await self._open_all(directory, future, config_of, loaded.future, loaded)
         return loaded
@@ -140,8 +139,8 @@ class LogLoader:
             elif kind is FolderKind.DELETE:
                 loaded.deleted.append(path)
             else:
-                _logger.warning("%s is a stray replica; delete the folder if it is not needed", path)
-        # Not before: nothing changes until the logs are opened, and whoever gives up leaves all as it was.
+                logger.warning("%s is a stray replica; delete the folder if it is not needed", path)
+        # Only now: a start that fails before has changed nothing.
         directory.clean_shutdown.remove()
         return current, future
 
@@ -153,7 +152,7 @@ class LogLoader:
         into: list[Log],
         loaded: LoadedDirectory,
     ) -> None:
-        chunks = (folders[start : start + _CHUNK] for start in range(0, len(folders), _CHUNK))
+        chunks = (folders[start : start + _LOGS_PER_TASK] for start in range(0, len(folders), _LOGS_PER_TASK))
 
         async def work(chunks: Iterator[list[_Folder]]) -> None:
             for chunk in chunks:

@@ -63,14 +63,14 @@ def test_a_folder_that_had_no_room_is_not_left_beside_the_real_one(tmp_path: Pat
         world = World(tmp_path, directories=2, disk=disk)
         manager = await world.start()
         disk.full = lambda path: path.startswith(world.paths[0]) and path.endswith("partition.metadata")
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
         assert log.directory.startswith(world.paths[1])
         append(log, [(b"k", b"v")])
         assert folders(world.paths[0]) == []
         manager.directories.release()
         disk.full = lambda path: False
         manager = await world.start()
-        assert len(stored(manager.logs[ORDERS])) == 1
+        assert len(stored(manager.table.current[ORDERS])) == 1
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -81,7 +81,7 @@ def test_a_shutdown_that_cannot_note_the_log_starts_is_not_clean(tmp_path: Path)
         disk = _Disk()
         world = World(tmp_path, disk=disk)
         manager = await world.start()
-        await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
         disk.full = lambda path: path.endswith("log-start-offset-checkpoint")
         await manager.shutdown()
         assert ".kafka_cleanshutdown" not in names(world.paths[0])
@@ -109,7 +109,7 @@ def test_a_start_that_is_given_up_leaves_everything_as_it_was(tmp_path: Path) ->
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
         append(log, [(b"a", b"1"), (b"b", b"2")])
         log.high_watermark = 2
         log.delete_records_before(1)
@@ -126,7 +126,7 @@ def test_a_start_that_is_given_up_leaves_everything_as_it_was(tmp_path: Path) ->
         assert everything(world.paths[0]) == before
         manager = await world.start()
         assert manager.previous_broker_epoch == 7
-        assert manager.logs[ORDERS].log_start_offset == 1
+        assert manager.table.current[ORDERS].log_start_offset == 1
         await manager.shutdown()
 
     asyncio.run(scenario())
@@ -138,7 +138,7 @@ def test_a_file_that_cannot_be_removed_takes_its_directory_offline(tmp_path: Pat
         world = World(tmp_path, disk=disk)
         manager = await world.start()
         config = LogConfig(segment_bytes=100, retention_bytes=0, file_delete_delay_ms=0)
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, config)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, config)
         append(log, [(b"k", b"v")])
         assert await manager.upkeep.retention()
         disk.broken_removals = True
@@ -164,15 +164,15 @@ def test_a_checkpoint_says_what_is_true_when_it_is_written(tmp_path: Path) -> No
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
-        other = await manager.get_or_create(TopicPartition("other", 0), TOPIC_ID, CONFIG)
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        other = await manager.creator.get_or_create(TopicPartition("other", 0), TOPIC_ID, CONFIG)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
         append(log, [(b"k", b"v")] * 5)
         log.delete_records_before(3)
         first, second = manager.directories.of(other), manager.directories.of(log)
         slow = _SlowPool()
         first._pool = slow
         slow.gate.clear()
-        writing = asyncio.create_task(manager.upkeep.write_log_starts())
+        writing = asyncio.create_task(manager.checkpoints.write_log_starts())
         await asyncio.sleep(0)
         await manager.delete(ORDERS)
         slow.gate.set()
@@ -223,18 +223,18 @@ def test_a_new_log_does_not_inherit_the_start_of_a_deleted_one(tmp_path: Path) -
         disk = _Disk()
         world = World(tmp_path, disk=disk)
         manager = await world.start()
-        log = await manager.get_or_create(ORDERS, TOPIC_ID, CONFIG)
+        log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, CONFIG)
         append(log, [(b"k", b"v")] * 5)
         log.delete_records_before(3)
-        await manager.upkeep.write_checkpoints()
+        await manager.checkpoints.write_all()
         disk.full = lambda path: path.endswith("-checkpoint")
         await manager.delete(ORDERS)
         disk.full = lambda path: False
-        log = await manager.get_or_create(ORDERS, NEXT_ID, CONFIG)
+        log = await manager.creator.get_or_create(ORDERS, NEXT_ID, CONFIG)
         append(log, [(b"k", b"v")])
         manager.directories.release()
         manager = await world.start()
-        assert [record.offset for record in stored(manager.logs[ORDERS])] == [0]
+        assert [record.offset for record in stored(manager.table.current[ORDERS])] == [0]
         await manager.shutdown()
 
     asyncio.run(scenario())

@@ -513,17 +513,15 @@ def test_a_full_disk_is_not_a_failed_one(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(
-    "work",
-    [
-        lambda manager: manager.checkpoints.write_all(),
-        lambda manager: manager.upkeep.retention(),
-        lambda manager: manager.upkeep.flush_due(),
-    ],
-)
-def test_upkeep_reports_a_failed_disk_and_continues_with_the_others(
-    tmp_path: Path, work: Callable[[LogManager], Awaitable[object]]
-) -> None:
+MAINTENANCE: dict[str, Callable[[LogManager], Awaitable[object]]] = {
+    "checkpoints": lambda manager: manager.checkpoints.write_all(),
+    "retention": lambda manager: manager.upkeep.retention(),
+    "flush": lambda manager: manager.upkeep.flush_due(),
+}
+
+
+@pytest.mark.parametrize("work", MAINTENANCE)
+def test_maintenance_reports_a_failed_disk_and_continues_with_the_others(tmp_path: Path, work: str) -> None:
     async def scenario() -> None:
         world, disk = sick_world(tmp_path)
         manager = await world.start()
@@ -536,7 +534,7 @@ def test_upkeep_reports_a_failed_disk_and_continues_with_the_others(
         for log in manager.table.all():
             log.segments.close_files()
         disk.error = errno.EIO
-        await work(manager)
+        await MAINTENANCE[work](manager)
         assert [failure.path for failure in world.failures] == [world.paths[0]]
         assert len(manager.table.current) == 2
         if work == "retention":

@@ -13,9 +13,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.cli.shared.arguments import ToolParser, UsageError
+
+R = TypeVar("R")
 
 INTERRUPTED = 130
 
@@ -92,6 +95,23 @@ def warn(message: str) -> None:
     """Print a message to standard error."""
     sys.stderr.write(f"{message}\n")
     sys.stderr.flush()
+
+
+def print_error(message: str) -> None:
+    """Print an error to standard output, where Kafka's group tools print those that do not end them."""
+    print(f"\nError: {message}")
+
+
+def attempt(what: str, call: Callable[[], R]) -> R:
+    """Call the cluster; the message of a failure begins with `what`."""
+    from moldau.client.wire.cluster import BootstrapFailed
+
+    try:
+        return call()
+    except BootstrapFailed:
+        raise
+    except KafkaError as error:
+        raise ToolError(f"{what}: {error.message or error}") from error
 
 
 def _print_failure(message: str) -> None:

@@ -11,26 +11,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import KafkaError
+from moldau.cli.kafka.consumer_groups.delete import delete_groups, delete_offsets
 from moldau.cli.kafka.consumer_groups.listing import ANY, consumer_groups, list_groups
+from moldau.cli.kafka.consumer_groups.report import describe
+from moldau.cli.kafka.consumer_groups.reset import SCENARIOS, reset
 from moldau.cli.shared.arguments import ToolParser, UsageError, given, refuse_together
 from moldau.cli.shared.connection import add_bootstrap_options, admin_from, bootstrap_servers
 from moldau.cli.shared.java import java_error
-from moldau.cli.shared.tool import ToolError, explain, run_tool, warn
+from moldau.cli.shared.tool import ToolError, explain, print_error, run_tool, warn
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
-SCENARIOS = (
-    "to-offset",
-    "shift-by",
-    "to-datetime",
-    "by-duration",
-    "to-earliest",
-    "to-latest",
-    "to-current",
-    "from-file",
-)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -134,20 +127,12 @@ def _act(admin: AdminClient, options: argparse.Namespace) -> None:
         return
     groups = options.group or [group.group_id for group in consumer_groups(admin)]
     if options.describe:
-        from moldau.cli.kafka.consumer_groups.report import describe
-
         describe(admin, groups, options)
     elif options.delete:
-        from moldau.cli.kafka.consumer_groups.delete import delete_groups
-
         delete_groups(admin, groups)
     elif options.delete_offsets:
-        from moldau.cli.kafka.consumer_groups.delete import delete_offsets
-
         delete_offsets(admin, groups[0], options.topic)
     else:
-        from moldau.cli.kafka.consumer_groups.reset import reset
-
         reset(admin, groups, options)
 
 
@@ -210,7 +195,3 @@ def _validate_regex(regex: str) -> None:
     problem = regex_problem(regex)
     verdict = "valid" if problem is None else f"invalid: {problem}"
     print(f"The regular expression `{regex}` is {verdict}.")
-
-
-def print_error(message: str) -> None:
-    print(f"\nError: {message}")

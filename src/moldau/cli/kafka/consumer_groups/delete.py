@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
-from moldau.cli.kafka.consumer_groups.command import print_error
 from moldau.cli.kafka.consumer_groups.scope import parse_partitions
 from moldau.cli.shared.java import java_error
+from moldau.cli.shared.tool import print_error
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient

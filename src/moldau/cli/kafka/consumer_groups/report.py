@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
-from moldau.cli.kafka.consumer_groups.command import print_error
 from moldau.cli.kafka.consumer_groups.listing import PROTOCOLS
-from moldau.cli.shared.tool import ToolError, warn
+from moldau.cli.shared.tool import ToolError, print_error, warn
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient

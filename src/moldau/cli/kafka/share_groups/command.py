@@ -11,7 +11,7 @@ from moldau.cli.kafka.consumer_groups.listing import ANY
 from moldau.cli.shared.arguments import ToolParser, UsageError, given
 from moldau.cli.shared.connection import add_bootstrap_options, admin_from, bootstrap_servers
 from moldau.cli.shared.java import java_error
-from moldau.cli.shared.tool import ToolError, run_tool
+from moldau.cli.shared.tool import ToolError, print_error, run_tool
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
@@ -220,7 +220,3 @@ def _reset(admin: AdminClient, group: str, options: argparse.Namespace) -> None:
     if options.execute and plan:
         admin.run(alter_share_group_offsets_of(cluster, group, plan))
     print_plans({group: plan})
-
-
-def print_error(message: str) -> None:
-    print(f"\nError: {message}")

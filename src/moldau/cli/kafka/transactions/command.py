@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
+from moldau.cli.kafka.transactions.hanging import find_hanging
 from moldau.cli.shared.arguments import ToolParser
 from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, open_admin
 from moldau.cli.shared.java import print_columns
-from moldau.cli.shared.tool import ToolError, run_tool
+from moldau.cli.shared.tool import ToolError, attempt, run_tool
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
-
-R = TypeVar("R")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -92,24 +90,7 @@ def _add_partition(parser: ToolParser, *, required: bool) -> None:
 def _execute(options: argparse.Namespace) -> None:
     bootstrap_servers(options)
     with open_admin(options) as admin:
-        if options.command == "find-hanging":
-            from moldau.cli.kafka.transactions.hanging import find_hanging
-
-            find_hanging(admin, options)
-        else:
-            _COMMANDS[options.command](admin, options)
-
-
-def attempt(what: str, call: Callable[[], R]) -> R:
-    """Call the cluster; the message of a failure begins with `what`."""
-    from moldau.client.wire.cluster import BootstrapFailed
-
-    try:
-        return call()
-    except BootstrapFailed:
-        raise
-    except KafkaError as error:
-        raise ToolError(f"{what}: {error.message or error}") from error
+        _COMMANDS[options.command](admin, options)
 
 
 def _list(admin: AdminClient, options: argparse.Namespace) -> None:
@@ -233,6 +214,7 @@ _COMMANDS: dict[str, Callable[[AdminClient, argparse.Namespace], None]] = {
     "list": _list,
     "describe": _describe,
     "describe-producers": _describe_producers,
+    "find-hanging": find_hanging,
     "abort": _abort,
     "forceTerminateTransaction": _force,
 }

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
-from moldau.cli.kafka.transactions.command import attempt
 from moldau.cli.shared.java import print_columns
-from moldau.cli.shared.tool import ToolError
+from moldau.cli.shared.tool import ToolError, attempt
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient

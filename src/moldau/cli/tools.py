@@ -11,12 +11,19 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
+RECORDS = "Kafka's tools: topics and records"
+GROUPS = "Kafka's tools: groups and transactions"
+CLUSTER = "Kafka's tools: cluster"
+NODES = "Kafka's tools: nodes and their files"
+TESTS = "Kafka's tools: measuring and testing"
+
 
 class Tool(NamedTuple):
-    """A tool: its module below `moldau.cli.kafka`, the function that runs it, and what it does."""
+    """A tool: its module in `moldau.cli.kafka`, what it does, its heading in the help, and its function."""
 
     module: str
     summary: str
+    heading: str
     function: str = "main"
 
     @property
@@ -33,65 +40,87 @@ class Tool(NamedTuple):
 
 
 TOOLS: dict[str, Tool] = {
-    "kafka-topics": Tool("topics.command", "Create, delete, describe, list and alter topics."),
+    "kafka-topics": Tool("topics.command", "Create, delete, describe, list and alter topics.", RECORDS),
     "kafka-configs": Tool(
         "configs.command",
         "Describe and alter configurations of topics, brokers, groups, users, clients and IPs.",
+        RECORDS,
     ),
-    "kafka-console-producer": Tool("console.producer", "Send each line of standard input as a record."),
-    "kafka-console-consumer": Tool("console.consumer", "Print the records of topics."),
+    "kafka-console-producer": Tool(
+        "console.producer", "Send each line of standard input as a record.", RECORDS
+    ),
+    "kafka-console-consumer": Tool("console.consumer", "Print the records of topics.", RECORDS),
     "kafka-console-share-consumer": Tool(
-        "console.share_consumer", "Print the records of a topic as a member of a share group."
+        "console.share_consumer", "Print the records of a topic as a member of a share group.", RECORDS
     ),
-    "kafka-get-offsets": Tool("get_offsets", "Print offsets of partitions as topic:partition:offset."),
-    "kafka-delete-records": Tool("delete_records", "Delete the records of partitions before given offsets."),
-    "kafka-dump-log": Tool(
-        "dump_log.command", "Print and verify segments, indexes, snapshots and the metadata log."
+    "kafka-get-offsets": Tool(
+        "get_offsets", "Print offsets of partitions as topic:partition:offset.", RECORDS
     ),
-    "kafka-log-dirs": Tool("log_dirs", "Show the size of each replica in the log directories of brokers."),
-    "kafka-cluster": Tool(
-        "cluster", "Show the cluster id, list the endpoints of a cluster, or unregister a broker."
+    "kafka-delete-records": Tool(
+        "delete_records", "Delete the records of partitions before given offsets.", RECORDS
     ),
-    "kafka-broker-api-versions": Tool(
-        "broker_api_versions", "Show the API versions that each broker supports."
-    ),
-    "kafka-leader-election": Tool("leader_election", "Elect preferred or unclean leaders of partitions."),
-    "kafka-reassign-partitions": Tool(
-        "reassign_partitions.command", "Move replicas of partitions to other brokers or log directories."
-    ),
-    "kafka-replica-verification": Tool(
-        "replica_verification.command", "Verify that all replicas of partitions hold the same batches."
-    ),
-    "kafka-metadata-quorum": Tool(
-        "metadata_quorum.command", "Describe the metadata quorum; add and remove controllers."
-    ),
-    "kafka-metadata-shell": Tool(
-        "metadata_shell.command", "Browse the metadata of a cluster as a tree of files."
-    ),
-    "kafka-features": Tool("features.command", "Describe, upgrade, downgrade and disable features."),
-    "kafka-producer-perf-test": Tool("perf.producer", "Measure the throughput and latency of a producer."),
-    "kafka-consumer-perf-test": Tool("perf.consumer", "Measure the throughput of a consumer."),
-    "kafka-e2e-latency": Tool("perf.e2e_latency", "Measure the latency from producer to consumer."),
     "kafka-consumer-groups": Tool(
         "consumer_groups.command",
         "List, describe and delete consumer groups; reset or delete offsets.",
+        GROUPS,
     ),
     "kafka-share-groups": Tool(
-        "share_groups.command", "List, describe and delete share groups; reset or delete offsets."
+        "share_groups.command", "List, describe and delete share groups; reset or delete offsets.", GROUPS
     ),
-    "kafka-groups": Tool("groups", "List groups of all types."),
+    "kafka-groups": Tool("groups", "List groups of all types.", GROUPS),
     "kafka-transactions": Tool(
-        "transactions.command", "List and describe transactions; find and abort hanging ones."
+        "transactions.command", "List and describe transactions; find and abort hanging ones.", GROUPS
     ),
+    "kafka-cluster": Tool(
+        "cluster", "Show the cluster id, list the endpoints of a cluster, or unregister a broker.", CLUSTER
+    ),
+    "kafka-broker-api-versions": Tool(
+        "broker_api_versions", "Show the API versions that each broker supports.", CLUSTER
+    ),
+    "kafka-features": Tool("features.command", "Describe, upgrade, downgrade and disable features.", CLUSTER),
+    "kafka-metadata-quorum": Tool(
+        "metadata_quorum.command", "Describe the metadata quorum; add and remove controllers.", CLUSTER
+    ),
+    "kafka-metadata-shell": Tool(
+        "metadata_shell.command", "Browse the metadata of a cluster as a tree of files.", CLUSTER
+    ),
+    "kafka-leader-election": Tool(
+        "leader_election", "Elect preferred or unclean leaders of partitions.", CLUSTER
+    ),
+    "kafka-reassign-partitions": Tool(
+        "reassign_partitions.command",
+        "Move replicas of partitions to other brokers or log directories.",
+        CLUSTER,
+    ),
+    "kafka-replica-verification": Tool(
+        "replica_verification.command",
+        "Verify that all replicas of partitions hold the same batches.",
+        CLUSTER,
+    ),
+    "kafka-storage": Tool("storage", "Format and inspect the log directories of a node.", NODES),
+    "kafka-server-start": Tool("server.command", "Start a node from a properties file.", NODES, "start_main"),
+    "kafka-server-stop": Tool(
+        "server.command", "Stop the nodes that run on this machine.", NODES, "stop_main"
+    ),
+    "kafka-log-dirs": Tool(
+        "log_dirs", "Show the size of each replica in the log directories of brokers.", NODES
+    ),
+    "kafka-dump-log": Tool(
+        "dump_log.command", "Print and verify segments, indexes, snapshots and the metadata log.", NODES
+    ),
+    "kafka-producer-perf-test": Tool(
+        "perf.producer", "Measure the throughput and latency of a producer.", TESTS
+    ),
+    "kafka-consumer-perf-test": Tool("perf.consumer", "Measure the throughput of a consumer.", TESTS),
+    "kafka-e2e-latency": Tool("perf.e2e_latency", "Measure the latency from producer to consumer.", TESTS),
     "kafka-verifiable-producer": Tool(
-        "verifiable.producer", "Produce increasing integers and report each result as a line of JSON."
+        "verifiable.producer", "Produce increasing integers and report each result as a line of JSON.", TESTS
     ),
     "kafka-verifiable-consumer": Tool(
-        "verifiable.consumer", "Consume as a member of a group and report each event as a line of JSON."
+        "verifiable.consumer",
+        "Consume as a member of a group and report each event as a line of JSON.",
+        TESTS,
     ),
-    "kafka-storage": Tool("storage", "Format and inspect the log directories of a node."),
-    "kafka-server-start": Tool("server.command", "Start a node from a properties file.", "start_main"),
-    "kafka-server-stop": Tool("server.command", "Stop the nodes that run on this machine.", "stop_main"),
 }
 
 

@@ -17,13 +17,13 @@ from moldau.cli.tools import TOOLS, Tool
 
 app = typer.Typer(
     name="moldau",
-    help="Moldau, an event-streaming platform that speaks the Kafka protocol. Start with: moldau dev",
+    help="Moldau, an event-streaming platform that speaks the Kafka protocol. Start with: moldau dev\n\n"
+    "Every Kafka tool is a command, too: `moldau topics` is the same as `kafka-topics`.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_KAFKA_TOOLS = "Kafka's tools (`moldau topics` is the same as `kafka-topics`)"
 app.add_typer(pipeline, name="pipeline")
 app.command()(dev)
 
@@ -49,7 +49,7 @@ def _list_tool(name: str, tool: Tool) -> None:
     app.command(
         name.removeprefix("kafka-"),
         help=tool.summary,
-        rich_help_panel=_KAFKA_TOOLS,
+        rich_help_panel=tool.heading,
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
         add_help_option=False,
     )(run_tool)

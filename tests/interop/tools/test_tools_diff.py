@@ -291,7 +291,7 @@ def test_every_flag_of_java_is_known(name: str, libs: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         flags = set(re.findall(r"^ *(--[a-z][\w.-]*[\w])(?= |$)", done.stdout + done.stderr, re.MULTILINE))
         assert flags
-        parser = import_module(f"moldau.cli.{TOOLS[name][0]}")._parser()
+        parser = import_module(f"moldau.cli.kafka.{TOOLS[name].module}")._parser()
         assert flags <= known_flags(parser, word)
 
 

@@ -113,9 +113,9 @@ def test_cluster_of_three_properties_files(tmp_path: Path, first_port: int, file
     *lines, stop = block(4, "sh").splitlines()
     assert stop == "kafka-server-stop"
     shell = Shell(tmp_path, first_port)
-    said = shell.run(with_ports("\n".join(lines), first_port))
-    assert said.count("Formatting metadata directory") == 3
-    voters = re.findall(r"CurrentVoters: .*", said)
+    output = shell.run(with_ports("\n".join(lines), first_port))
+    assert output.count("Formatting metadata directory") == 3
+    voters = re.findall(r"CurrentVoters: .*", output)
     assert len(voters) == 1 and all(str(node_id) in voters[0] for node_id in files.ids)
     for node_id in files.ids:
         shell.run(f"{stop} --node-id {node_id}")

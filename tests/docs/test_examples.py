@@ -31,17 +31,17 @@ def run(bootstrap: str, name: str, *arguments: str) -> str:
 
 
 def test_stock_prices(bootstrap: str) -> None:
-    said = run(bootstrap, "stock_prices.py", "--records", "500")
-    assert "'MOLD': 100" in said
-    assert "failed: 0" in said and "record-send-total: 500.0" in said
-    arrived = said.split("arrived by partition: {")[1].split("}")[0]
+    output = run(bootstrap, "stock_prices.py", "--records", "500")
+    assert "'MOLD': 100" in output
+    assert "failed: 0" in output and "record-send-total: 500.0" in output
+    arrived = output.split("arrived by partition: {")[1].split("}")[0]
     assert dict(each.split(": ") for each in arrived.split(", "))["3"] == "100"
 
 
 def test_consumer_groups(bootstrap: str) -> None:
-    said = run(bootstrap, "consumer_groups.py")
-    assert "  consumer 1: [0, 1, 2, 3]\n2 in the group:" in said
-    fifth = said.split("5 in the group:\n")[1].split("the first one has left")[0]
+    output = run(bootstrap, "consumer_groups.py")
+    assert "  consumer 1: [0, 1, 2, 3]\n2 in the group:" in output
+    fifth = output.split("5 in the group:\n")[1].split("the first one has left")[0]
     assert fifth.count("idle") == 1
     for way in ("automatically", "synchronously: ", "asynchronously: ", "combined", "chosen", "on revoke"):
-        assert f"  {way}" in said
+        assert f"  {way}" in output

@@ -78,10 +78,10 @@ def plan(path: Path, topic: str, replicas: list[list[int]], **more: object) -> s
 
 def test_quorum_status_and_replication_are_described(cluster: Nodes, tools: Tools) -> None:
     by_brokers = tools.good("kafka-metadata-quorum", "describe", "--status")
-    said = dict(re.split(r":\s+", line, maxsplit=1) for line in by_brokers)
-    assert said["LeaderId"] in ("1", "2", "3")
-    assert int(said["HighWatermark"]) > 0
-    voters = json.loads(said["CurrentVoters"])
+    printed = dict(re.split(r":\s+", line, maxsplit=1) for line in by_brokers)
+    assert printed["LeaderId"] in ("1", "2", "3")
+    assert int(printed["HighWatermark"]) > 0
+    voters = json.loads(printed["CurrentVoters"])
     assert sorted(voter["id"] for voter in voters) == [1, 2, 3]
     controllers = cluster.bootstrap_controllers.split(",")
     assert sorted(voter["endpoints"][0] for voter in voters) == sorted(
@@ -110,9 +110,13 @@ def test_voter_is_removed_and_added(cluster: Nodes, tools: Tools) -> None:
     def quorum() -> tuple[int, dict[int, str], set[int]]:
         """Return the leader, the directory ids of the voters, and the observers."""
         lines = tools.good("kafka-metadata-quorum", "describe", "--status")
-        said = dict(re.split(r":\s+", line, maxsplit=1) for line in lines)
-        voters = {voter["id"]: voter["directoryId"] for voter in json.loads(said["CurrentVoters"])}
-        return int(said["LeaderId"]), voters, {each["id"] for each in json.loads(said["CurrentObservers"])}
+        printed = dict(re.split(r":\s+", line, maxsplit=1) for line in lines)
+        voters = {voter["id"]: voter["directoryId"] for voter in json.loads(printed["CurrentVoters"])}
+        return (
+            int(printed["LeaderId"]),
+            voters,
+            {each["id"] for each in json.loads(printed["CurrentObservers"])},
+        )
 
     leader, voters, _ = quorum()
     other = next(voter for voter in sorted(voters) if voter != leader)
@@ -240,8 +244,8 @@ def test_generate_proposes_a_reassignment(tools: Tools, topic: str, tmp_path: Pa
     create(tools, topic, "1:2,1:2,1:2")
     (tmp_path / "topics.json").write_text(json.dumps({"version": 1, "topics": [{"topic": topic}]}))
     file = ("--topics-to-move-json-file", str(tmp_path / "topics.json"))
-    said = tools.good("kafka-reassign-partitions", "--generate", *file, "--broker-list", "1,2,3")
-    current, proposed = json.loads(said[1])["partitions"], json.loads(said[4])["partitions"]
+    printed = tools.good("kafka-reassign-partitions", "--generate", *file, "--broker-list", "1,2,3")
+    current, proposed = json.loads(printed[1])["partitions"], json.loads(printed[4])["partitions"]
     assert [each["replicas"] for each in current] == [[1, 2]] * 3
     assert all("any" not in each["log_dirs"] for each in current)
     assert sorted(each["replicas"][0] for each in proposed) == [1, 2, 3]
@@ -289,10 +293,10 @@ def test_replica_verification_compares_all_replicas(tools: Tools, topic: str) ->
 
     def at_the_end() -> bool:
         assert checking.stdout is not None
-        said = re.search(
+        printed = re.search(
             r"max lag is 0 for partition \S+ at offset (\d+) among 2", checking.stdout.readline()
         )
-        return said is not None and said[1] in ends
+        return printed is not None and printed[1] in ends
 
     eventually(at_the_end, what="everything to be compared")
     checking.send_signal(signal.SIGINT)
@@ -309,9 +313,9 @@ def test_metadata_shell_reads_running_controllers(cluster: Nodes, tools: Tools, 
     (line,) = run_tool(*live, "cat", f"/topics/{topic}/0").lines
     assert line.startswith("PartitionRegistration(replicas=[1, 2, 3], directories=[")
     script = f"cd /image/topics/byName/{topic}\npwd\nls\nnope\nexit\n"
-    said = run_tool(*live, stdin=script).lines
-    assert said[2:6] == [f"/image/topics/byName/{topic}", "0", "id", "name"]
-    assert said[6].startswith("invalid choice: 'nope'")
+    printed = run_tool(*live, stdin=script).lines
+    assert printed[2:6] == [f"/image/topics/byName/{topic}", "0", "id", "name"]
+    assert printed[6].startswith("invalid choice: 'nope'")
 
 
 def test_dynamic_broker_configs_apply_to_their_broker_only(cluster: Nodes, tools: Tools) -> None:

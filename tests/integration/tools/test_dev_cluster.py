@@ -139,17 +139,17 @@ def test_server_stop_stops_one_node_by_its_id(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "printed"),
     [
         (["--brokers", "2"], "holds the data of a cluster of 3 brokers. Start it with --brokers 3"),
         (["--port", "1"], "uses the ports from"),
         (["--set", "num.partitions=0"], "num.partitions"),
     ],
 )
-def test_invalid_options_are_reported_in_one_sentence(three: Path, options: list[str], said: str) -> None:
+def test_invalid_options_are_reported_in_one_sentence(three: Path, options: list[str], printed: str) -> None:
     out, err = (process := dev(three, *options)).communicate(timeout=60)
     assert (process.returncode, out) == (1, ""), err
-    assert said in err.replace("\n", " ") and "Traceback" not in err
+    assert printed in err.replace("\n", " ") and "Traceback" not in err
 
 
 @pytest.fixture(scope="module")

@@ -198,10 +198,10 @@ def test_groups_with_members_cannot_be_reset_or_deleted(tools: Tools, topic: str
 def test_verifiable_clients_report_every_event(tools: Tools, topic: str) -> None:
     tools.create(topic)
     sent = tools.good("kafka-verifiable-producer", "--topic", topic, "--max-messages", "50")
-    told = [json.loads(line) for line in sent]
-    acked = [event for event in told if event["name"] == "producer_send_success"]
+    events = [json.loads(line) for line in sent]
+    acked = [event for event in events if event["name"] == "producer_send_success"]
     assert [event["offset"] for event in acked] == list(range(50))
-    assert (told[-1]["sent"], told[-1]["acked"]) == (50, 50)
+    assert (events[-1]["sent"], events[-1]["acked"]) == (50, 50)
     argv = ("--topic", topic, "--group-id", topic, "--max-messages", "50", "--verbose")
     read = [json.loads(line) for line in tools.good("kafka-verifiable-consumer", *argv)]
     assert [e["value"] for e in read if e["name"] == "record_data"] == [str(number) for number in range(50)]
@@ -275,8 +275,8 @@ def test_transactions_are_listed_described_and_terminated(tools: Tools, topic: s
     assert tools.good("kafka-transactions", "forceTerminateTransaction", "--transactionalId", topic) == []
     (listed,) = table(tools.good("kafka-transactions", *listing))
     assert listed["TransactionState"] in ("Empty", "CompleteAbort")
-    unknown = tools.run("kafka-transactions", "describe", "--transactional-id", "nobody")
-    assert (unknown.code, "nobody" in unknown.err) == (1, True)
+    unknown = tools.run("kafka-transactions", "describe", "--transactional-id", "unknown")
+    assert (unknown.code, "unknown" in unknown.err) == (1, True)
     producer.purge()
 
 

@@ -17,17 +17,17 @@ def refusal(**arguments: object) -> str:
     """Return the message of a node that does not start."""
     with pytest.raises(NodeFailed) as refused, Cluster(**arguments):  # type: ignore[arg-type]
         pass
-    said = str(refused.value)
-    assert "Traceback" not in said
-    assert "ended before it was ready" not in said, "it must say why"
-    return said
+    output = str(refused.value)
+    assert "Traceback" not in output
+    assert "exited before it was ready" not in output, "it must say why"
+    return output
 
 
 def test_log_directory_of_a_running_node_is_locked(tmp_path: Path) -> None:
     with Cluster(config={"log.dirs": str(tmp_path / "logs")}) as first:
-        said = refusal(config={"log.dirs": str(tmp_path / "logs")})
-        assert str(tmp_path / "logs") in said
-        assert re.search(r"lock|another|in use", said, re.IGNORECASE)
+        output = refusal(config={"log.dirs": str(tmp_path / "logs")})
+        assert str(tmp_path / "logs") in output
+        assert re.search(r"lock|another|in use", output, re.IGNORECASE)
         assert first.running
 
 
@@ -46,26 +46,26 @@ def test_log_directories_of_different_clusters_are_rejected(tmp_path: Path) -> N
         with Cluster(config={"log.dirs": str(tmp_path / name)}):
             pass
     both = f"{tmp_path / 'one'},{tmp_path / 'two'}"
-    said = refusal(config={"log.dirs": both})
-    assert re.search(r"cluster", said, re.IGNORECASE)
-    assert str(tmp_path / "two") in said or str(tmp_path / "one") in said
+    output = refusal(config={"log.dirs": both})
+    assert re.search(r"cluster", output, re.IGNORECASE)
+    assert str(tmp_path / "two") in output or str(tmp_path / "one") in output
 
 
 def test_log_directory_of_another_node_is_rejected(tmp_path: Path) -> None:
     with Cluster(config={"log.dirs": str(tmp_path / "logs")}):
         pass
-    said = refusal(config={"log.dirs": str(tmp_path / "logs"), "node.id": 2})
-    assert re.search(r"node.id", said)
-    assert "2" in said
-    assert str(tmp_path / "logs") in said
+    output = refusal(config={"log.dirs": str(tmp_path / "logs"), "node.id": 2})
+    assert re.search(r"node.id", output)
+    assert "2" in output
+    assert str(tmp_path / "logs") in output
 
 
 def test_damaged_meta_properties_is_rejected(tmp_path: Path) -> None:
     with Cluster(config={"log.dirs": str(tmp_path / "logs")}):
         pass
     (tmp_path / "logs" / "meta.properties").write_text("version=77\nnode.id=1\n")
-    said = refusal(config={"log.dirs": str(tmp_path / "logs")})
-    assert "meta.properties" in said
+    output = refusal(config={"log.dirs": str(tmp_path / "logs")})
+    assert "meta.properties" in output
 
 
 def test_missing_metadata_log_is_named(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ def test_missing_metadata_log_is_named(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "logs" / "__cluster_metadata-0")
     (tmp_path / "logs" / "bootstrap.checkpoint").unlink(missing_ok=True)
     # It could be a controller that joins an existing quorum, so it waits and logs the reason.
-    said = refusal(config={"log.dirs": str(tmp_path / "logs")}, start_timeout=8)
-    assert re.search(r"metadata|format", said, re.IGNORECASE)
+    output = refusal(config={"log.dirs": str(tmp_path / "logs")}, start_timeout=8)
+    assert re.search(r"metadata|format", output, re.IGNORECASE)
 
 
 def test_port_in_use_is_reported() -> None:
@@ -84,15 +84,15 @@ def test_port_in_use_is_reported() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:0"
-        said = refusal(config={"listeners": listeners})
-    assert str(port) in said
-    assert re.search(r"in use|taken", said, re.IGNORECASE)
+        output = refusal(config={"listeners": listeners})
+    assert str(port) in output
+    assert re.search(r"in use|taken", output, re.IGNORECASE)
 
 
 def test_log_directory_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    said = refusal(config={"log.dirs": str(tmp_path / "file" / "logs")})
-    assert str(tmp_path / "file") in said
+    output = refusal(config={"log.dirs": str(tmp_path / "file" / "logs")})
+    assert str(tmp_path / "file") in output
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_log_directory_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     ids=lambda config: ",".join(f"{key}={value}"[:60] for key, value in config.items()),
 )
 def test_invalid_configs_are_named(config: dict[str, str]) -> None:
-    said = refusal(config=config)
-    assert any(key in said for key in config) or "listener.security.protocol.map" in said, said
+    output = refusal(config=config)
+    assert any(key in output for key in config) or "listener.security.protocol.map" in output, output
 
 
 def test_unknown_configs_do_not_prevent_the_start() -> None:

@@ -159,9 +159,9 @@ class TestInvalidArguments:
         )
 
     def test_unformatted_log_directory_is_rejected(self, operator: Operator) -> None:
-        said = operator.refused()
-        assert f"{operator.folder}/kraft-combined-logs" in said
-        assert "kafka-storage format" in said
+        output = operator.refused()
+        assert f"{operator.folder}/kraft-combined-logs" in output
+        assert "kafka-storage format" in output
 
     def test_format_requires_the_quorum(self, operator: Operator) -> None:
         identity = run_tool("kafka-storage", "random-uuid").out.strip()
@@ -176,8 +176,8 @@ class TestInvalidArguments:
         )
         assert formatted.format().code == 0
         both = f"log.dirs={formatted.folder}/kraft-combined-logs,{second}"
-        said = formatted.refused("--override", both)
-        assert "cluster" in said and second in said
+        output = formatted.refused("--override", both)
+        assert "cluster" in output and second in output
 
     @pytest.mark.parametrize(
         ("setting", "named"),
@@ -246,7 +246,7 @@ class TestDev:
         assert f"--port {port + 10}" in err
 
     @pytest.mark.parametrize(
-        ("options", "said"),
+        ("options", "output"),
         [
             (["--set", "num.partitions"], "not of the form"),
             (["--set", "num.partitions=0"], "num.partitions"),
@@ -254,8 +254,8 @@ class TestDev:
         ],
     )
     def test_invalid_options_are_reported_in_one_sentence(
-        self, tmp_path: Path, options: list[str], said: str
+        self, tmp_path: Path, options: list[str], output: str
     ) -> None:
         out, err = (process := self.dev(tmp_path, "--port", "0", *options)).communicate(timeout=60)
         assert (process.returncode, out) == (1, "")
-        assert said in err and "Traceback" not in err
+        assert output in err and "Traceback" not in err

@@ -264,9 +264,9 @@ def test_unreachable_cluster_is_reported_with_a_hint() -> None:
     ):
         done = run_tool(name, "--bootstrap-server", "127.0.0.1:1", *argv, stdin="x\n")
         assert done.code == 1
-        said = done.out + done.err
-        assert "cannot connect to 127.0.0.1:1: connection refused" in said
-        assert "moldau doctor --bootstrap-server 127.0.0.1:1" in said
+        output = done.out + done.err
+        assert "cannot connect to 127.0.0.1:1: connection refused" in output
+        assert "moldau doctor --bootstrap-server 127.0.0.1:1" in output
 
 
 def test_doctor_finds_no_problem(tools: Tools) -> None:

@@ -57,13 +57,13 @@ def test_elected_needless_and_failed_partitions_are_reported(
     ]
     assert capsys.readouterr().out.splitlines() == good
     assert leader_election.main([*argv, "--all-topic-partitions"]) == 1
-    said = capsys.readouterr()
-    assert said.out.splitlines() == [
+    output = capsys.readouterr()
+    assert output.out.splitlines() == [
         *good,
         "Error completing leader election (PREFERRED) for partition: a-2: "
         "org.apache.kafka.common.errors.PreferredLeaderNotAvailableException: it is gone",
     ]
-    assert said.err == "1 replica(s) could not be elected\n"
+    assert output.err == "1 replica(s) could not be elected\n"
 
 
 @pytest.mark.parametrize(

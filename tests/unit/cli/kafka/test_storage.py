@@ -22,24 +22,26 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_random_uuid(capsys: pytest.CaptureFixture[str]) -> None:
+def test_random_uuid_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["random-uuid"]) == 0
-    said = capsys.readouterr()
-    assert len(parse_uuid(said.out.strip())) == 16
-    assert said.err == ""
+    output = capsys.readouterr()
+    assert len(parse_uuid(output.out.strip())) == 16
+    assert output.err == ""
 
 
-def test_format_and_info(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_formatted_directories_are_shown_by_info(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["info", "-c", file]) == 1
     assert capsys.readouterr().out == f"Found problem:\n  {tmp_path}/data does not exist\n\n"
     assert main(["format", "-t", CLUSTER, "-c", file, "--standalone"]) == 0
-    said = capsys.readouterr().out
-    assert said.endswith(
+    output = capsys.readouterr().out
+    assert output.endswith(
         f"\nFormatting dynamic metadata voter directory {tmp_path}/data with metadata.version 4.3-IV0.\n"
     )
     assert main(["info", "--config", file]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(
+    output = capsys.readouterr().out
+    assert output.startswith(
         f"Found log directory:\n  {tmp_path}/data\n\nFound metadata: {{cluster.id={CLUSTER}, "
     )
     assert main(["format", "--cluster-id", CLUSTER, "--config", file, "-s", "-g"]) == 0
@@ -65,14 +67,14 @@ def test_format_and_info(file: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     ],
     ids=str,
 )
-def test_refusals(
+def test_invalid_format_options_are_rejected(
     file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert main(["format", "-t", CLUSTER, "-c", file, *arguments]) == 1
-    said = capsys.readouterr()
-    assert message in said.err
-    assert "Traceback" not in said.err
-    assert said.out == ""
+    output = capsys.readouterr()
+    assert message in output.err
+    assert "Traceback" not in output.err
+    assert output.out == ""
     assert not (tmp_path / "data").exists()
 
 
@@ -87,14 +89,16 @@ def test_refusals(
     ],
     ids=str,
 )
-def test_command_lines_that_make_no_sense(
+def test_invalid_arguments_are_rejected(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert main(arguments) == 1
     assert message in capsys.readouterr().err
 
 
-def test_a_bad_file_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_properties_file_is_reported_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "server.properties"
     path.write_text("process.roles=broker,controller\nnode.id=x\ncontroller.listener.names=C\n")
     assert main(["info", "-c", str(path)]) == 1
@@ -129,7 +133,7 @@ def test_feature_dependencies(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["feature-dependencies", "-f", text]) == 1
 
 
-def test_help_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_printed_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--help"], ["format", "--help"], ["info", "-h"], ["random-uuid", "-h"]):
         assert main(arguments) == 0
         assert capsys.readouterr().out.startswith("usage: kafka-storage")

@@ -1,4 +1,4 @@
-"""Commands that need an extra say so, and show no traceback."""
+"""Commands that need an extra name it and print no traceback."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 from moldau.cli.moldau.exits import exit_with
 
 
-def test_what_to_install_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_extra_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     def work() -> int:
         raise ModuleNotFoundError("No module named 'yaml'", name="yaml")
 
@@ -18,7 +18,7 @@ def test_what_to_install_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert 'This needs yaml, which is not installed: pip install "moldau[spark]"' in capsys.readouterr().err
 
 
-def test_a_mistake_of_ours_stays_one() -> None:
+def test_missing_module_of_moldau_is_not_reported_as_a_missing_extra() -> None:
     def work() -> int:
         raise ModuleNotFoundError("No module named 'moldau.nothing'", name="moldau.nothing")
 

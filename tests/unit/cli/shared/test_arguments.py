@@ -4,7 +4,6 @@ from argparse import Namespace
 
 import pytest
 
-from moldau.base.errors import ErrorCode, KafkaError
 from moldau.cli.shared.arguments import (
     ToolParser,
     TopicPattern,
@@ -14,8 +13,8 @@ from moldau.cli.shared.arguments import (
     require,
     require_one,
 )
-from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers
-from moldau.cli.shared.tool import ToolError, run_tool
+from moldau.cli.shared.connection import add_bootstrap_options
+from moldau.cli.shared.tool import run_tool
 
 
 def parser() -> ToolParser:
@@ -38,12 +37,12 @@ def parser() -> ToolParser:
         (["stray"], "stray is not an option"),
     ],
 )
-def test_mistakes_in_kafkas_words(argv: list[str], message: str) -> None:
+def test_invalid_arguments_have_the_messages_of_kafka(argv: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parser().parse(argv)
 
 
-def test_negative_numbers_and_equal_signs() -> None:
+def test_values_may_be_negative_or_follow_an_equal_sign() -> None:
     assert parser().parse(["--count", "-1"]).count == -1
     assert parser().parse(["--topic=a=b"]).topic == "a=b"
 
@@ -58,12 +57,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("4.3.0 (Moldau ")
 
 
-def test_without_arguments_the_help_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_tool(parser, lambda options: 0, []) == 1
-    assert "--list" in capsys.readouterr().err
-
-
-def test_checks() -> None:
+def test_required_and_incompatible_options() -> None:
     options = Namespace(topic="t", list=True, count=None)
     require(options, "topic")
     with pytest.raises(UsageError, match='Missing required argument "\\[count\\]"'):
@@ -77,37 +71,8 @@ def test_checks() -> None:
     require_one(options, "topic", "count")
 
 
-def test_key_values() -> None:
+def test_key_values_are_parsed() -> None:
     assert key_values(["a=1", "b=x=y", "c"]) == {"a": "1", "b": "x=y", "c": ""}
-
-
-def test_old_ways_to_name_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
-    assert bootstrap_servers(parser().parse(["--broker-list", "h:1"])) == "h:1"
-    assert capsys.readouterr().err == ""
-    assert bootstrap_servers(parser().parse(["--zookeeper", "z:2181"])) == "localhost:9092"
-    assert "no longer uses ZooKeeper" in capsys.readouterr().err
-    assert bootstrap_servers(parser().parse(["--zookeeper", "z:2181", "--bootstrap-server", "h:1"])) == "h:1"
-    with pytest.raises(UsageError, match="bootstrap-server"):
-        bootstrap_servers(parser().parse(["--list"]))
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "message"),
-    [
-        (UsageError("no sense"), 1, "no sense\nTry 'kafka-test --help'."),
-        (ToolError("cannot"), 1, "cannot"),
-        (KafkaError(ErrorCode.INVALID_CONFIG, "bad value"), 1, "bad value"),
-        (KeyboardInterrupt(), 130, ""),
-    ],
-)
-def test_failures_are_sentences(
-    error: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def execute(options: Namespace) -> int:
-        raise error
-
-    assert run_tool(parser, execute, ["--list"]) == code
-    assert capsys.readouterr().err.strip() == message
 
 
 def test_topic_pattern_matches_whole_names_and_excludes_internal_topics() -> None:

@@ -143,5 +143,5 @@ class GroupsTool:
 
     def run(self, *argv: str) -> tuple[int, str, str]:
         code = command.main(["--bootstrap-server", self._broker.bootstrap, *argv])
-        said = self._capsys.readouterr()
-        return code, said.out, said.err
+        output = self._capsys.readouterr()
+        return code, output.out, output.err

@@ -48,8 +48,8 @@ def test_features_are_upgraded_downgraded_and_disabled(
     assert command.main([*argv, "disable", "--feature", "a"]) == 0
     assert capsys.readouterr().out == "a was disabled.\n"
     assert command.main([*argv, "upgrade", "--feature", "a=31"]) == 1
-    said = capsys.readouterr()
-    assert (said.out, said.err) == (
+    output = capsys.readouterr()
+    assert (output.out, output.err) == (
         "Could not upgrade a to 31. too high\n",
         "1 out of 1 operation(s) failed.\n",
     )

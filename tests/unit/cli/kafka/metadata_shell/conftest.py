@@ -29,7 +29,7 @@ def shell(image: MetadataImage) -> Shell:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A node's folder: a snapshot, and a log that goes on behind it."""
+    """The folder of a node: a snapshot, and a log with later records."""
     metadata = tmp_path / "__cluster_metadata-0"
     metadata.mkdir()
     snapshot = encode_snapshot(RECORDS, 30, epoch=1, time_ms=5, last_contained_log_timestamp=5)

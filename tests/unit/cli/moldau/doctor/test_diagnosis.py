@@ -31,7 +31,7 @@ def only_problem(bootstrap: str, **more: Any) -> str:
 
 @contextmanager
 def server_of_another_protocol(says: bytes) -> Iterator[str]:
-    """A port where someone says something that is not Kafka."""
+    """A server that sends these bytes and does not speak Kafka."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:

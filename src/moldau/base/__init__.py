@@ -1,1 +1,1 @@
-"""Words every other package shares: ids, clock, error codes, configuration. Imports nothing of ours."""
+"""What all packages share: ids, clock, error codes, thread pool, back-off. Imports no other package."""

@@ -1,4 +1,4 @@
-"""Time as an argument: every part that needs it is handed a `Clock`, so that tests can pass days at once."""
+"""Time as an argument: components receive a `Clock`, so that tests control the time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back: durations and deadlines."""
+        """Monotonic seconds: durations and deadlines."""
         ...
 
 
@@ -25,7 +25,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to."""
+    """A clock for tests that advances only on request."""
 
     def __init__(self, time_ms: int = 1_700_000_000_000) -> None:
         self._time_ms = time_ms

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Every error code of the protocol; `retriable` tells clients whether trying again makes sense."""
+    """All error codes of the protocol; `retriable` tells clients whether to retry."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -153,7 +153,7 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def of(cls, code: int) -> ErrorCode:
-        """What another node said; a code of a newer release is an unknown error."""
+        """The code in a response; a code of a newer release is UNKNOWN_SERVER_ERROR."""
         return cls(code) if code in _CODES else cls.UNKNOWN_SERVER_ERROR
 
 
@@ -197,7 +197,7 @@ _RETRIABLE = frozenset(
 
 
 class KafkaError(Exception):
-    """An expected failure with its protocol code and a sentence for the person who reads it."""
+    """An expected failure with its error code and a message for the user."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or code.name)

@@ -1,4 +1,4 @@
-"""Identifiers. A `Uuid` is its 16 raw bytes: quick to decode, hash and compare; text only at the edge."""
+"""Identifiers. A `Uuid` is 16 raw bytes, which are fast to decode, hash and compare; text is for users."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ TopicId = Uuid
 DirectoryId = Uuid
 
 ZERO_UUID = Uuid(bytes(16))
-#: Reserved directory ids (KIP-858): where a replica lives when the directory itself is not known.
+#: Reserved directory ids (KIP-858) of replicas whose directory is not known.
 MIGRATING_DIR = Uuid(bytes(16))
 UNASSIGNED_DIR = Uuid(bytes(15) + b"\x01")
 LOST_DIR = Uuid(bytes(15) + b"\x02")
-#: Kafka never hands out an id below 100, and 1 names the metadata topic.
+#: Kafka never assigns ids below 100; 1 is the metadata topic.
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 METADATA_TOPIC = "__cluster_metadata"
-#: Topics that the coordinators write.
+#: The topics of the coordinators.
 CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
@@ -26,7 +26,7 @@ INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SH
 
 
 class TopicPartition(NamedTuple):
-    """A partition by the name people use; `str()` is the name of its folder."""
+    """A topic name and a partition number; `str()` is the name of its folder."""
 
     topic: str
     partition: int
@@ -36,7 +36,7 @@ class TopicPartition(NamedTuple):
 
 
 class Randomness(Protocol):
-    """What we ask of a source of randomness; `random.Random` and `random.SystemRandom` fit."""
+    """A source of randomness, such as `random.Random` and `random.SystemRandom`."""
 
     def getrandbits(self, k: int, /) -> int: ...
 
@@ -44,7 +44,7 @@ class Randomness(Protocol):
 
 
 def random_uuid(randomness: Randomness) -> Uuid:
-    """A version 4 id whose text does not begin with a dash, as Kafka's tools expect of arguments."""
+    """Return a version 4 UUID whose text does not begin with a dash, as Kafka's tools require."""
     while True:
         raw = bytearray(randomness.getrandbits(128).to_bytes(16, "big"))
         raw[6] = raw[6] & 0x0F | 0x40
@@ -60,7 +60,7 @@ def format_uuid(value: Uuid) -> str:
 
 
 def parse_uuid(text: str) -> Uuid:
-    """Read Kafka's text form; `ValueError` for anything that is not exactly 16 bytes."""
+    """Parse Kafka's text form; `ValueError` unless it is exactly 16 bytes."""
     try:
         raw = base64.urlsafe_b64decode(text + "==")
     except (binascii.Error, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What Java computes and Kafka relies on: which partition a name belongs to follows from its hash."""
+"""Java's `String.hashCode`, from which Kafka derives the coordinator partition of a name."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def string_hash(text: str) -> int:
 
 
 def partition_for_name(name: str, partitions: int) -> int:
-    """Where a coordinator keeps the state of a group or a transactional id."""
+    """The coordinator partition of a group or transactional id."""
     value = string_hash(name)
     return 0 if value == -0x8000_0000 else abs(value) % partitions

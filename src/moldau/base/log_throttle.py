@@ -1,7 +1,7 @@
-"""When something that keeps going wrong is worth another line in the log: at once, then ever more seldom.
+"""Throttling of repeated log messages: the first is logged at once, later ones at growing intervals.
 
-What lasts for hours (a broker that is down, a controller that is not to be found) is tried again all the
-time; saying so each time would bury everything else.
+A failure that lasts for hours (a broker that is down, an unreachable controller) is retried all the time;
+logging each attempt would hide everything else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LONGEST_SECONDS: Final = 600.0
 
 
 class Seldom:
-    """`is_due` is asked whenever it happens, `over` told when it does not any more."""
+    """Call `is_due` at every failure, and `over` when the failure has ended."""
 
     __slots__ = ("_next", "_pause", "_reason")
 
@@ -24,7 +24,7 @@ class Seldom:
         self._pause = _FIRST_SECONDS
 
     def is_due(self, now: float, reason: object = None) -> bool:
-        """`now` in seconds of a clock that only goes forward; another reason than before is news."""
+        """Whether to log now (monotonic seconds); a new reason is always logged."""
         if reason != self._reason:
             self.over()
             self._reason = reason

@@ -1,7 +1,6 @@
-"""Long work on the event loop, in slices: whoever goes through thousands of things gives way now and then.
+"""Long work on the event loop in slices: loops over thousands of items yield regularly.
 
-Between two slices anything may happen, so nothing that was looked up before a pause is taken for granted
-behind it.
+Any state may change during a pause, so what was looked up before must be checked again after it.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from typing import Final
 
 from moldau.base.clock import Clock
 
-#: The longest stretch of work before others get their turn.
+#: The longest slice of work before other tasks run.
 SLICE_SECONDS: Final = 0.002
 
 
 class LoopSlice:
-    """Made when the work begins; `pause` is awaited after each piece and mostly does nothing."""
+    """Create one when the work begins, and await `pause` after each item; it yields only when due."""
 
     __slots__ = ("_clock", "_started")
 

@@ -1,7 +1,7 @@
-"""Work that may wait (fsync, cold reads, recovery, recompression) leaves the event loop through a `Pool`.
+"""The thread pool for blocking work (fsync, cold reads, recovery, recompression) of the event loop.
 
-`ThreadPool` is what a node uses; `InlinePool` runs the work at once, for tests and for the simulated loop,
-where everything must happen in one known order.
+A node uses `ThreadPool`; `InlinePool` runs the work at once, for tests and the simulation, which need a
+deterministic order.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ R = TypeVar("R")
 
 class Pool(Protocol):
     async def run(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run `fn` where it may block and give back what it returns or raises."""
+        """Run `fn` where it may block, and return its result."""
         ...
 
     def resize(self, threads: int) -> None:
-        """Use this many threads from now on."""
+        """Change the number of threads."""
         ...
 
     def close(self) -> None:
-        """Wait for what is running and refuse anything new."""
+        """Wait for running work and refuse new work."""
         ...
 
 
 class ThreadPool:
-    """A few threads; more work than threads waits its turn."""
+    """A fixed number of threads with a queue."""
 
     def __init__(self, threads: int, name: str = "moldau-pool") -> None:
         self._name = name
@@ -44,7 +44,7 @@ class ThreadPool:
 
     def resize(self, threads: int) -> None:
         if threads != self._threads:
-            # What the old threads have begun or queued they still finish.
+            # The old threads finish what they have started or queued.
             self._executor.shutdown(wait=False)
             self._threads = threads
             self._executor = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=self._name)
@@ -54,7 +54,7 @@ class ThreadPool:
 
 
 class InlinePool:
-    """No threads: the caller does the work itself, before `run` returns."""
+    """Runs the work in the caller, before `run` returns."""
 
     async def run(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         return fn(*args, **kwargs)

@@ -1,9 +1,13 @@
-"""Java's `.properties` files, read and written as Java does it.
+"""Java's `.properties` files, read and written exactly as `java.util.Properties` does.
 
-The rules worth knowing: bytes are Latin-1 and everything else is written `\\uXXXX`; a line that ends in an
-odd number of backslashes goes on in the next one, whose leading blanks are dropped; a key ends at the first
-`=`, `:` or blank that no backslash protects; blanks around the separator are dropped, blanks at the end of a
-value are kept; of two lines with the same key the later one counts.
+Bytes are Latin-1, and other characters are written `\\uXXXX`. A line that ends in an odd number of
+backslashes continues in the next one, whose leading blanks are dropped. A key ends at the first `=`, `:` or
+blank without a backslash. Blanks around the separator are dropped, blanks at the end of a value are kept. Of
+two lines with the same key the later one is used.
+
+The package `javaproperties` does not fit: it writes escapes in lower case (Java: upper case), reads a comment
+after an empty continued line as a key, keeps lone surrogates, reports invalid escapes without the line
+number, and its import (with XML support) would delay the start of every node and command.
 """
 
 from __future__ import annotations
@@ -19,11 +23,11 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 class PropertiesError(ValueError):
-    """The text is not a properties file; the sentence says where."""
+    """The text is not a properties file; the message names the line."""
 
 
 def load_properties(path: str | PathLike[str]) -> dict[str, str]:
-    """The properties of a file; `OSError` when it cannot be read."""
+    """Read a properties file; `OSError` if it cannot be read."""
     with open(path, encoding="latin-1", newline="") as file:
         return parse_properties(file.read())
 
@@ -37,7 +41,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their continuations joined, without comments and empty ones; numbered for error messages."""
+    """Yield numbered lines without comments and empty lines, joined with their continuations."""
     pending, start = "", 0
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         line = raw.lstrip(_BLANK)
@@ -59,7 +63,7 @@ def _continues(line: str) -> bool:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """The key and the value of a logical line, both still escaped."""
+    """Split a logical line into key and value, both still escaped."""
     end = 0
     while end < len(line) and line[end] not in "=: \t\f":
         end += 2 if line[end] == "\\" else 1
@@ -97,7 +101,7 @@ def _unicode(digits: str, line_number: int) -> str:
 
 
 def format_properties(properties: Mapping[str, str], comment: str, time_ms: int) -> str:
-    """The text Java's `Properties.store` writes: comment, date, then the pairs in the order given."""
+    """Return what Java's `Properties.store` writes: comment, date, then the pairs in the given order."""
     lines = [f"#{comment}", f"#{_date(time_ms)}"]
     lines += [f"{_escape(key, key=True)}={_escape(value, key=False)}" for key, value in properties.items()]
     return "\n".join(lines) + "\n"

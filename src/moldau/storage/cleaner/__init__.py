@@ -1,0 +1,1 @@
+"""Log compaction: the choice of logs, the cleaner process, and what it retains."""

@@ -1,13 +1,12 @@
-"""Which log to compact next: what of a log can be cleaned, how dirty that is, and who comes first.
+"""The choice of the log to compact next: what can be cleaned, how dirty each log is, which is the dirtiest.
 
-A log is in two parts: clean up to the cleaner's checkpoint, dirty behind it. Of the dirty part nothing is
-cleaned that is in the active segment, behind the last stable offset (so only what is committed and decided),
-or younger than `min.compaction.lag.ms`; whole segments only. A log qualifies when the cleanable part makes
-up more than `min.cleanable.dirty.ratio` of it, or when its oldest dirty record has waited longer than
-`max.compaction.lag.ms`. The dirtiest comes first.
+A log is clean up to the cleaner checkpoint and dirty after it. Of the dirty part, the active segment, offsets
+at or after the last stable offset, and segments with records younger than `min.compaction.lag.ms` are not
+cleaned. A log qualifies if the ratio of its cleanable part exceeds `min.cleanable.dirty.ratio`, or if its
+oldest dirty record is older than `max.compaction.lag.ms`. The log with the highest ratio is cleaned first.
 
-These functions only read. They may touch indexes on disk, so they run in the pool, on the list of segments
-as it was when they began.
+These functions only read. They may read indexes on disk, so they run in the pool, on the list of segments as
+of their start.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from dataclasses import dataclass
 from moldau.storage.log.log import Log
 from moldau.storage.segment.segment import Segment
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Dirtiness:
-    """What could be cleaned of one log: dirty offsets [first_dirty, first_uncleanable)."""
+    """The cleanable part of one log: dirty offsets [first_dirty, first_uncleanable)."""
 
     log: Log
     first_dirty_offset: int
@@ -48,13 +47,13 @@ class Dirtiness:
 
 
 def dirtiest(candidates: Iterable[Dirtiness]) -> Dirtiness | None:
-    """The one to clean next, if any is dirty enough."""
+    """Return the log to clean next, if any is dirty enough."""
     worthwhile = [candidate for candidate in candidates if candidate.worth_cleaning]
     return max(worthwhile, key=lambda candidate: candidate.ratio, default=None)
 
 
 def examine(log: Log, checkpoint: int | None, now_ms: int) -> Dirtiness:
-    """How dirty a log is, given how far it was cleaned before."""
+    """Compute how dirty a log is, given its cleaner checkpoint."""
     segments = log.segments.items
     closed = segments[:-1]
     first_dirty, invalid = _first_dirty_offset(log, checkpoint)
@@ -77,20 +76,20 @@ def examine(log: Log, checkpoint: int | None, now_ms: int) -> Dirtiness:
 
 
 def _first_dirty_offset(log: Log, checkpoint: int | None) -> tuple[int, bool]:
-    """Where the dirty part begins, and whether the checkpoint had to be passed over."""
+    """Return the first dirty offset, and whether the checkpoint is invalid."""
     start = log.log_start_offset
     if checkpoint is None:
         return start, False
     if checkpoint < start:
         if not log.config.delete:
-            _logger.warning(
-                "%s: the cleaner's checkpoint %d lies before the log start %d; cleaning from there",
+            logger.warning(
+                "%s: the cleaner checkpoint %d is before the log start offset %d; cleaning from there",
                 log.topic_partition, checkpoint, start,
             )  # fmt: skip
         return start, True
     if checkpoint > log.log_end_offset:
-        _logger.warning(
-            "%s: the cleaner's checkpoint %d lies behind the log end %d; cleaning from the log start %d",
+        logger.warning(
+            "%s: the cleaner checkpoint %d is after the log end offset %d; cleaning from the log start %d",
             log.topic_partition, checkpoint, log.log_end_offset, start,
         )  # fmt: skip
         return start, True
@@ -108,7 +107,7 @@ def _cleanable_up_to(log: Log, segments: Sequence[Segment], first_dirty: int, no
 
 
 def _overdue_ms(log: Log, dirty: Sequence[Segment], now_ms: int) -> int:
-    """By how much the oldest dirty segment has passed `max.compaction.lag.ms`."""
+    """How long the oldest dirty segment has exceeded `max.compaction.lag.ms`."""
     clean_until = now_ms - max(log.config.max_compaction_lag_ms, 0)
     if clean_until <= 0:
         return 0
@@ -120,5 +119,5 @@ def _overdue_ms(log: Log, dirty: Sequence[Segment], now_ms: int) -> int:
 
 
 def _floor(segments: Sequence[Segment], offset: int) -> int:
-    """Number of the segment that an offset falls into; 0 for one before the first."""
+    """The index of the segment whose range includes `offset`; 0 for an offset before the first."""
     return max(0, bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1)

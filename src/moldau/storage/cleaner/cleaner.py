@@ -1,13 +1,13 @@
-"""Compaction of one log: pure work over a disk, wherever it runs.
+"""Compaction of one log, independent of the process in which it runs.
 
-First the keys of the dirty part are indexed, as far as the map has room. Then all segments up to there are
-rewritten, several small ones into one: each group becomes a `.cleaned` segment, complete, synced and with
-the modification time of what it replaces. The owner of the log swaps it in (`Log.replace_segments`) before
-the next group is begun, so there is never more than one segment's worth of copies on the disk. A crash at
-any moment leaves the old segments, or a `.swap` that opening the log completes.
+First the keys of the dirty part are put into the offset map, as far as it has room. Then all segments up to
+there are rewritten, several small ones into one: each group becomes a `.cleaned` segment, synced and with the
+modification time of the last segment it replaces. The owner of the log replaces the old segments
+(`LogSegments.replace`) before the next group begins, so that only one copied segment takes up disk space. A
+crash leaves the old segments, or a `.swap` segment that is completed when the log is opened.
 
-Nothing is read but closed segments, and every batch is checked against its checksum: damage ends the job
-with a `CorruptBatch` that names file and position.
+Only closed segments are read, and the checksum of every batch is verified: damage ends the job with a
+`CorruptBatch` that names file and position.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Throttle = Callable[[int], None]
 
 
 def no_throttle(_bytes: int) -> None:
-    """As quick as the disk allows."""
+    """Do not throttle."""
 
 
 def discard_unfinished(disk: Disk, directory: str) -> None:
-    """Remove what a job that was stopped has left in a log's folder; there must be no other job."""
+    """Remove the files of an aborted job from a log's folder; no other job may be running."""
     for name in disk.listdir(directory):
         if name.endswith(CLEANED):
             disk.remove(f"{directory}/{name}")
@@ -47,7 +47,7 @@ def discard_unfinished(disk: Disk, directory: str) -> None:
 class Cleaner:
     """One job. `groups()` does the work; `result` is complete when it is exhausted.
 
-    `throttle` is told of all bytes read and written, and may sleep or end the job by raising.
+    `throttle` is called with all bytes read and written; it may sleep, or end the job by raising.
     """
 
     def __init__(self, disk: Disk, job: CleanJob, throttle: Throttle = no_throttle) -> None:
@@ -80,12 +80,12 @@ class Cleaner:
             if upper_bound > start:
                 if not self._index_segment(segment, keys, transactions):
                     break
-                # Offsets that are missing at the end of a segment are dealt with as well.
+                # Offsets that are missing at the end of a segment are clean as well.
                 keys.latest_offset = upper_bound - 1
         return keys
 
     def _index_segment(self, segment: Segment, keys: OffsetMap, transactions: CleanedTransactions) -> bool:
-        """Whether the map had room for the whole segment."""
+        """Index the keys of a segment; return whether the map had room for all of them."""
         start = self._job.first_dirty_offset
         position = segment.position_of(start) if start > segment.base_offset else 0
         if position is None:
@@ -119,7 +119,7 @@ class Cleaner:
         return no_room_at is None
 
     def _grouped(self, end_offset: int) -> Iterator[list[Segment]]:
-        """Neighbours below `end_offset` that fit into one segment together."""
+        """Group adjacent segments below `end_offset` that fit into one segment."""
         bounds = (*self._job.segments[1:], self._job.first_uncleanable_offset)
         group: list[Segment] = []
         totals = (0, 0, 0)
@@ -140,14 +140,14 @@ class Cleaner:
         config = self._job.config
         if totals[0] > config.segment_bytes or max(totals[1:]) > config.segment_index_bytes:
             return False
-        # Indexes hold offsets relative to the base in 31 bits; an empty segment has none to hold.
+        # Indexes hold offsets relative to the base in 31 bits; an empty segment has none.
         return segment.size == 0 or offset_range <= _MAX_OFFSETS_IN_SEGMENT
 
     def _clean_group(
         self, group: list[Segment], batch_filter: BatchFilter, transactions: CleanedTransactions
     ) -> None:
         job = self._job
-        # Room reserved in advance would be wasted: nobody knows how small the result will be.
+        # Preallocated space would be wasted, as the size of the result is unknown.
         config = replace(job.config, preallocate=False)
         cleaned = Segment.create(
             self._files, job.directory, group[0].base_offset, config, now_ms=job.now_ms, suffix=CLEANED
@@ -176,7 +176,7 @@ class Cleaner:
 
 
 class _Output:
-    """Gathers batches, so that they are written in large pieces."""
+    """Collects batches to write them in large blocks."""
 
     def __init__(self, segment: Segment) -> None:
         self._segment = segment

@@ -1,12 +1,13 @@
-"""Which batches and records of a log stay, by Kafka's rules.
+"""Which batches and records compaction retains, by Kafka's rules.
 
-A record stays when it is the last one of its key, as far as keys have been indexed. A tombstone that is the
-last of its key stays too, until the delete horizon of its batch: the first cleaning that meets it sets the
-horizon (now + `delete.retention.ms`), one after that time removes it. Records without a key go.
+A record is retained if it is the last one with its key, as far as keys have been indexed. A tombstone that is
+the last of its key is retained until the delete horizon of its batch: the first cleaning that reads it sets
+the horizon (now + `delete.retention.ms`, KIP-534), and one after that time removes it. Records without a key
+are removed.
 
-A batch keeps its base offset and its last offset whatever happens to its records. Without records it goes,
-except where something depends on it: the last batch of an active producer holds its sequence number, and
-the last batch of the cleaned part holds the last offset; of those the header stays.
+A batch keeps its base offset and its last offset in any case. A batch without records is removed, except that
+the header remains of the last batch of an active producer, which has its sequence number, and of the last
+batch of the cleaned part, which has the last offset.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class BatchFilter:
         self._last_records = dict(job.last_records)
 
     def apply(self, header: BatchHeader, data: memoryview) -> Kept | None:
-        """What stays of a batch: all of it, a smaller one, or nothing."""
+        """Return what is retained of a batch: all of it, a smaller batch, or None."""
         if header.is_control:
             retained = self._control_batch(header, data)
         elif self._transactions.is_aborted(header):
@@ -88,7 +89,7 @@ class BatchFilter:
         return retained
 
     def _horizon_reached(self, header: BatchHeader) -> bool:
-        """With a delete horizon the base timestamp is that horizon."""
+        """The delete horizon, which takes the place of the base timestamp."""
         return header.has_delete_horizon and header.base_timestamp <= self._now_ms
 
     def _needs_header(self, header: BatchHeader) -> bool:

@@ -1,8 +1,8 @@
-"""What the node and its cleaner tell each other: a job, the groups of segments that are ready, the result.
+"""The messages between the node and its cleaner: a job, the groups of segments that are ready, the result.
 
-All of it turns into lines of JSON, because the cleaner usually is another process (`cleaner_process`). The
-job holds everything that the cleaner may not read for itself: what changes while it works (the active
-producers, the aborted transactions known to the log) and the time.
+They are serialized as lines of JSON, because the cleaner usually is a separate process (`process`). The job
+contains what the cleaner cannot read by itself: what changes while it works (active producers, aborted
+transactions) and the time.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ UNLIMITED = float("inf")
 
 
 class CleaningAborted(Exception):
-    """The job was stopped on request; what it had not handed over is thrown away."""
+    """The job was aborted on request; groups that were not swapped in are discarded."""
 
 
 class CleanerDied(Exception):
-    """The cleaner's process ended before its job did. Nothing is lost; the job can be given again."""
+    """The cleaner process exited during a job. Nothing is lost; the job can be repeated."""
 
 
 class LastRecord(NamedTuple):
-    """What must stay of an active producer: the batch with its last data, or a marker with its epoch."""
+    """What is retained of an active producer: the batch with its last data, or a marker with its epoch."""
 
     last_data_offset: int | None
     producer_epoch: int
@@ -38,7 +38,7 @@ class LastRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CleanerSettings:
-    """The broker's `log.cleaner.*` settings."""
+    """The broker's `log.cleaner.*` configs."""
 
     enable: bool = True
     threads: int = 1
@@ -50,7 +50,7 @@ class CleanerSettings:
 
 @dataclass(frozen=True, slots=True)
 class CleanJob:
-    """Compact one log: index the keys of [first_dirty, first_uncleanable), rewrite the segments below."""
+    """Compact one log: index the keys in [first_dirty, first_uncleanable), rewrite the segments before."""
 
     topic_partition: TopicPartition
     directory: str
@@ -87,7 +87,7 @@ class CleanJob:
 
 @dataclass(frozen=True, slots=True)
 class CleanedGroup:
-    """Segments `replaced` are to make room for the `.cleaned` one that begins at `base_offset`."""
+    """The `.cleaned` segment at `base_offset` is to replace the segments `replaced`."""
 
     base_offset: int
     replaced: tuple[int, ...]
@@ -95,7 +95,7 @@ class CleanedGroup:
 
 @dataclass(slots=True)
 class CleanResult:
-    """How far the log is clean now, and what it took."""
+    """How far the log is clean, and statistics."""
 
     next_dirty_offset: int = 0
     map_bytes_read: int = 0
@@ -109,19 +109,19 @@ class CleanResult:
 
 
 class CleanerRunner(Protocol):
-    """Where cleaning happens: a process of its own, or here and now in tests and simulations."""
+    """Runs jobs: in a separate process, or inline in tests and simulations."""
 
     async def run(self, job: CleanJob, swap: Callable[[CleanedGroup], Awaitable[None]]) -> CleanResult:
-        """Do the job, calling `swap` for each group as it becomes ready, in ascending order.
+        """Run a job, calling `swap` for each group when it is ready, in ascending order.
 
         Raises `CleaningAborted`, `CleanerDied`, `CorruptBatch` (damage in the log), `OSError`.
         """
         ...
 
     def abort(self, topic_partition: TopicPartition) -> None:
-        """Stop the job of this partition, if there is one, as soon as possible."""
+        """Stop the job of a partition, if there is one, as soon as possible."""
         ...
 
     async def rest(self) -> None:
-        """There is nothing to clean for now: give back memory and processes."""
+        """Release memory and processes until the next job."""
         ...

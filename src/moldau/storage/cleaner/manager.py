@@ -1,14 +1,13 @@
-"""The compaction of all logs of a node: chooses, gives out jobs, swaps, remembers how far it got.
+"""The log cleaner of a node: chooses logs, runs jobs, swaps in their results, writes the cleaner checkpoint.
 
-Lives on the loop. `clean_due` is called from time to time (`log.cleaner.backoff.ms`); it cleans until no log
-is dirty enough, with `log.cleaner.threads` jobs at a time, and then lets the runner rest. Whoever is about
-to change the closed segments of a log (truncation, deletion, a move) first claims it with `pause`, which
-stops a running job and keeps others away until `resume`.
+It runs on the event loop. `clean_due` is called regularly (`log.cleaner.backoff.ms`); it cleans until no log
+is dirty enough, with `log.cleaner.threads` jobs at a time. Code that changes the closed segments of a log
+(truncation, deletion, a move) first calls `pause`, which aborts a running job and prevents others until
+`resume`.
 
-The cleaner's checkpoint of a log moves only after the last group of a job has been swapped in. Whatever ends
-a job earlier, the next one starts from the same place and does it again: that is always safe, because
-compacting what is compact changes nothing. A log whose records cannot be read is set aside and reported;
-the others go on.
+The cleaner checkpoint of a log moves only after the last group of a job has been swapped in. After an aborted
+job the next one starts from the same offset; that is safe, because compacting a compacted log changes
+nothing. A log whose records cannot be read is marked as uncleanable and reported.
 """
 
 from __future__ import annotations
@@ -41,19 +40,19 @@ from moldau.storage.directories.directories import LogDirectories
 from moldau.storage.disk.disk import Disk, storage_failure
 from moldau.storage.log.log import Log
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class _Outcome(Enum):
     COMPACTED = auto()
-    #: Not this log, but others may follow.
-    PASSED_OVER = auto()
-    #: There is no sense in beginning another job right away.
-    NOT_NOW = auto()
+    #: This log was not compacted; others may be.
+    SKIPPED = auto()
+    #: No other job should begin right away.
+    STOP = auto()
 
 
 class LogCleaner:
-    """`logs` and `directories` are the log manager's own tables; `on_failure` is told of failing disks."""
+    """`logs` is the log manager's table; `on_failure` receives the errors of disks."""
 
     def __init__(
         self,
@@ -82,7 +81,7 @@ class LogCleaner:
         self.dirtiest_ratio = 0.0
 
     async def clean_due(self) -> int:
-        """Clean whatever is dirty enough, the dirtiest first; how many logs were compacted."""
+        """Clean all logs that are dirty enough, the dirtiest first; return how many were compacted."""
         if not self.settings.enable or self.settings.threads < 1:
             return 0
         self.uncleanable.intersection_update(self._logs)
@@ -91,11 +90,11 @@ class LogCleaner:
         return sum(compacted)
 
     def is_busy(self, topic_partition: TopicPartition) -> bool:
-        """Is a job at work on the log, or somebody else who paused its cleaning?"""
+        """Whether a job is running for the log, or its cleaning is paused."""
         return topic_partition in self._running or topic_partition in self._paused
 
     async def pause(self, topic_partition: TopicPartition) -> None:
-        """Stop the job of a log, if there is one, and begin no other until `resume`. Calls may nest."""
+        """Abort the job of a log, if there is one, and start no other until `resume`. Calls may nest."""
         self._paused[topic_partition] += 1
         running = self._running.get(topic_partition)
         if running is not None:
@@ -108,12 +107,12 @@ class LogCleaner:
             del self._paused[topic_partition]
 
     def abort(self, topic_partition: TopicPartition) -> None:
-        """Stop the job of a log, if there is one, without waiting for its end."""
+        """Abort the job of a log, if there is one, without waiting for its end."""
         if topic_partition in self._running:
             self._runner.abort(topic_partition)
 
     async def close(self) -> None:
-        """Stop all jobs and begin no more."""
+        """Abort all jobs and start no others."""
         self._closed = True
         for topic_partition, running in list(self._running.items()):
             self._runner.abort(topic_partition)
@@ -129,7 +128,7 @@ class LogCleaner:
             outcome = await self._clean(candidate)
             if outcome is _Outcome.COMPACTED:
                 compacted += 1
-            elif outcome is _Outcome.NOT_NOW:
+            elif outcome is _Outcome.STOP:
                 break
         return compacted
 
@@ -145,7 +144,7 @@ class LogCleaner:
         examined, errors = await self._pool.run(_examine_all, free, now_ms)
         for error in errors:
             self._on_failure(error)
-        # Much may have happened meanwhile; from here to marking the choice nothing may.
+        # The table may have changed meanwhile; from here to marking the choice there is no await.
         examined = [
             candidate
             for candidate in examined
@@ -178,26 +177,26 @@ class LogCleaner:
             self._running.pop(topic_partition).set()
 
     async def _give_up(self, log: Log, error: Exception) -> _Outcome:
-        """A job did not end well; what follows from it depends on why."""
+        """Clean up after a failed job and decide how to continue."""
         topic_partition = log.topic_partition
         try:
             await self._pool.run(discard_unfinished, self._disk, log.directory)
         except OSError as another:
-            _logger.warning("Unfinished segments of %s stay behind: %s", topic_partition, another)
+            logger.warning("Cannot remove the unfinished segments of %s: %s", topic_partition, another)
         if isinstance(error, CleaningAborted):
-            return _Outcome.PASSED_OVER
+            return _Outcome.SKIPPED
         if isinstance(error, CorruptBatch):
-            _logger.error("%s is damaged and will not be compacted: %s", topic_partition, error)
+            logger.error("%s is damaged and will not be compacted: %s", topic_partition, error)
             self.uncleanable.add(topic_partition)
-            return _Outcome.PASSED_OVER
+            return _Outcome.SKIPPED
         if isinstance(error, CleanerDied | FileNotFoundError):
-            # A file that is gone: the log was changed by somebody who did not pause its cleaning.
-            _logger.warning("Compacting %s will be tried again: %s", topic_partition, error)
+            # A missing file: the log was changed without pausing its cleaning.
+            logger.warning("The compaction of %s will be retried: %s", topic_partition, error)
         elif isinstance(error, OSError):
             self._on_failure(storage_failure(error, log.directory))
         elif isinstance(error, KafkaError):
             self._on_failure(error)
-        return _Outcome.NOT_NOW
+        return _Outcome.STOP
 
     async def _job(self, candidate: Dirtiness) -> CleanJob:
         log, upper_bound = candidate.log, candidate.first_uncleanable_offset
@@ -233,13 +232,13 @@ class LogCleaner:
         directory = self._directories.of(log)
         directory.cleaner_offsets[log.topic_partition] = result.next_dirty_offset
         await directory.write_cleaner_offsets()
-        _logger.info(
+        logger.info(
             "Compacted %s, dirty offsets %d to %d: %d bytes in %d records became %d in %d",
             log.topic_partition, job.first_dirty_offset, result.next_dirty_offset - 1,
             result.bytes_read, result.records_read, result.bytes_written, result.records_written,
         )  # fmt: skip
         if result.keyless_records:
-            _logger.warning(
+            logger.warning(
                 "%s: removed %d records without a key", log.topic_partition, result.keyless_records
             )
 
@@ -254,7 +253,7 @@ def _examine_all(logs: list[tuple[Log, int | None]], now_ms: int) -> tuple[list[
         try:
             examined.append(examine(log, checkpoint, now_ms))
         except FileNotFoundError:
-            # The loop has just deleted a segment that was being looked at.
+            # The loop has just deleted a segment that was being examined.
             continue
         except OSError as error:
             errors.append(storage_failure(error, log.directory))

@@ -1,13 +1,13 @@
-"""The cleaner's memory: for every key of the dirty part of a log, the last offset that has it.
+"""The cleaner's offset map: the last offset of every key in the dirty part of a log.
 
 Keys are kept as 16-byte digests in memory of a fixed size (25 bytes for each entry; Apache Kafka's map needs
 24), because `log.cleaner.dedupe.buffer.size` is a promise about memory: a dictionary would need five times as
 much. A table of one byte for each slot, zero when the slot is free, keeps the search away from the large
 table. Entries are never removed; collisions are resolved by double hashing, which visits every slot because
 the number of slots is prime. The map is never written anywhere, so the digest is free to be the quickest one
-at hand, and the place of an entry may depend on the process.
+available, and the position of an entry may depend on the process.
 
-Keys come a batch's worth at a time, and both methods search in line: calls would cost as much again.
+Keys are passed per batch, and both methods search inline: calls would double the cost.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _OFFSET = Struct("<q")
 
 
 class OffsetMap:
-    """Digest of a key to the last offset of the key. `latest_offset` is the last offset looked at."""
+    """Maps the digest of a key to its last offset. `latest_offset` is the last offset indexed."""
 
     __slots__ = ("_rows", "_slots", "_tags", "capacity", "latest_offset", "size")
 
     def __init__(self, memory: int, load_factor: float, expected_keys: int | None = None) -> None:
-        """`expected_keys` makes the table smaller than `memory` allows when that many cannot be needed."""
+        """With fewer `expected_keys` than fit into `memory`, the table is smaller."""
         slots = memory // ENTRY_SIZE
         if slots * load_factor <= 1:
             raise ValueError(
@@ -50,9 +50,9 @@ class OffsetMap:
         return self.size / self._slots
 
     def put_all(self, entries: Iterable[tuple[bytes | None, int]]) -> int | None:
-        """Note which offsets have which keys; the first offset whose key is new and finds no room, or None.
+        """Store the offsets of keys; return the first offset whose key finds no room, or None.
 
-        What comes behind that offset is not noted. Offsets without a key are passed over.
+        Later offsets are not stored then. Offsets without a key are ignored.
         """
         tags, rows, slots, capacity = self._tags, self._rows, self._slots, self.capacity
         for key, offset in entries:
@@ -76,7 +76,7 @@ class OffsetMap:
         return None
 
     def get_all(self, keys: Iterable[bytes | None]) -> list[int]:
-        """The last offset noted for each key, -1 where there is none."""
+        """The last offset stored for each key, -1 if there is none."""
         tags, rows, slots = self._tags, self._rows, self._slots
         offsets: list[int] = []
         for key in keys:

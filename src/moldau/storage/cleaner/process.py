@@ -1,12 +1,13 @@
-"""The cleaner as a process of its own: `python -m moldau.storage.cleaner.process`.
+"""The cleaner as a separate process: `python -m moldau.storage.cleaner.process`.
 
-Compaction looks at every record and would hold up a node that shares its core with it, so the node starts
-this process when there is something to clean and lets it end when there is not; its memory goes with it.
-They talk in lines of JSON. In: a job; after each group, any line: it has been swapped in, go on. Out:
-`{"group": …}` for each, then `{"result": …}` or `{"error": …}`. The end of the input ends the process.
+Compaction parses every record and would delay the requests of a node in the same process. The node starts
+this process when there is something to clean and ends it afterwards, which also releases its memory. They
+exchange lines of JSON. Input: a job, and after each group any line, once the group has been swapped in.
+Output: `{"group": …}` for each group, then `{"result": …}` or `{"error": …}`. The end of the input ends the
+process.
 
-It runs with a lower priority than the node. If the node dies, whoever starts next clears the `.cleaned`
-files away; until then an orphan does no harm and ends itself as soon as it notices.
+The process has a lower priority than the node. If the node dies, the next one removes the `.cleaned` files;
+the orphaned process does no harm and exits as soon as it notices.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from moldau.storage.disk.disk import Disk, PosixDisk
 
 _NICENESS = 5
 _ORPHAN_CHECK_BYTES = 4 * 1024 * 1024
-#: How much may be done at full speed before the rate counts.
+#: How much may be done at full speed before the rate is limited.
 _BURST_SECONDS = 0.3
 _SHORTEST_SLEEP = 0.02
-#: The default of `log.cleaner.io.max.bytes.per.second` is the largest number there is.
+#: The default of `log.cleaner.io.max.bytes.per.second` is the largest double: no limit.
 _NO_LIMIT = 1e15
 
 
 class Throttle:
-    """Called with every number of bytes read or written: sleeps to keep the rate, leaves when orphaned."""
+    """Called with the bytes read or written: sleeps to limit the rate, exits when orphaned."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class Throttle:
 
 
 def serve(disk: Disk, source: IO[bytes], sink: IO[bytes], orphaned: Callable[[], bool]) -> None:
-    """Do jobs until the input ends."""
+    """Run jobs until the input ends."""
     for line in iter(source.readline, b""):
         job = CleanJob.from_json(line)
         throttle = Throttle(job.io_max_bytes_per_second, SystemClock(), time.sleep, orphaned)
@@ -90,7 +91,7 @@ def _say(sink: IO[bytes], content: object) -> None:
 
 
 def main() -> None:
-    # Ctrl-C reaches the whole terminal; the node decides when the cleaner ends.
+    # Ctrl-C is sent to the whole process group; the node decides when the cleaner ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICENESS)
     parent = os.getppid()

@@ -1,10 +1,9 @@
-"""Looking into batches as far as compaction must, and writing them again with fewer records.
+"""Parsing batches as far as compaction needs it, and rewriting them with fewer records.
 
-This is the only code in the node that touches every record of large files, so it reads nothing but what
-decides over a record: where it begins and ends, its offset, its key, whether it has a value. A record that
-stays is copied as it lies, since base offset and base timestamp of its batch do not change. Only when the
-batch gets a delete horizon do timestamps have to be counted anew: the horizon takes the place of the base
-timestamp (KIP-534).
+This is the only code in the node that parses every record of large files, so it reads only what compaction
+needs: where a record begins and ends, its offset, its key, whether it has a value. A retained record is
+copied unchanged, since base offset and base timestamp of its batch do not change. Only a new delete horizon
+changes the timestamp deltas, because it takes the place of the base timestamp (KIP-534).
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ _CRC = Struct(">I")
 _CRC_AT = 17
 
 #: A record in the unpacked payload of its batch: start, end, offset delta, key, has a value. A plain tuple
-#: because it is made for every record.
+#: because one is created for every record.
 Span = tuple[int, int, int, bytes | None, bool]
-#: What stays of a batch: its header (the checksum in it may be the old one) and all of its bytes.
+#: What is retained of a batch: its header (its checksum may be the old one) and its bytes.
 Kept = tuple[BatchHeader, Buffer]
 
 
 def scan(payload: bytes, count: int) -> list[Span]:
-    """The records of an unpacked payload; `CorruptBatch` unless it holds exactly `count` of them.
+    """Scan the records of an unpacked payload; `CorruptBatch` unless there are exactly `count`.
 
-    Numbers of one and two bytes are read in line: nearly all are that short, and calls are what costs here.
+    Varints of one and two bytes, nearly all of them, are read inline, because calls dominate the cost.
     """
     spans: list[Span] = []
     append = spans.append
@@ -92,7 +91,7 @@ def scan(payload: bytes, count: int) -> list[Span]:
 
 
 def read_varint(payload: bytes, position: int) -> tuple[int, int]:
-    """A varint still in its zigzag form, and where it ends."""
+    """Read a varint in zigzag form; return it and its end."""
     value = shift = 0
     while True:
         byte = payload[position]
@@ -106,7 +105,7 @@ def read_varint(payload: bytes, position: int) -> tuple[int, int]:
 
 
 def write_varint(value: int) -> bytes:
-    """A number in zigzag form as varint."""
+    """Encode a number in zigzag form as a varint."""
     encoded = bytearray()
     value = (value << 1) ^ (value >> 63)
     while value > 127:
@@ -117,7 +116,7 @@ def write_varint(value: int) -> bytes:
 
 
 def control_type(header: BatchHeader, data: memoryview) -> int | None:
-    """The type of a control batch's record; None when it has been emptied before."""
+    """The type of a control batch's record; None if compaction has emptied it."""
     if header.records_count == 0:
         return None
     key = scan(batch_payload(data, header), header.records_count)[0][3]
@@ -132,7 +131,7 @@ def rebuild(
     retained: Sequence[Span],
     delete_horizon_ms: int | None,
 ) -> Kept:
-    """The batch with only the retained records: same offsets, same codec, with a new horizon if given."""
+    """Return the batch with only the retained records, and with a new delete horizon if given."""
     deltas = [read_timestamp_delta(payload, start) for start, *_ in retained]
     max_timestamp = header.max_timestamp
     if header.timestamp_type == CREATE_TIME:
@@ -152,7 +151,7 @@ def rebuild(
 
 
 def empty_batch(header: BatchHeader) -> Kept:
-    """Only the header: it keeps the producer's last sequence number, or the last offset of the round."""
+    """Return only the header, which keeps the producer's last sequence or the last cleaned offset."""
     attributes = header.attributes & ~CODEC_MASK & ~DELETE_HORIZON_FLAG
     return _write(header, attributes, NO_TIMESTAMP, header.max_timestamp, 0, b"")
 
@@ -164,7 +163,7 @@ def read_timestamp_delta(payload: bytes, start: int) -> int:
 
 
 def _shifted(payload: bytes, span: Span, shift: int) -> bytes:
-    """A record whose timestamp counts from another base."""
+    """Return a record with its timestamp relative to another base."""
     start, end = span[:2]
     _, attributes_at = read_varint(payload, start)
     value, rest_at = read_varint(payload, attributes_at + 1)

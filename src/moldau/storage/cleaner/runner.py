@@ -1,8 +1,8 @@
-"""Where cleaning runs: `ProcessRunner` for a node, `InlineRunner` for tests and simulations.
+"""Runners of cleaner jobs: `ProcessRunner` for a node, `InlineRunner` for tests and simulations.
 
-A process serves one job at a time and is kept for the next one until `rest()`. To abort a job its process is
-killed: the swap is done by the node, so nothing of the job is in the log that should not be there, and the
-unfinished `.cleaned` files are overwritten by the next job or cleared when the log is opened.
+A process runs one job at a time and is kept for the next one until `rest()`. To abort a job its process is
+killed: the node itself swaps in segments, so the log is consistent, and the unfinished `.cleaned` files are
+overwritten by the next job or removed when the log is opened.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from moldau.storage.disk.disk import Disk
 
 Swap = Callable[[CleanedGroup], Awaitable[None]]
 
-#: A group may name thousands of segments.
+#: A group may contain thousands of segments.
 _MAX_LINE = 1 << 24
 _COMMAND = (sys.executable, "-m", "moldau.storage.cleaner.process")
 
 
 class InlineRunner:
-    """Cleans in the caller's pool, step by step, without a process."""
+    """Cleans in the caller's pool, group by group, without a process."""
 
     def __init__(self, disk: Disk, pool: Pool | None = None) -> None:
         self._disk = disk
@@ -56,7 +56,7 @@ class InlineRunner:
 
 
 class ProcessRunner:
-    """Cleans in processes, as many as there are jobs at a time."""
+    """Cleans in processes, one for each concurrent job."""
 
     def __init__(self, command: Sequence[str] = _COMMAND) -> None:
         self._command = command
@@ -159,7 +159,7 @@ class _Worker:
         await self._process.wait()
 
     async def end(self) -> None:
-        """Nothing more to do: the process ends with its input."""
+        """Close the input, which ends the process."""
         self._input.close()
         await self._process.wait()
 

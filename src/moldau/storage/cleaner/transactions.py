@@ -1,8 +1,8 @@
-"""What the cleaner must know about transactions on its way through a log.
+"""Transactions in the cleaner: which batches belong to aborted transactions, and which markers are removable.
 
-Records of an aborted transaction go. A marker (a control batch that commits or aborts) stays until all
-records of its transaction are gone; after that it waits for `delete.retention.ms` like a tombstone, so that
-a slow reader still sees it. The entries of the transaction index go with the markers of aborts.
+Records of an aborted transaction are removed. A marker (a control batch that commits or aborts) is retained
+until all records of its transaction are removed, and then for `delete.retention.ms` like a tombstone, so that
+a slow reader still sees it. Entries of the transaction index are removed with the abort markers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COMMIT_MARKER = 1
 
 
 class CleanedTransactions:
-    """Fed with every batch in order; says which ones transactions no longer need."""
+    """Receives every batch in order and tells which ones transactions no longer need."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._waiting = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
@@ -27,7 +27,7 @@ class CleanedTransactions:
         self.retained: list[AbortedTransaction] = []
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """For a batch of data: does it belong to an aborted transaction?"""
+        """Whether a data batch belongs to an aborted transaction."""
         self._begin_up_to(header.last_offset)
         if not header.is_transactional:
             return False
@@ -39,7 +39,7 @@ class CleanedTransactions:
         return False
 
     def is_unneeded_marker(self, header: BatchHeader, marker_type: int | None) -> bool:
-        """For a control batch (`marker_type` None: emptied): are its transaction's records all gone?"""
+        """Whether all records of a control batch's transaction are removed (`marker_type` None: emptied)."""
         self._begin_up_to(header.last_offset)
         if marker_type is None:
             return True
@@ -58,7 +58,7 @@ class CleanedTransactions:
         return False
 
     def take_retained(self) -> list[AbortedTransaction]:
-        """The aborted transactions whose markers stayed since the last call."""
+        """The aborted transactions whose markers were retained since the last call."""
         retained, self.retained = self.retained, []
         return retained
 

@@ -1,15 +1,15 @@
-"""The small text files in which a data directory remembers one offset for each of its partitions.
+"""The checkpoint files of a data directory, with one offset for each of its partitions.
 
 A checkpoint is a version line, a line with the number of entries, and one line `topic partition offset`
-for each; it is always replaced whole (`Disk.write_atomic`), so a crash leaves the old file or the new one.
-Four of them lie in every data directory:
+for each; it is replaced atomically, so a crash leaves the old file or the new one. Every data directory has
+four:
 
-- recovery-point-offset-checkpoint: everything before it is on disk for sure; recovery starts there.
-- log-start-offset-checkpoint: logs whose start lies inside their first segment (after DeleteRecords).
+- recovery-point-offset-checkpoint: everything before it is on disk; recovery starts there.
+- log-start-offset-checkpoint: logs that start inside their first segment (after DeleteRecords).
 - replication-offset-checkpoint: high watermarks.
 - cleaner-offset-checkpoint: everything before it has been compacted.
 
-`.kafka_cleanshutdown` lies beside them only while the node is down, and only if it went down in order.
+`.kafka_cleanshutdown` exists beside them only while the node is down after a clean shutdown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _VERSION = 0
 
 
 class CheckpointError(ValueError):
-    """A checkpoint file that does not have the form it should have."""
+    """A malformed checkpoint file."""
 
 
 def format_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
@@ -41,7 +41,7 @@ def format_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 def parse_offsets(data: bytes, path: str) -> dict[TopicPartition, int]:
-    """The offsets in a checkpoint file; an empty file, as Apache Kafka creates it, holds none."""
+    """Parse a checkpoint file; an empty file, as Apache Kafka creates it, has no offsets."""
     try:
         lines = data.decode("utf-8").splitlines()
         if len(lines) < 2:
@@ -72,7 +72,7 @@ class OffsetCheckpoint:
         self.path = posixpath.join(directory, name)
 
     def read(self) -> dict[TopicPartition, int]:
-        """What the file says; nothing when there is no file; `CheckpointError` when it is damaged."""
+        """Read the offsets, none without a file; `CheckpointError` if it is damaged."""
         if not self._disk.exists(self.path):
             return {}
         return parse_offsets(self._disk.read_bytes(self.path), self.path)
@@ -82,7 +82,7 @@ class OffsetCheckpoint:
 
 
 class CleanShutdownFile:
-    """The marker of an orderly stop, with the broker epoch of the run that wrote it."""
+    """The marker of a clean shutdown, with the broker epoch of the node that wrote it."""
 
     def __init__(self, disk: Disk, directory: str) -> None:
         self._disk = disk
@@ -92,7 +92,7 @@ class CleanShutdownFile:
         return self._disk.exists(self.path)
 
     def read_broker_epoch(self) -> int | None:
-        """The broker epoch noted at the last stop; None when there was none or it cannot be read."""
+        """The broker epoch at the last clean shutdown; None if there is none or it cannot be read."""
         if not self._disk.exists(self.path):
             return None
         try:
@@ -107,7 +107,7 @@ class CleanShutdownFile:
         self._disk.write_atomic(self.path, json.dumps(content, separators=(",", ":")).encode("ascii"))
 
     def remove(self) -> None:
-        """For sure: one that came back after a power cut would tell a lie."""
+        """Remove the file durably: after a power cut it would hide an unclean shutdown."""
         if self._disk.exists(self.path):
             self._disk.remove(self.path)
             self._disk.sync_dir(posixpath.dirname(self.path))

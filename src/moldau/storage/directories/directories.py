@@ -1,4 +1,4 @@
-"""The data directories of a node together: claiming them at start, choosing one for a new log."""
+"""The data directories of a node: locking them at start, and the candidates for a new log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moldau.storage.log.log import Log
 
 
 class LogDirectories:
-    """In the order of `log.dirs`. Made from absolute paths and the ids in their `meta.properties`."""
+    """The directories in the order of `log.dirs`, with the ids from their `meta.properties`."""
 
     def __init__(self, disk: Disk, pool: Pool, paths: Mapping[str, Uuid | None]) -> None:
         self._disk = disk
@@ -41,7 +41,7 @@ class LogDirectories:
         return [directory for directory in self if directory.offline]
 
     def usable(self, path: str) -> LogDirectory:
-        """The directory at a path that a client named; `KafkaError` if it is not ours or does not work."""
+        """Return the directory at a path from a request; `KafkaError` if it is unknown or offline."""
         directory = self._directories.get(path)
         if directory is None:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of the node's log.dirs")
@@ -53,14 +53,14 @@ class LogDirectories:
         return self._directories[posixpath.dirname(log.directory)]
 
     def around(self, path: str) -> LogDirectory | None:
-        """The directory that a file or folder lies in."""
+        """The directory that contains a path."""
         for directory in self:
             if path == directory.path or path.startswith(directory.path + "/"):
                 return directory
         return None
 
     def candidates(self, directory_id: Uuid | None, counts: Counter[str]) -> list[LogDirectory]:
-        """Where a new log may go, best first: the one asked for, or those with the fewest logs."""
+        """The directories for a new log, best first: the requested one, or those with the fewest logs."""
         online = self.online
         for directory in online:
             if directory_id is not None and directory.id == directory_id:
@@ -68,15 +68,15 @@ class LogDirectories:
         return sorted(online, key=lambda directory: (directory.cordoned, counts[directory.path]))
 
     def cordon(self, paths: Collection[str]) -> None:
-        """From now on these get no new logs, and the others do."""
+        """Set which directories get no new logs (`cordoned.log.dirs`)."""
         for directory in self:
             directory.cordoned = directory.path in paths
 
     async def claim(self) -> tuple[int | None, list[LogDirectoryFailed]]:
-        """Lock all and read what they remember.
+        """Lock all directories and read their checkpoints.
 
-        Gives back the broker epoch of the last clean shutdown, if all of them agree on one, and which disks
-        failed. `KafkaError` when another node uses a directory, or one is named twice.
+        Return the broker epoch of the last clean shutdown, if it is the same in all of them, and the failures
+        of disks. Raises `KafkaError` if another node uses a directory, or one is named twice.
         """
         real_paths = [await self._pool.run(self._disk.realpath, path) for path in self._directories]
         if len(set(real_paths)) < len(real_paths):
@@ -103,6 +103,6 @@ class LogDirectories:
         return epochs.pop() if len(epochs) == 1 else None, list(failures.values())
 
     def release(self) -> None:
-        """Let another node have them."""
+        """Unlock all directories."""
         for directory in self:
             directory.release()

@@ -1,7 +1,6 @@
-"""One data directory (an entry of `log.dirs`): its lock, its checkpoint files, whether its disk still works.
+"""One data directory (an entry of `log.dirs`): its lock, its checkpoint files, whether it is online.
 
-Checkpoints are written in the pool, one at a time in each directory, and never to a directory that has
-failed.
+Checkpoints are written in the pool, one at a time per directory, and never to an offline directory.
 """
 
 from __future__ import annotations
@@ -28,17 +27,16 @@ from moldau.storage.disk.disk import Disk, Lock, make_durable_dirs
 
 LOCK_FILE = ".lock"
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Offsets = dict[TopicPartition, int]
 
 
 class LogDirectory:
-    """`cleaner_offsets` is what the cleaner's checkpoint says or will say at the next save.
+    """`cleaner_offsets` is the cleaner checkpoint as of the next write.
 
-    `log_start_offsets` is what that checkpoint says, perhaps of partitions that are gone.
-
-    A cordoned directory works, but gets no new logs while there is another (`cordoned.log.dirs`).
+    `log_start_offsets` is that checkpoint as of the last write; it may contain deleted partitions. A cordoned
+    directory gets no new logs while there is another (`cordoned.log.dirs`).
     """
 
     def __init__(self, disk: Disk, pool: Pool, path: str, directory_id: Uuid | None = None) -> None:
@@ -65,7 +63,7 @@ class LogDirectory:
         return not self.online
 
     def claim(self) -> None:
-        """Create the directory if need be and lock it; `KafkaError` when another node has it. Blocking."""
+        """Create the directory if missing and lock it; `KafkaError` if another node uses it. Blocking."""
         make_durable_dirs(self._disk, self.path)
         self._disk.listdir(self.path)
         try:
@@ -83,7 +81,7 @@ class LogDirectory:
             self._lock = None
 
     def read_state(self) -> int | None:
-        """Read the checkpoints and the mark of a clean shutdown; the broker epoch it holds. Blocking."""
+        """Read the checkpoints and the clean shutdown file; return its broker epoch. Blocking."""
         self.recovery_points = self._read(RECOVERY_POINT_CHECKPOINT, "recovering everything")
         self.log_start_offsets = self._read(
             LOG_START_OFFSET_CHECKPOINT, "logs begin with their first segment"
@@ -99,13 +97,13 @@ class LogDirectory:
         try:
             return OffsetCheckpoint(self._disk, self.path, name).read()
         except CheckpointError as error:
-            _logger.warning("%s; %s", error, consequence)
+            logger.warning("%s; %s", error, consequence)
             return {}
 
     async def write(self, name: str, collect: Callable[[], Offsets]) -> None:
-        """Replace a checkpoint file; nothing happens in a directory that has failed.
+        """Replace a checkpoint file, unless the directory is offline.
 
-        `collect` is asked when it is this one's turn, so that the last one to write knows best.
+        `collect` is called just before the write, so that the last writer has the latest offsets.
         """
         async with self._writing:
             if self.online:
@@ -115,7 +113,7 @@ class LogDirectory:
                     self.log_start_offsets = offsets
 
     def _replace(self, name: str, offsets: Offsets) -> None:
-        """The thread of a writer that was cancelled goes on; the next one waits for its end."""
+        """Write in a thread; the thread of a cancelled writer continues, and the next one waits for it."""
         with self._replacing:
             OffsetCheckpoint(self._disk, self.path, name).write(offsets)
 

@@ -1,9 +1,9 @@
 """Names of the folders in a data directory.
 
-A partition lives in `<topic>-<partition>`. A suffix says that the folder is something else than the
-current replica: `.<hex id>-delete` waits for removal, `.<hex id>-future` is a replica on its way from
-another data directory, `.<hex id>-stray` is a replica that the metadata does not know, kept aside for a
-person to look at. Deleted and stray names cut the topic so that the whole stays a valid file name.
+A partition is stored in `<topic>-<partition>`. A suffix marks a folder that is not the current replica:
+`.<hex id>-delete` is to be removed, `.<hex id>-future` is a replica being moved from another data directory,
+`.<hex id>-stray` is a replica that is not in the cluster metadata, kept for an operator to look at. Deleted
+and stray names shorten the topic so that the result is a valid file name.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class FolderKind(Enum):
 
 
 class PartitionFolder(NamedTuple):
-    """What a folder's name says. The topic of a deleted or stray folder may be cut."""
+    """A parsed folder name. The topic of a deleted or stray folder may be shortened."""
 
     topic_partition: TopicPartition
     kind: FolderKind
 
 
 def parse_folder(name: str, directory: str = "") -> PartitionFolder:
-    """Read a folder's name; `KafkaError` with a sentence for the operator when it is none of ours."""
+    """Parse a folder name; `KafkaError` if it is not that of a partition."""
     kind, base = FolderKind.CURRENT, name
     if name.endswith(("-delete", "-future", "-stray")):
         match = _MARKED.fullmatch(name)

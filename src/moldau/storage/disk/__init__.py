@@ -1,0 +1,1 @@
+"""Access to files: the `Disk` protocol, its POSIX implementation, and the cache of open files."""

@@ -1,11 +1,11 @@
-"""The disk as an argument: everything in storage, and above it, touches files only through `Disk` and `File`.
+"""The disk as an argument: all code accesses files only through `Disk` and `File`.
 
-`PosixDisk` is the real one; a simulated twin and a failing one for tests have the same two shapes. Methods
-raise plain `OSError`; whoever owns the files decides what it means (`storage_failure` turns it into the right
-`KafkaError`).
+`PosixDisk` is the real disk; the simulated and the failing disks of tests implement the same protocols.
+Methods raise plain `OSError`; the owner of the files decides what it means (`storage_failure` turns it into
+the right `KafkaError`).
 
-A `File` closes its descriptor when the last reference to it goes. Whoever no longer needs a file drops it
-instead of closing it, so a thread that is in the middle of a read never sees its descriptor closed, or worse,
+A `File` closes its descriptor when the last reference to it is dropped. Code that no longer needs a file
+drops it instead of closing it, so that a thread in the middle of a read never sees its descriptor closed or
 reused.
 """
 
@@ -43,9 +43,9 @@ _PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class DiskFull(KafkaError):
-    """There is no room just now.
+    """The disk is full.
 
-    Nothing is broken: what was half written is cut off, and later it may work again.
+    Nothing is broken: a partial write is truncated, and later writes may succeed.
     """
 
     def __init__(self, message: str) -> None:
@@ -53,7 +53,7 @@ class DiskFull(KafkaError):
 
 
 class LogDirectoryFailed(KafkaError):
-    """The disk below a log directory failed: the log manager takes the whole directory offline."""
+    """The disk of a log directory failed: the log manager takes the directory offline."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, message)
@@ -61,10 +61,10 @@ class LogDirectoryFailed(KafkaError):
 
 
 class SyncFailed(LogDirectoryFailed):
-    """Nobody knows what of the file is on the disk.
+    """A sync failed, so it is unknown which part of the file is on disk.
 
-    The kernel has forgotten that it was not: a second try would succeed and bring nothing there. Unless all
-    that was not synced is thrown away, the directory is lost. `full`: it failed for want of room.
+    The kernel has marked the pages as clean: a second sync would succeed without writing them. Unless all
+    unsynced data is discarded, the directory is lost. `full`: the sync failed because the disk is full.
     """
 
     def __init__(self, path: str, message: str, *, full: bool) -> None:
@@ -73,11 +73,11 @@ class SyncFailed(LogDirectoryFailed):
 
 
 class WouldWait(Exception):
-    """A read that must not wait would have to: do it again in the pool."""
+    """A non-blocking read would have to wait: repeat it in the pool."""
 
 
 def storage_failure(error: OSError, path: str) -> KafkaError:
-    """What an `OSError` under `path` means to the rest of the node."""
+    """Return the `KafkaError` that an `OSError` under `path` stands for."""
     message = f"{path}: {error.strerror or error}"
     if error.errno in _FULL:
         return DiskFull(message)
@@ -87,7 +87,7 @@ def storage_failure(error: OSError, path: str) -> KafkaError:
 
 
 def sync_failure(error: OSError, path: str) -> KafkaError:
-    """The same when it came from a sync."""
+    """Return the `KafkaError` for an `OSError` of a sync."""
     if error.errno in _PASSING:
         return storage_failure(error, path)
     return SyncFailed(path, f"{path}: {error.strerror or error}", full=error.errno in _FULL)
@@ -96,27 +96,27 @@ def sync_failure(error: OSError, path: str) -> KafkaError:
 class File(Protocol):
     @property
     def path(self) -> str:
-        """The path it was opened by; a later rename does not change it."""
+        """The path by which the file was opened; a later rename does not change it."""
         ...
 
     def size(self) -> int: ...
 
     def pread(self, size: int, offset: int) -> bytes | memoryview:
-        """Up to `size` bytes; fewer only at the end of the file."""
+        """Return `size` bytes, fewer only at the end of the file."""
         ...
 
     def pread_nowait(self, size: int, offset: int) -> bytes | memoryview | None:
-        """Exactly `size` bytes if that needs no waiting for the disk; None if it does or nobody can tell."""
+        """Return `size` bytes without waiting for the disk; None if that is impossible or unknown."""
         ...
 
     def pwrite(self, buffers: Sequence[Buffer], offset: int) -> None:
-        """Write all of it or raise; after an error the file may hold a part of it."""
+        """Write everything or raise; after an error the file may contain a part of it."""
         ...
 
     def truncate(self, size: int) -> None: ...
 
     def allocate(self, offset: int, size: int) -> None:
-        """Reserve room without changing the size; best effort."""
+        """Reserve blocks without changing the size; best effort."""
         ...
 
     def sync(self) -> None: ...
@@ -124,11 +124,10 @@ class File(Protocol):
     def close(self) -> None: ...
 
     def map(self, offset: int, length: int, *, resident_only: bool = False) -> memoryview | None:
-        """The bytes without a copy, or None if they cannot be mapped (then read them).
+        """Map bytes without a copy; None if they cannot be mapped and must be read.
 
-        With `resident_only` also None when touching them would wait for the disk. The mapping lives as long
-        as the view. Never map bytes that may be cut off while the view lives: touching them then kills the
-        process.
+        With `resident_only` also None if touching them would wait for the disk. The mapping lives as long as
+        the view. Never map bytes that may be truncated while the view lives: touching them kills the process.
         """
         ...
 
@@ -147,7 +146,7 @@ class Disk(Protocol):
     def realpath(self, path: str) -> str: ...
 
     def listdir(self, path: str) -> list[str]:
-        """Names in the folder, sorted."""
+        """Names in the directory, sorted."""
         ...
 
     def makedirs(self, path: str) -> None: ...
@@ -155,7 +154,7 @@ class Disk(Protocol):
     def rename(self, source: str, target: str) -> None: ...
 
     def remove(self, path: str) -> None:
-        """Remove a file; one that is not there is fine."""
+        """Remove a file if it exists."""
         ...
 
     def remove_tree(self, path: str) -> None: ...
@@ -175,16 +174,16 @@ class Disk(Protocol):
     def read_bytes(self, path: str) -> bytes: ...
 
     def write_atomic(self, path: str, data: bytes) -> None:
-        """Replace the file as a whole: after a crash it holds the old bytes or the new ones."""
+        """Replace the file atomically: after a crash it contains the old bytes or the new ones."""
         ...
 
     def lock(self, path: str) -> Lock:
-        """Take the lock file for this process alone; `BlockingIOError` when somebody else holds it."""
+        """Lock a file exclusively; `BlockingIOError` if another process holds the lock."""
         ...
 
 
 def make_durable_dirs(disk: Disk, path: str) -> None:
-    """`makedirs`, and not even a power cut takes away again what it made."""
+    """Create directories that survive a power cut."""
     made: list[str] = []
     missing = path
     while not disk.exists(missing):
@@ -282,11 +281,10 @@ class PosixDisk:
 
 
 class _PosixLock:
-    """A record lock, the kind that Java's `FileChannel` takes, so that Apache Kafka and we keep each other
-    out.
+    """A POSIX record lock, as Java's `FileChannel` takes it, so that it also excludes Apache Kafka.
 
-    The kernel grants such a lock to a process, not to a descriptor; two nodes in one process are told apart
-    here.
+    The kernel grants such a lock to a process, not to a descriptor; this class excludes two nodes in one
+    process from each other.
     """
 
     _guard = threading.Lock()

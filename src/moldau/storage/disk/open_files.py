@@ -1,8 +1,8 @@
 """A bounded number of open files for all logs of a node.
 
-Thousands of partitions have many thousands of files, and a process may hold only so many open. Everything is
-opened through here, by path, and what was not used for longest is dropped (and closes by itself as soon as
-the last reader lets go of it, see `disk.File`). Called from the loop and from pool threads.
+Thousands of partitions have many thousands of files, more than a process may have open. Files are opened here
+by path, and the least recently used are dropped; they close when the last reader drops them (see
+`disk.File`). Called from the loop and from pool threads.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class OpenFiles:
         try:
             self._files.move_to_end(path)
         except KeyError:
-            # Another thread dropped it between the two lines; our reference keeps it open.
+            # Another thread dropped it between the two lines; this reference keeps it open.
             return file
         return file
 
     def forget(self, path: str) -> None:
-        """The path is about to be renamed, removed or closed."""
+        """Drop a file that is about to be renamed, removed or closed."""
         with self._lock:
             self._files.pop(path, None)
 
     def forget_directory(self, directory: str) -> None:
         prefix = directory + "/"
         with self._lock:
-            # A copy, made in one go: `get` changes the order without the lock.
+            # An atomic copy: `get` changes the order without the lock.
             for path in [path for path in list(self._files) if path.startswith(prefix)]:
                 del self._files[path]
 

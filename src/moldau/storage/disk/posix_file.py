@@ -1,7 +1,7 @@
-"""An open file of a real disk: positioned reads and writes, and the two questions only the kernel can answer.
+"""An open file of a real disk: positioned reads and writes, and whether a read would wait for the disk.
 
-"Would this read wait?" is asked with `RWF_NOWAIT` for copies and with `mincore` for mappings. Where neither
-is known (tmpfs has no `RWF_NOWAIT`, macOS none at all) the answer is None and the caller reads in the pool.
+`RWF_NOWAIT` tells that for copies and `mincore` for mappings. If neither is available (tmpfs has no
+`RWF_NOWAIT`, macOS has none at all), the answer is None and the caller reads in the pool.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WOULD_WAIT = frozenset({errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL})
 _libc = ctypes.CDLL(None, use_errno=True)
 _fallocate = getattr(_libc, "fallocate", None)
 _KEEP_SIZE = 1
-#: What the kernel says of a page in memory: the lowest bit is set.
+#: `mincore` sets the lowest bit for a page that is in memory.
 _RESIDENT = bytes(range(1, 256, 2))
 if _fallocate is not None:
     _fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
@@ -82,7 +82,7 @@ class PosixFile:
             written += os.pwrite(self._descriptor, view[written:], offset + written)
 
     def _write_vector(self, buffers: Sequence[Buffer], offset: int) -> int:
-        """Give back the offset behind what was written."""
+        """Return the position after the written bytes."""
         written = os.pwritev(self._descriptor, buffers, offset)
         for buffer in buffers:
             length = len(buffer)
@@ -112,7 +112,7 @@ class PosixFile:
         start = offset - offset % _GRANULARITY
         lead = offset - start
         try:
-            # Private and writable, though nobody writes: ctypes gives the address of writable buffers only.
+            # Private and writable, because ctypes gives the address of writable buffers only.
             mapping = mmap.mmap(
                 self._descriptor,
                 length + lead,

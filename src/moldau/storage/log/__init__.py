@@ -1,0 +1,1 @@
+"""One log: its segments, appends, reads, flushes, validation, retention and recovery."""

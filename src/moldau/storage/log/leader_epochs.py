@@ -1,8 +1,8 @@
-"""Where each leader epoch begins in a log, and Kafka's `leader-epoch-checkpoint` file that remembers it.
+"""The start offset of each leader epoch in a log, stored in Kafka's `leader-epoch-checkpoint` file.
 
-The file is text: version 0, the number of entries, then `<epoch> <start offset>` per line. It is written by
-`flush`, before the recovery point moves past a new entry; what a crash loses, recovery finds again in the
-batches. So a new epoch costs the hot path nothing.
+The file is text: version 0, the number of entries, then `<epoch> <start offset>` per line. A flush writes it
+before the recovery point moves past a new entry; recovery restores from the batches what a crash loses. So a
+new epoch costs nothing on the hot path.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class EpochEntry(NamedTuple):
 
 
 class LeaderEpochs:
-    """Entries ascend in both fields. `latest` is the newest epoch, -1 when there is none."""
+    """Entries ascend in both fields. `latest` is the newest epoch, -1 if there is none."""
 
     __slots__ = ("_changed", "_directory", "_disk", "_entries", "latest")
 
@@ -38,7 +38,7 @@ class LeaderEpochs:
 
     @classmethod
     def load(cls, disk: Disk, directory: str) -> LeaderEpochs:
-        """A damaged file is as good as none: recovery and the leader fill the gap."""
+        """Read the file; a damaged one is ignored, and recovery and the leader supply the epochs."""
         epochs = cls(disk, directory)
         path = f"{directory}/{FILE_NAME}"
         try:
@@ -62,7 +62,7 @@ class LeaderEpochs:
         return tuple(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Epoch `epoch` begins at `start_offset`, unless that is known already; what contradicts it goes."""
+        """Add an epoch that begins at `start_offset`, unless it is known; remove contradicting entries."""
         entries = self._entries
         if entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset:
             return
@@ -76,7 +76,7 @@ class LeaderEpochs:
         self._touch()
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest known epoch up to `epoch` and where it ends; (-1, -1) when that cannot be told."""
+        """The largest known epoch up to `epoch` and its end offset; (-1, -1) if unknown."""
         if epoch == UNDEFINED:
             return UNDEFINED, UNDEFINED
         if epoch == self.latest:
@@ -88,12 +88,12 @@ class LeaderEpochs:
         return (epoch if higher == 0 else self._entries[higher - 1].epoch), end
 
     def epoch_for(self, offset: int) -> int:
-        """The epoch of the record at an offset; -1 when unknown."""
+        """The epoch of the record at an offset; -1 if unknown."""
         number = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         return self._entries[number - 1].epoch if number else UNDEFINED
 
     def truncate_from_end(self, offset: int) -> None:
-        """The log now ends at `offset`: epochs that begin there or later are gone."""
+        """Remove the epochs that begin at or after the new log end `offset`."""
         before = len(self._entries)
         while self._entries and self._entries[-1].start_offset >= offset:
             self._entries.pop()
@@ -101,7 +101,7 @@ class LeaderEpochs:
             self._touch()
 
     def truncate_from_start(self, offset: int) -> None:
-        """The log now starts at `offset`: earlier epochs go, the one in force there starts there."""
+        """Remove the epochs before the new log start `offset`; the one in effect there starts there."""
         number = bisect_right(self._entries, offset, key=lambda entry: entry.start_offset)
         if number and self._entries[number - 1].start_offset != offset:
             self._entries[:number] = [EpochEntry(self._entries[number - 1].epoch, offset)]
@@ -115,11 +115,11 @@ class LeaderEpochs:
         self._touch()
 
     def move(self, directory: str) -> None:
-        """The folder was renamed."""
+        """Follow the log's directory, which was renamed."""
         self._directory = directory
 
     def write(self) -> None:
-        """Write the file if it does not say what we know; blocking."""
+        """Write the file if the entries have changed. Blocking."""
         if not self._changed:
             return
         self._changed = False

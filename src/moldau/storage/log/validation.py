@@ -1,12 +1,12 @@
-"""What a batch must be like before a leader appends it.
+"""Validation of a batch before a leader appends it.
 
-The header rules hold always and cost nothing per record: format, length, checksum, counts, timestamps, size.
-The records themselves are looked at only where a rule demands it: every record of a compacted topic needs a
-key, and a topic with a `compression.type` of its own gets its batches in that codec. That is slow enough to
-be done in the pool (`must_open` tells, `open_batch` does it).
+The rules for the header always apply and cost nothing per record: format, length, checksum, counts,
+timestamps, size. Records are parsed only if a rule requires it: every record of a compacted topic needs a
+key, and a topic with its own `compression.type` stores batches in that codec. That is slow enough to be done
+in the pool (`must_open` decides, `open_batch` does it).
 
-A refusal names the rule it broke, with Kafka's error code. Where only some records are at fault
-(`InvalidRecords`) they are listed.
+An error names the violated rule, with Kafka's error code, and lists the invalid records if only some are
+(`InvalidRecords`).
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from moldau.storage.log.config import LogConfig
 _LAST_CODEC = ZSTD
 _CODEC_OR_CONTROL = 0x27
 _LISTED_ERRORS = 3
-#: A header may announce billions of records.
+#: The header of an invalid batch may claim billions of records.
 _MAX_ERRORS = 1000
 _MIN_RECORD_SIZE = 7
-#: Where a batch says how long it is, the least it may say, and how far it must reach to be looked at.
+#: The position of the length field, its minimum, and the bytes needed to read the magic byte.
 _LENGTH_AT = 8
 _LEAST_LENGTH = 14
 _UP_TO_MAGIC = 17
 
 
 class Validation:
-    """The rules of one topic, ready for quick use; made anew when its configuration changes."""
+    """The rules of one topic; a changed config gets a new object."""
 
     __slots__ = (
         "_after_ms",
@@ -66,13 +66,13 @@ class Validation:
         self._before_ms = config.message_timestamp_before_max_ms
         self._after_ms = config.message_timestamp_after_max_ms
         self.log_append_time = config.message_timestamp_type == "LogAppendTime"
-        #: The codec batches are stored in; None: as they come.
+        #: The codec in which batches are stored; None: as the producer sent them.
         self.codec = _target_codec(config.compression_type)
-        #: Whether batches may have to be opened at all.
+        #: Whether any batch may have to be opened.
         self.opens = config.compact or self.codec is not None
 
     def client_batch(self, records: Buffer) -> BatchHeader:
-        """The header of the one batch that a produce request may hold per partition."""
+        """Return the header of the only batch that a produce request may have per partition."""
         try:
             header = read_batch_header(records)
             if header.size_in_bytes == len(records):
@@ -92,7 +92,7 @@ class Validation:
         return batches[0][1]
 
     def check_client(self, records: Buffer, header: BatchHeader, now_ms: int) -> None:
-        """The rules for what clients send."""
+        """Apply the rules for batches of clients."""
         if header.base_offset != 0:
             raise self._refusal(
                 ErrorCode.INVALID_RECORD, f"the base offset of a new batch is 0, not {header.base_offset}"
@@ -139,13 +139,13 @@ class Validation:
             )
 
     def must_open(self, header: BatchHeader) -> bool:
-        """Does this batch have to be recompressed, or its records looked at?"""
+        """Whether the batch must be recompressed or its records parsed."""
         if header.is_control:
             return False
         return self._config.compact or (self.codec is not None and self.codec != header.codec)
 
     def open_batch(self, records: Buffer, header: BatchHeader) -> Buffer:
-        """Look at the records, also at the keys of a compacted topic; the batch in the topic's codec."""
+        """Validate the records, and return the batch in the topic's codec."""
         try:
             self._check_records(records, header)
             if self.codec is None or self.codec == header.codec:
@@ -216,7 +216,7 @@ class Validation:
 
 
 def _is_cut_off(records: Buffer) -> bool:
-    """Whether the bytes end before the batch does, as far as it says how long it is."""
+    """Whether the bytes end before the batch does, by its length field."""
     if len(records) < _UP_TO_MAGIC:
         return True
     length = int.from_bytes(records[_LENGTH_AT : _LENGTH_AT + 4], "big", signed=True)

@@ -1,0 +1,1 @@
+"""The state of producers and transactions in a log."""

@@ -1,8 +1,8 @@
-"""Control batches as the log sees them: the markers that end a transaction.
+"""The markers in control batches that commit or abort a transaction.
 
 A control record's key is (int16 version, int16 type), a marker's value (int16 version, int32 epoch of the
-transaction coordinator). Other types (leader changes, snapshot ends) live in the metadata log and end
-nothing.
+transaction coordinator). Other types (leader changes, snapshot headers and footers) occur only in the
+metadata log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class EndMarker(NamedTuple):
 
 
 def read_end_marker(batch: memoryview, header: BatchHeader) -> EndMarker | None:
-    """The marker in a control batch; None when it holds none, or compaction has emptied it."""
+    """Return the marker in a control batch; None if there is none, or compaction has emptied the batch."""
     for record in iter_records(batch, header):
         if record.key is None or record.value is None:
             return None

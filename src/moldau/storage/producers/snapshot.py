@@ -1,4 +1,4 @@
-"""Kafka's `.snapshot` files: what a log knows of its producers at the offset that names the file.
+"""Kafka's `.snapshot` files: the state of producers at the offset that names the file.
 
 Version 1: int16 version, uint32 CRC-32C of all that follows, int32 count, then 46 bytes per producer. Only
 the last batch of each producer is stored.
@@ -27,11 +27,11 @@ _ENTRY = Struct(">qhiqiqiq")
 
 
 class CorruptSnapshot(ValueError):
-    """The file is not what was written."""
+    """The file is damaged."""
 
 
 class SnapshotEntry(NamedTuple):
-    """`last_offset` is -1 when no batch is remembered, `transaction_first_offset` when none is open."""
+    """`last_offset` is -1 without a batch, `transaction_first_offset` without an open transaction."""
 
     producer_id: int
     epoch: int
@@ -70,7 +70,7 @@ def snapshot_path(directory: str, offset: int) -> str:
 
 
 def snapshot_offset(name: str) -> int | None:
-    """The offset in the name of a snapshot file; None for any other file."""
+    """Parse the offset in the name of a snapshot file; None for any other file."""
     digits = name.removesuffix(SUFFIX)
     return int(digits) if name.endswith(SUFFIX) and len(digits) == 20 and digits.isdecimal() else None
 
@@ -95,7 +95,7 @@ class ProducerSnapshots:
         return tuple(self._offsets)
 
     def write(self, offset: int, entries: Iterable[SnapshotEntry], *, sync: bool) -> None:
-        """Write the file; without `sync` the next `sync()` waits for the disk."""
+        """Write the file; without `sync` it is synced by the next call of `sync()`."""
         file = self._disk.open(snapshot_path(self._directory, offset), create=True)
         data = encode_snapshot(entries)
         file.pwrite((data,), 0)
@@ -109,7 +109,7 @@ class ProducerSnapshots:
             insort(self._offsets, offset)
 
     def sync(self) -> None:
-        """Wait for the disk; called in the pool."""
+        """Sync the files that were written without it. Blocking."""
         while self._unsynced:
             offset = self._unsynced.pop()
             if offset in self._offsets:
@@ -118,14 +118,14 @@ class ProducerSnapshots:
                 file.close()
 
     def load_latest(self) -> tuple[int, list[SnapshotEntry]] | None:
-        """The newest one that can be read; damaged ones are removed."""
+        """Load the newest readable snapshot; remove damaged ones."""
         while self._offsets:
             offset = self._offsets[-1]
             path = snapshot_path(self._directory, offset)
             try:
                 return offset, decode_snapshot(self._disk.read_bytes(path))
             except (CorruptSnapshot, FileNotFoundError) as error:
-                logger.warning("%s cannot be used: %s", path, error)
+                logger.warning("Removing the damaged producer snapshot %s: %s", path, error)
                 self.remove(offset)
         return None
 
@@ -134,12 +134,12 @@ class ProducerSnapshots:
         self._disk.remove(snapshot_path(self._directory, offset))
 
     def remove_outside(self, start: int, end: int) -> None:
-        """Remove those that do not lie in `(start, end]`."""
+        """Remove the snapshots that are not in `(start, end]`."""
         for offset in [offset for offset in self._offsets if not start < offset <= end]:
             self.remove(offset)
 
     def remove_stray(self, base_offsets: Collection[int]) -> None:
-        """Keep those that belong to a segment, and the newest of the others if it is behind them all."""
+        """Keep the snapshots of segments, and the newest of the others if it is after all of them."""
         stray = [offset for offset in self._offsets if offset not in base_offsets]
         if stray and stray[-1] >= max(base_offsets, default=0):
             stray.pop()
@@ -147,7 +147,7 @@ class ProducerSnapshots:
             self.remove(offset)
 
     def mark_deleted(self, offset: int, suffix: str) -> str | None:
-        """Rename one for later deletion; gives back its new path."""
+        """Rename a snapshot for later deletion; return its new path."""
         place = bisect_left(self._offsets, offset)
         if place == len(self._offsets) or self._offsets[place] != offset:
             return None
@@ -159,5 +159,5 @@ class ProducerSnapshots:
         return path + suffix
 
     def move(self, directory: str) -> None:
-        """The folder was renamed."""
+        """Follow the log's directory, which was renamed."""
         self._directory = directory

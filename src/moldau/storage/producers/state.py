@@ -1,9 +1,9 @@
-"""What a log knows of its producers: the last batches of each, and which transactions are open.
+"""The state of producers in a log: the last batches of each, and the open transactions.
 
-With it a batch sent again is recognised (the last five of each producer are remembered), a gap in the
-sequence is refused, and consumers that read only committed records know where to stop. The state is a
-function of the log: it is checked before a write (`check`), changed after it (`update`), saved at every roll
-and at shutdown (`take_snapshot`), and after a crash rebuilt from the last snapshot and the batches behind it.
+It detects a batch that is sent again (the last five batches of each producer are kept), refuses a gap in the
+sequence, and determines the last stable offset. The state is a function of the log: it is checked before a
+write (`check`), changed after it (`update`), written to a snapshot at every roll and at shutdown, and
+restored from the last snapshot and the batches after it.
 
 Offsets of transactions only grow, so plain dicts keep open transactions in order of their first offset.
 """
@@ -26,12 +26,12 @@ NO_OFFSET = -1
 NO_SEQUENCE = -1
 _MAX_SEQUENCE = 2**31 - 1
 _MAX_EPOCH = 32767
-#: The level of `transaction.version` since which a marker has a higher epoch than what it ends.
+#: The level of `transaction.version` from which every transaction has its own epoch (KIP-890).
 _EPOCH_PER_TRANSACTION = 2
 
 
 class ProducedBatch(NamedTuple):
-    """A remembered batch. Sequences count from 0 to 2^31 - 1 and then start again."""
+    """A batch that may be sent again. Sequences wrap around to 0 after 2^31 - 1."""
 
     last_sequence: int
     last_offset: int
@@ -48,7 +48,7 @@ class ProducedBatch(NamedTuple):
 
 
 class ProducerEntry:
-    """One producer. `transaction_first_offset` is -1 while it has no open transaction here."""
+    """One producer. `transaction_first_offset` is -1 without an open transaction in this log."""
 
     __slots__ = (
         "batches",
@@ -108,7 +108,7 @@ class ProducerEntry:
 
 
 class CompletedTransaction(NamedTuple):
-    """A transaction whose marker lies at `last_offset`."""
+    """A transaction whose marker is at `last_offset`."""
 
     producer_id: int
     first_offset: int
@@ -135,7 +135,7 @@ class ProducerState:
         self.producers: dict[int, ProducerEntry] = {}
         #: Open transactions: first offset to producer id.
         self._ongoing: dict[int, int] = {}
-        #: Ended ones whose marker is not below the high watermark yet: first to last offset.
+        #: Completed transactions whose marker is not below the high watermark yet: first to last offset.
         self._unreplicated: dict[int, int] = {}
         self.end_offset = 0
         self.verifications = Verifications()
@@ -143,7 +143,7 @@ class ProducerState:
     def begin_verification(
         self, producer_id: int, epoch: int, sequence: int, *, epoch_per_transaction: bool, now_ms: int
     ) -> Guard | None:
-        """What a first batch of a transaction needs to be written; None when the transaction is open here."""
+        """Return the guard that the first batch of a transaction needs; None if the transaction is open."""
         entry = self.producers.get(producer_id)
         if entry is not None and epoch < entry.epoch:
             raise self._epoch_error(producer_id, epoch, entry)
@@ -156,9 +156,9 @@ class ProducerState:
     def check(
         self, header: BatchHeader, *, from_client: bool, guard: Guard | None = NOT_REQUIRED
     ) -> ProducedBatch | None:
-        """Refuse a batch that does not follow, before it is written; a known one sent again is given back.
+        """Refuse a batch that is fenced or out of order; return the stored batch if this one is a duplicate.
 
-        Batches of the coordinators carry no sequence; only their epoch is checked.
+        Batches of the coordinators have no sequence; only their epoch is checked.
         """
         entry = self.producers.get(header.producer_id)
         in_sequence = True
@@ -183,10 +183,10 @@ class ProducerState:
         return None
 
     def check_marker(self, header: BatchHeader, marker: EndMarker, transaction_version: int = 0) -> None:
-        """Refuse a marker of a producer or coordinator that was replaced.
+        """Refuse a marker of a fenced producer or coordinator.
 
-        With an epoch per transaction the marker has the next one, so one with the present epoch comes late:
-        it would end another transaction. When none is open it was only sent again.
+        With an epoch per transaction (KIP-890) a marker has the next epoch, so a marker with the present one
+        is late and would end another transaction. If no transaction is open, it was only sent again.
         """
         entry = self.producers.get(header.producer_id)
         if entry is None:
@@ -207,7 +207,7 @@ class ProducerState:
             )
 
     def update(self, header: BatchHeader, base_offset: int) -> None:
-        """A batch of data was written at `base_offset`."""
+        """Account for a data batch that was written at `base_offset`."""
         entry = self._entry(header.producer_id)
         entry.adopt_epoch(header.producer_epoch)
         delta = header.last_offset_delta
@@ -226,9 +226,9 @@ class ProducerState:
     def update_marker(
         self, header: BatchHeader, marker: EndMarker, offset: int
     ) -> CompletedTransaction | None:
-        """A marker was written. None when the producer had written nothing here that it could end.
+        """Account for a marker that was written; return the transaction it completes, if one was open.
 
-        The caller then passes the result to `complete`, after it has asked for `stable_offset_after`.
+        The caller calls `stable_offset_after` with the result, and then `complete`.
         """
         entry = self._entry(header.producer_id)
         entry.adopt_epoch(header.producer_epoch)
@@ -241,7 +241,7 @@ class ProducerState:
         return CompletedTransaction(header.producer_id, first, offset, marker.aborted)
 
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """How far everything is decided once this transaction is."""
+        """The last stable offset once this transaction is complete."""
         for first_offset, producer_id in self._ongoing.items():
             if producer_id != completed.producer_id:
                 return first_offset
@@ -252,7 +252,7 @@ class ProducerState:
         self._unreplicated[completed.first_offset] = completed.last_offset
 
     def first_unstable_offset(self) -> int | None:
-        """Where the oldest transaction begins that is open, or ended above the high watermark."""
+        """The first offset of the oldest transaction that is open or completed above the high watermark."""
         if not self._ongoing and not self._unreplicated:
             return None
         ongoing = next(iter(self._ongoing), None)
@@ -262,21 +262,21 @@ class ProducerState:
         return min(ongoing, unreplicated)
 
     def forget_replicated(self, offset: int) -> bool:
-        """Markers below `offset` are settled (the high watermark is there); did that change anything?"""
+        """Forget transactions whose marker is below the high watermark `offset`; return whether any was."""
         done = [first for first, last in self._unreplicated.items() if last < offset]
         for first in done:
             del self._unreplicated[first]
         return bool(done)
 
     def remove_expired(self, now_ms: int) -> None:
-        """Forget producers that wrote nothing for `producer.id.expiration.ms`."""
+        """Forget producers that were idle for `producer.id.expiration.ms`."""
         for producer_id, entry in list(self.producers.items()):
             if self._expired(entry, now_ms):
                 del self.producers[producer_id]
         self.verifications.remove_expired(now_ms, self.expiration_ms)
 
     def last_records(self) -> dict[int, tuple[int | None, int]]:
-        """What compaction must keep of each producer: its last data offset (None: it has none) and epoch."""
+        """What compaction must retain of each producer: its last data offset (None: none) and epoch."""
         return {
             producer_id: (entry.last_offset if entry.batches else None, entry.epoch)
             for producer_id, entry in self.producers.items()
@@ -292,7 +292,7 @@ class ProducerState:
         return [entry.to_snapshot() for entry in self.producers.values()]
 
     def restore(self, stored: Iterable[SnapshotEntry], end_offset: int, now_ms: int) -> None:
-        """Begin again from a snapshot."""
+        """Replace the state by a snapshot."""
         self.clear(end_offset)
         for item in stored:
             entry = ProducerEntry.from_snapshot(item)
@@ -317,7 +317,7 @@ class ProducerState:
     def _check_verified(
         self, header: BatchHeader, entry: ProducerEntry | None, guard: Guard | None, *, from_client: bool
     ) -> None:
-        """The coordinator knows of this transaction, and nothing that was refused for now is overtaken."""
+        """Refuse a batch of an unverified transaction, and one that overtakes a batch being verified."""
         found = self.verifications.get(header.producer_id)
         is_open = entry is not None and _is_open(entry, header.producer_epoch)
         verified = guard is NOT_REQUIRED or (found is not None and guard is found.guard)
@@ -362,7 +362,7 @@ class ProducerState:
 
 
 def _follows(entry: ProducerEntry, header: BatchHeader) -> bool:
-    """The usual case: the next sequence in the same epoch."""
+    """Whether a batch has the next sequence in the same epoch, the usual case."""
     batches = entry.batches
     return (
         bool(batches)

@@ -1,11 +1,11 @@
-"""Whether the transaction coordinator knows of a transaction before its first batch is written here.
+"""Transaction verification (KIP-890): a transaction must be known to its coordinator before its first batch.
 
-Before the first batch of a transaction is appended, its coordinator is asked. Meanwhile a marker may end that
-transaction, so the answer holds only for the `Guard` that was given out when the question was put: a marker
-takes the guard away. Later batches need none, because the transaction is open in this log then.
+The broker asks the coordinator before it appends the first batch of a transaction. Meanwhile a marker may end
+that transaction, so the answer is valid only for the `Guard` created with the request: a marker invalidates
+the guard. Later batches need no guard, because the transaction is then open in this log.
 
-While a question is open, or was answered with an error the producer will try again after, no batch behind the
-lowest sequence that asked may come first.
+While a verification is in progress, or after it failed with a retriable error, a batch with a higher sequence
+than the lowest one being verified is refused.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from moldau.protocol.records import BatchHeader
 
 
 class Guard:
-    """Stands for one question to the coordinator."""
+    """Identifies one verification."""
 
     __slots__ = ()
 
 
-#: For callers that have no coordinator to ask, or are the coordinator.
+#: For appends that need no verification, such as those of the coordinator.
 NOT_REQUIRED = Guard()
 
 
@@ -41,7 +41,7 @@ class Verification:
 
 
 class Verifications:
-    """The questions that are open, by producer id."""
+    """The verifications in progress, by producer id."""
 
     __slots__ = ("_open",)
 
@@ -61,10 +61,9 @@ class Verifications:
         return self._open.get(producer_id)
 
     def wrote(self, header: BatchHeader) -> None:
-        """A transactional batch was written: the transaction is open now, or over.
+        """End the verification after a transactional batch: the transaction is open now, or complete.
 
-        A marker of the epoch that asks belongs to the transaction before: its producer has begun the next
-        one already.
+        A marker with the epoch being verified belongs to the previous transaction and changes nothing.
         """
         found = self._open.get(header.producer_id)
         if found is None:

@@ -4,15 +4,14 @@ Entries are Kafka's: 8 bytes (relative offset, position) in `.index`, 12 bytes (
 `.timeindex`, big-endian, offsets relative to the segment's base. Both fields of an index grow from entry to
 entry, so either can be searched.
 
-New entries gather in a small tail in memory and go to the file a block at a time; the file is the index and
-the tail is what it lacks. Nothing is mapped or kept of closed segments: a search reads a dozen small pieces
-of the file. What a crash leaves behind does not matter: recovery rebuilds the indexes of all that was not
-flushed. Kafka reserves 10 MB of zeros per index of an active segment and leaves them there when killed; they
-are passed over.
+New entries are collected in a small tail in memory and written to the file in blocks. Indexes of closed
+segments are neither mapped nor cached: a search reads a dozen small pieces of the file. After a crash,
+recovery rebuilds the indexes of everything that was not flushed. Apache Kafka reserves 10 MB of zeros per
+index of an active segment and leaves them when killed; they are ignored.
 
-One thread (the loop) changes an index; others may search it at any time: the number of stored entries and the
-tail are replaced together, as one tuple, and a tail only grows. A search that overlaps a truncation may find
-an entry that is gone; the log notices that and searches again.
+Only the event loop changes an index; other threads may search it at any time: the number of stored entries
+and the tail are replaced together, as one tuple, and a tail only grows. A search that overlaps a truncation
+may find an entry that is gone; the log detects that and searches again.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _Data = bytes | bytearray | memoryview
 
 
 class _Index:
-    """Sorted pairs in a file, and the tail that is not in the file yet."""
+    """Sorted pairs in a file, and a tail that is not in the file yet."""
 
     __slots__ = ("_segment", "_state")
     ENTRY_SIZE: ClassVar[int]
@@ -45,7 +44,7 @@ class _Index:
 
     def __init__(self, segment: SegmentFiles, *, empty: bool = False) -> None:
         self._segment = segment
-        #: Entries in the file (found out at the first use) and the bytes of those that are not in it.
+        #: The number of entries in the file (read at first use) and the bytes of the tail.
         self._state: tuple[int, bytearray] = (0 if empty else _UNKNOWN, bytearray())
 
     def __len__(self) -> int:
@@ -53,7 +52,7 @@ class _Index:
         return stored + len(tail) // self.ENTRY_SIZE
 
     def write(self) -> None:
-        """Bring the file up to date and cut off what Kafka may have reserved behind the entries."""
+        """Write the tail and truncate what Kafka may have reserved after the entries."""
         self._load()
         self._write_tail()
         self._segment.file(self._kind, create=True).truncate(self._state[0] * self.ENTRY_SIZE)
@@ -62,7 +61,7 @@ class _Index:
         self._segment.file(self._kind, create=True).sync()
 
     def reset(self) -> None:
-        """Throw all entries away."""
+        """Remove all entries."""
         self._segment.file(self._kind, create=True).truncate(0)
         self._state = (0, bytearray())
 
@@ -73,7 +72,7 @@ class _Index:
             try:
                 self._write_tail()
             except OSError as error:
-                # The batch is written and counts; the entries stay in the tail until it works again.
+                # The batch is already written; the entries stay in the tail until a write succeeds.
                 logger.warning("%s cannot be written: %s", self._segment.path(self._kind), error)
 
     def _write_tail(self) -> None:
@@ -84,12 +83,12 @@ class _Index:
             self._state = (stored + len(tail) // self.ENTRY_SIZE, bytearray())
 
     def _truncate_before(self, value: int, field: int) -> None:
-        """Keep the entries whose field is below `value`."""
+        """Keep only the entries whose field is below `value`."""
         stored, tail = self._load()
         found = self._find(value - 1, field)
         count = found[0] + 1 if found else 0
         if count < stored:
-            # The file keeps the rest until it is written again: a thread may be searching it.
+            # The file keeps the rest until the next write: a thread may be searching it.
             self._state = (count, bytearray())
         else:
             self._state = (stored, tail[: (count - stored) * self.ENTRY_SIZE])
@@ -180,7 +179,7 @@ class OffsetPosition(NamedTuple):
 
 
 class OffsetIndex(_Index):
-    """For some batches: their last offset, and where they begin in the `.log`."""
+    """The last offset of some batches and their position in the `.log`."""
 
     __slots__ = ()
     _kind = OFFSET_INDEX
@@ -188,17 +187,17 @@ class OffsetIndex(_Index):
     ENTRY_SIZE = _entry.size
 
     def append(self, offset: int, position: int) -> None:
-        """The caller keeps offsets ascending and within 31 bits of the base."""
+        """Add an entry; the caller keeps offsets ascending and within 31 bits of the base."""
         self._add(offset - self._segment.base_offset, position)
 
     def lookup(self, offset: int, *, blocking: bool = True) -> OffsetPosition:
-        """The last entry at or before an offset; the beginning of the segment when there is none."""
+        """The last entry at or before an offset; the beginning of the segment if there is none."""
         base = self._segment.base_offset
         found = self._find(offset - base, 0, blocking=blocking)
         return OffsetPosition(base + found[1][0], found[1][1]) if found else OffsetPosition(base, 0)
 
     def batch_before(self, position: int, *, blocking: bool = True) -> int:
-        """The position of an indexed batch that begins at or before `position`, the nearest one; else 0."""
+        """The position of the last indexed batch at or before `position`; 0 if there is none."""
         found = self._find(position, 1, blocking=blocking)
         return found[1][1] if found else 0
 
@@ -211,7 +210,7 @@ class OffsetIndex(_Index):
         return len(self) >= max_bytes // self.ENTRY_SIZE
 
     def truncate_to(self, offset: int) -> None:
-        """Forget entries at or behind an offset."""
+        """Remove the entries at or after an offset."""
         self._truncate_before(offset - self._segment.base_offset, 0)
 
 
@@ -221,7 +220,7 @@ class TimeOffset(NamedTuple):
 
 
 class TimeIndex(_Index):
-    """The largest timestamp so far at some points, and the last offset of the batch that has it."""
+    """The largest timestamp up to some batches, with the last offset of the batch that has it."""
 
     __slots__ = ()
     _kind = TIME_INDEX
@@ -229,13 +228,13 @@ class TimeIndex(_Index):
     ENTRY_SIZE = _entry.size
 
     def append(self, timestamp: int, offset: int) -> None:
-        """An entry that adds nothing (no larger timestamp) is passed over."""
+        """Add an entry, unless its timestamp is not larger than the last one."""
         last = self._last()
         if timestamp > (last[0] if last else NO_TIMESTAMP):
             self._add(timestamp, offset - self._segment.base_offset)
 
     def lookup(self, timestamp: int) -> TimeOffset:
-        """The last entry at or before a time."""
+        """The last entry at or before a timestamp."""
         base = self._segment.base_offset
         found = self._find(timestamp, 0)
         return TimeOffset(found[1][0], base + found[1][1]) if found else TimeOffset(NO_TIMESTAMP, base)
@@ -246,9 +245,9 @@ class TimeIndex(_Index):
         return TimeOffset(pair[0], base + pair[1]) if pair else TimeOffset(NO_TIMESTAMP, base)
 
     def is_full(self, max_bytes: int) -> bool:
-        """One place is kept for the entry that closing the segment adds."""
+        """Whether only the place for the entry that closes the segment is left."""
         return len(self) >= max_bytes // self.ENTRY_SIZE - 1
 
     def truncate_to(self, offset: int) -> None:
-        """Forget entries at or behind an offset."""
+        """Remove the entries at or after an offset."""
         self._truncate_before(offset - self._segment.base_offset, 1)

@@ -1,15 +1,15 @@
-"""Reading a segment: where a batch lies, and the bytes of whole batches from there on.
+"""Reading a segment: finding the position of a batch, and returning whole batches from there on.
 
-Whole batches are found without walking them all: the offset index knows where some of them begin, so only the
-stretch from the indexed batch before the start to the start, and from the one before the end to the end, is
-walked. A reader that goes on where it stopped needs not even the first: `_Cursors` remembers the place.
+Not all batch headers are read: the offset index has the positions of some batches, so only the headers from
+the indexed batch before the start to the start, and from the one before the end to the end, are read. A
+reader that continues where it stopped does not need the first step: `_Cursors` stores the position.
 
-Nothing damaged may be served. Bytes this process wrote were checked when they came; all others are walked and
-their checksums verified when they are first read, and again whenever they come from the disk (`_Verified`).
+No damaged batch is served. Bytes that this process wrote were validated when they arrived; all others are
+verified by checksum when they are first read, and again whenever they are read from the disk (`_Verified`).
 
 Reads run in the loop (`blocking=False`: `WouldWait` instead of waiting for the disk) and in threads, while
-the loop appends. They take the segment's size first and never look behind it. Truncation replaces the reader,
-so a read that overlaps it leaves no trace.
+the loop appends. They take the segment's size first and never read past it. Truncation replaces the reader,
+so that an overlapping read leaves no state behind.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from moldau.storage.disk.disk import File, WouldWait
 from moldau.storage.segment.files import LOG, SegmentFiles
 from moldau.storage.segment.index import OffsetIndex
 
-#: Smaller reads are copied: setting up a mapping costs more than that.
+#: Smaller reads are copied, which is cheaper than a mapping.
 MAP_THRESHOLD = 128 * 1024
 SCAN_BLOCK = 1024 * 1024
 _SEARCH_BLOCK = 16 * 1024
-#: As many headers are walked in the time of a search in the index.
+#: Reading this many headers takes as long as a search in the index.
 _FEW_BATCHES = 16
 _MAX_RANGES = 16
 _MAX_CURSORS = 16
@@ -40,7 +40,7 @@ _FOREVER = 2**63
 
 
 class StoredBatch(NamedTuple):
-    """A batch as it lies in a segment; `data` is the whole batch, header included."""
+    """A batch in a segment; `data` is the whole batch, including its header."""
 
     position: int
     header: BatchHeader
@@ -48,7 +48,7 @@ class StoredBatch(NamedTuple):
 
 
 class SegmentRead(NamedTuple):
-    """Whole batches: bytes and place, the base offset of the first batch, and the offset behind the last."""
+    """Whole batches and their position, the base offset of the first, and the offset after the last."""
 
     data: memoryview
     position: int
@@ -64,20 +64,20 @@ class SegmentReader:
         self._index = index
         self._cursors = _Cursors()
         self._verified = _Verified(trusted_from)
-        #: Only what will not grow or be cut is mapped; `mapped` tells that it has been.
+        #: Only a closed segment is mapped; `mapped` is set once it has been.
         self.closed = False
         self.mapped = False
 
     def distrust(self) -> None:
-        """Damage was found: verify everything again when it is read."""
+        """Verify everything again when it is read, because damage was found."""
         self._verified = _Verified(_FOREVER)
 
     def scan(self, position: int, end: int) -> Iterator[StoredBatch]:
-        """Batch after batch, read in large blocks; `CorruptBatch` where something cannot be one."""
+        """Iterate over batches, reading large blocks; `CorruptBatch` where the bytes cannot be a batch."""
         return _scan(self._files.file(LOG), position, end, SCAN_BLOCK)
 
     def position_of(self, offset: int, size: int) -> int | None:
-        """Where the batch begins that holds `offset` or, failing that, the first one behind it."""
+        """Return the position of the first batch that ends at or after `offset`; None if all end before."""
         position = self._index.lookup(offset).position
         for batch in _scan(self._files.file(LOG), position, size, _SEARCH_BLOCK):
             if batch.header.last_offset >= offset:
@@ -95,9 +95,9 @@ class SegmentReader:
         min_one_batch: bool,
         blocking: bool,
     ) -> SegmentRead | None:
-        """From the batch that holds `offset` or is the first behind it; None when all end before it.
+        """Return batches from the first that ends at or after `offset`; None if all end before it.
 
-        Stops before `upper_bound` (None: no such limit); `end_offset` is where the segment's offsets end.
+        Batches stop before `upper_bound` (None: no limit); `end_offset` is the end of the segment's offsets.
         """
         file = self._files.open_files.get(self._files.log_path)
         start, data, first = self._find_start(file, offset, max_bytes, size, blocking)
@@ -122,7 +122,7 @@ class SegmentReader:
     def _find_start(
         self, file: File, offset: int, max_bytes: int, size: int, blocking: bool
     ) -> tuple[int, memoryview, BatchHeader | None]:
-        """Where the first batch lies that is wanted, some bytes from there on, and its header."""
+        """Find the first wanted batch: its position, some bytes from there on, and its header."""
         position = self._cursors.get(offset)
         ahead, expected = 0, offset
         if position is None:
@@ -137,7 +137,7 @@ class SegmentReader:
             while len(data) - here >= BATCH_HEADER_SIZE:
                 header = _header_at(file.path, data, here, position)
                 if header.size_in_bytes > size - position - here:
-                    raise damaged(file.path, position + here, "a batch goes on behind the end of the file")
+                    raise damaged(file.path, position + here, "a batch extends past the end of the file")
                 if header.base_offset < expected:
                     raise damaged(file.path, position + here, f"offset {header.base_offset} is too low")
                 if header.last_offset >= offset:
@@ -174,7 +174,7 @@ class SegmentReader:
         end_offset: int,
         blocking: bool,
     ) -> tuple[int, int]:
-        """How many bytes of `data` are whole batches below the bound, and the offset behind them."""
+        """Return how many bytes of `data` are whole batches below the bound, and the offset after them."""
         if not self._is_verified(start, start + len(data), blocking):
             length, next_offset = self._walk(data, start, 0, upper_bound, verify_to=end_offset)
             self._verified.add(start, start + length)
@@ -190,8 +190,7 @@ class SegmentReader:
             length, next_offset = self._walk(data, start, here, upper_bound)
             if length > here or here == 0:
                 return length, next_offset
-            # The indexed batch is not whole any more: begin one earlier, for the offset of the last whole
-            # one.
+            # The indexed batch is incomplete: start one entry earlier to find the last whole batch.
             limit = here
 
     def _walk(
@@ -203,7 +202,7 @@ class SegmentReader:
         *,
         verify_to: int | None = None,
     ) -> tuple[int, int]:
-        """With `verify_to`, the offset where the segment ends, everything in a batch is checked."""
+        """Walk over batch headers; with `verify_to`, the end offset of the segment, verify the batches."""
         path = self._files.log_path
         begin, next_offset = here, -1
         while len(data) - here >= BATCH_HEADER_SIZE:
@@ -216,7 +215,7 @@ class SegmentReader:
             except CorruptBatch:
                 if here == begin:
                     raise
-                # Serve what is good; whoever comes for the rest gets the error.
+                # Serve the batches before the damage; the next read raises the error.
                 break
             if upper_bound is not None and header.base_offset >= upper_bound:
                 break
@@ -232,7 +231,7 @@ def damaged(path: str, position: int, why: str) -> CorruptBatch:
 def verify_batch(
     path: str, position: int, data: memoryview, header: BatchHeader, least: int, end_offset: int
 ) -> None:
-    """`CorruptBatch` unless the checksum is right and the offsets lie in `[least, end_offset)`."""
+    """Raise `CorruptBatch` unless the checksum matches and the offsets are in `[least, end_offset)`."""
     if not check_crc(data, 0, header):
         raise damaged(path, position, "the checksum does not match")
     _check_place(path, position, header, least, end_offset)
@@ -272,7 +271,7 @@ def _header_at(path: str, data: memoryview, here: int, start: int) -> BatchHeade
 
 
 class _Verified:
-    """Which stretches of a file need no further look: a few ranges that grow and merge."""
+    """The verified ranges of a file: a few, which grow and merge."""
 
     __slots__ = ("_ranges",)
 
@@ -294,7 +293,7 @@ class _Verified:
 
 
 class _Cursors:
-    """Where the batch of some offsets begins: those where readers stopped."""
+    """The positions of the offsets at which readers stopped."""
 
     __slots__ = ("_positions",)
 
@@ -306,6 +305,6 @@ class _Cursors:
 
     def put(self, offset: int, position: int) -> None:
         if len(self._positions) >= _MAX_CURSORS:
-            # Threads may come between these lines; a place lost costs one search, not more.
+            # Another thread may run between these lines; a lost position costs one search.
             self._positions = {}
         self._positions[offset] = position

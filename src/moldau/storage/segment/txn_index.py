@@ -1,8 +1,8 @@
-"""The aborted transactions that end in a segment, for consumers that read only what was committed.
+"""The transaction index: aborted transactions that end in a segment, for `read_committed` consumers.
 
 Kafka's `.txnindex`: entries of 34 bytes (version 0, producer id, first offset, last offset, last stable
-offset when the transaction ended), in the order of their last offsets. The file appears with the first entry.
-Entries are few, and a fetch needs them only for transactional data, so everything goes straight to the file.
+offset when the transaction ended), in the order of their last offsets. The file is created with the first
+entry. Entries are few, and a fetch needs them only for transactional data, so nothing is cached.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class TransactionIndex:
 
     def __init__(self, segment: SegmentFiles, *, empty: bool = False) -> None:
         self._segment = segment
-        #: Bytes of valid entries, -1 until somebody asks.
+        #: Bytes of valid entries; -1 until first use.
         self._size = 0 if empty else -1
-        #: Entries that could not be written. Their marker is in the log, so they count all the same.
+        #: Entries that could not be written yet. They are valid, as their markers are in the log.
         self._pending: tuple[AbortedTransaction, ...] = ()
 
     def append(self, transaction: AbortedTransaction) -> None:
@@ -44,7 +44,7 @@ class TransactionIndex:
             logger.warning("%s cannot be written: %s", self._segment.path(TXN_INDEX), error)
 
     def write(self) -> None:
-        """Bring the file up to date."""
+        """Write the pending entries."""
         if self._pending:
             size = self._load()
             data = b"".join(_ENTRY.pack(_VERSION, *transaction) for transaction in self._pending)
@@ -60,7 +60,7 @@ class TransactionIndex:
         return [*(AbortedTransaction(*fields[1:]) for fields in _ENTRY.iter_unpack(data)), *pending]
 
     def collect(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
-        """What touches `[fetch_offset, upper_bound)`, and whether later segments have nothing to add."""
+        """Return the entries in `[fetch_offset, upper_bound)`, and whether later segments have none."""
         found: list[AbortedTransaction] = []
         for entry in self.entries():
             if entry.last_offset >= fetch_offset and entry.first_offset < upper_bound:
@@ -70,7 +70,7 @@ class TransactionIndex:
         return found, False
 
     def truncate_to(self, offset: int) -> None:
-        """Forget transactions that end at or behind an offset."""
+        """Remove the transactions that end at or after an offset."""
         self.write()
         kept = sum(1 for entry in self.entries() if entry.last_offset < offset)
         if kept * _ENTRY.size < self._load():
@@ -84,7 +84,7 @@ class TransactionIndex:
             self._segment.file(TXN_INDEX).truncate(0)
 
     def is_sane(self) -> bool:
-        """Can these be the entries of this segment?"""
+        """Whether the entries are plausible for this segment."""
         if self._load() == 0:
             return True
         data = self._segment.file(TXN_INDEX).pread(self._size, 0)

@@ -6,7 +6,7 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from moldau.cli.moldau.sql.shell import SqlCompleter, ends, is_whole
-from tests.unit.pipelines.sql.worlds import catalog
+from tests.unit.pipelines.sql.example_catalog import catalog
 
 
 def completions(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from moldau.pipelines.sql.compile.split_query import split_query
 from moldau.pipelines.sql.errors import SqlError
 from moldau.pipelines.sql.parse.parser import parse
 from moldau.pipelines.sql.parse.statements import CreateAs
-from tests.unit.pipelines.sql.worlds import catalog, compiled
+from tests.unit.pipelines.sql.example_catalog import catalog, compiled
 
 
 def test_columns_struct_fields_arrays_and_functions() -> None:

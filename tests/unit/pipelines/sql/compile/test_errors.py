@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moldau.pipelines.sql.errors import SqlError
-from tests.unit.pipelines.sql.worlds import compiled
+from tests.unit.pipelines.sql.example_catalog import compiled
 
 
 @pytest.mark.parametrize(

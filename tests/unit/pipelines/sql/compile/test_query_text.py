@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.pipelines.sql.worlds import compiled
+from tests.unit.pipelines.sql.example_catalog import compiled
 
 
 def test_windows_and_stream_stream_joins_may_have_late_records() -> None:

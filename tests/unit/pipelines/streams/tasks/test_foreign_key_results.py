@@ -18,7 +18,7 @@ from moldau.pipelines.streams.tasks.subscriptions import (
 from moldau.pipelines.streams.tasks.table_joins import JoinSerdes
 from moldau.pipelines.streams.tasks.task import Row
 from tests.harness.streams.scenes import TEXT, together
-from tests.unit.pipelines.streams.tasks.task_runs import TaskRun, texts
+from tests.unit.pipelines.streams.tasks.task_run import TaskRun, texts
 
 
 def joined(_key: Any, one: Any, two: Any) -> str:

@@ -25,7 +25,7 @@ from moldau.pipelines.streams.tasks.task import Out, Row
 from tests.harness.streams.inputs import inputs
 from tests.harness.streams.results import comparable, recorded
 from tests.harness.streams.scenes import TEXT, other_key, together
-from tests.unit.pipelines.streams.tasks.task_runs import TaskRun, as_written
+from tests.unit.pipelines.streams.tasks.task_run import TaskRun, as_written
 
 
 def joined(_key: Any, one: Any, two: Any) -> str:

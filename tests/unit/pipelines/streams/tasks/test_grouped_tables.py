@@ -18,7 +18,7 @@ from moldau.pipelines.streams.tasks.grouped_tables import (
 )
 from moldau.pipelines.streams.topology.graph import TableStore
 from moldau.pipelines.streams.topology.stateful import TableAggregate
-from tests.unit.pipelines.streams.tasks.task_runs import TaskRun, texts
+from tests.unit.pipelines.streams.tasks.task_run import TaskRun, texts
 
 TEXT = Serdes.string()
 

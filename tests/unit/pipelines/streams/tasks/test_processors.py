@@ -17,7 +17,7 @@ from moldau.pipelines.streams.dsl.serdes import Serdes
 from moldau.pipelines.streams.dsl.stores import StoreBuilder, Stores
 from moldau.pipelines.streams.errors import StreamsException
 from moldau.pipelines.streams.tasks.processors import ProcessorTask, ProcessSettings, uses_wall_clock
-from tests.unit.pipelines.streams.tasks.task_runs import TaskRun, texts
+from tests.unit.pipelines.streams.tasks.task_run import TaskRun, texts
 
 TEXT, LONG = Serdes.string(), Serdes.long()
 

@@ -26,7 +26,7 @@ from moldau.pipelines.streams.topology.stateful import TableAggregate
 from tests.harness.streams.inputs import inputs
 from tests.harness.streams.results import comparable, recorded
 from tests.harness.streams.scenes import LONG, TEXT, Numbering, Summing, minus, number, plus, together
-from tests.unit.pipelines.streams.tasks.task_runs import as_written
+from tests.unit.pipelines.streams.tasks.task_run import as_written
 
 SERDES = JoinSerdes(TEXT, TEXT, TEXT, TEXT)
 PORTS = {"in": 0, "left": 0, "right": 1, "table": 1}

@@ -12,7 +12,7 @@ from moldau.pipelines.streams.tasks.task import Operator
 from moldau.pipelines.streams.tasks.windowed_aggregation import WindowedAggregation
 from moldau.pipelines.streams.topology.graph import TableStore
 from moldau.pipelines.streams.topology.stateful import Aggregate
-from tests.unit.pipelines.streams.tasks.task_runs import TaskRun
+from tests.unit.pipelines.streams.tasks.task_run import TaskRun
 
 TEXT = Serdes.string()
 

@@ -7,7 +7,7 @@ import pytest
 from moldau.pipelines.streams.dsl.parameters import BufferConfig
 from moldau.pipelines.streams.errors import StreamsException
 from moldau.pipelines.streams.tasks.suppression import Suppression
-from tests.unit.pipelines.streams.tasks.task_runs import TaskRun, texts
+from tests.unit.pipelines.streams.tasks.task_run import TaskRun, texts
 
 
 def test_last_update_is_emitted_after_the_time_limit() -> None:

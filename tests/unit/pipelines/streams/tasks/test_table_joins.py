@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from moldau.pipelines.streams.dsl.serdes import Serdes
 from moldau.pipelines.streams.tasks.table_joins import JoinSerdes, Lookup, TableJoin
 from moldau.pipelines.streams.topology.stateful import JoinKind
-from tests.unit.pipelines.streams.tasks.task_runs import TaskRun, texts
+from tests.unit.pipelines.streams.tasks.task_run import TaskRun, texts
 
 TEXT = Serdes.string()
 

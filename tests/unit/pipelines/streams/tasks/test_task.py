@@ -8,7 +8,7 @@ from moldau.pipelines.streams.dsl.serdes import Serdes
 from moldau.pipelines.streams.errors import StreamsException
 from moldau.pipelines.streams.tasks.table_joins import JoinSerdes, TableJoin
 from moldau.pipelines.streams.tasks.task import Row, in_order
-from tests.unit.pipelines.streams.tasks.task_runs import TaskRun
+from tests.unit.pipelines.streams.tasks.task_run import TaskRun
 
 TEXT = Serdes.string()
 

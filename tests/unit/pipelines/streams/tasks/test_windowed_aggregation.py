@@ -18,7 +18,7 @@ from moldau.pipelines.streams.topology.stateful import Aggregate
 from tests.harness.streams.inputs import inputs
 from tests.harness.streams.results import recorded
 from tests.harness.streams.scenes import SCENES
-from tests.unit.pipelines.streams.tasks.task_runs import TaskRun
+from tests.unit.pipelines.streams.tasks.task_run import TaskRun
 
 TEXT = Serdes.string()
 

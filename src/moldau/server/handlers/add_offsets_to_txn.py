@@ -1,7 +1,12 @@
-"""AddOffsetsToTxn (key 25), versions 0 to 4: the offsets of a group become part of a transaction.
+"""AddOffsetsToTxn (key 25), versions 0 to 4 (KIP-98): adds the offsets of a group to a transaction.
 
-What joins is the partition of `__consumer_offsets` that the group's coordinator writes. Only producers of the
-classic flow ask.
+- 1: on quota violation the broker responds before throttling (KIP-219)
+- 2: PRODUCER_FENCED (KIP-588)
+- 3: flexible
+- 4: TRANSACTION_ABORTABLE (KIP-890)
+
+The partition of `__consumer_offsets` that stores the offsets of the group is added. Clients that use
+TxnOffsetCommit 5 do not send this request.
 """
 
 from __future__ import annotations

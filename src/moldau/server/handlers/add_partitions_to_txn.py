@@ -1,7 +1,10 @@
-"""AddPartitionsToTxn (key 24), versions 0 to 5: partitions join a transaction.
+"""AddPartitionsToTxn (key 24), versions 0 to 5 (KIP-98): adds partitions to transactions.
 
-Up to 3 a producer of the classic flow asks, for one transaction. From 4 on brokers ask on behalf of
-producers, for several at once, and may only want to know whether partitions have joined.
+- 1: on quota violation the broker responds before throttling (KIP-219)
+- 2: PRODUCER_FENCED (KIP-588)
+- 3: flexible
+- 4: sent by brokers, for several transactions, optionally only to verify (KIP-890)
+- 5: TRANSACTION_ABORTABLE (KIP-890)
 """
 
 from __future__ import annotations

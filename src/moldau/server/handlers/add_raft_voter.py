@@ -1,4 +1,9 @@
-"""AddRaftVoter (key 80), versions 0 to 1: a controller becomes a member of the metadata quorum."""
+"""AddRaftVoter (key 80), versions 0 to 1 (KIP-853): adds a controller to the voters of the metadata quorum.
+
+- 1: the response may be sent before the change is committed (KIP-1186)
+
+Forwarded to the active controller.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AllocateProducerIds (key 67), versions 0: the next block of producer ids for a broker."""
+"""AllocateProducerIds (key 67), version 0 (KIP-730): allocates a block of producer ids to a broker."""
 
 from __future__ import annotations
 

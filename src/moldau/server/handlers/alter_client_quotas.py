@@ -1,4 +1,9 @@
-"""AlterClientQuotas (key 49), versions 0 to 1: decided by the controller; kept, shown, not enforced yet."""
+"""AlterClientQuotas (key 49), versions 0 to 1 (KIP-546): changes client quotas; decided by the controller.
+
+- 1: flexible
+
+Quotas are stored and described, but not enforced.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""AlterPartition (key 56), versions 2 to 3: a leader tells the controller who is in sync."""
+"""AlterPartition (key 56), versions 2 to 3 (KIP-497): a leader changes the ISR of its partitions.
+
+- 2: topic ids; INELIGIBLE_REPLICA (KIP-841)
+- 3: broker epochs of the ISR (KIP-903)
+"""
 
 from __future__ import annotations
 

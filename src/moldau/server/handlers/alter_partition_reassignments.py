@@ -1,4 +1,9 @@
-"""AlterPartitionReassignments (key 45), versions 0 to 1: decided by the controller."""
+"""AlterPartitionReassignments (key 45), versions 0 to 1 (KIP-455): starts or cancels reassignments.
+
+- 1: the replication factor may be required to stay the same (KIP-860)
+
+Decided by the controller.
+"""
 
 from __future__ import annotations
 

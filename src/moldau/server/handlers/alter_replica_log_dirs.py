@@ -1,4 +1,8 @@
-"""AlterReplicaLogDirs (key 34), versions 1 to 2: where a replica shall live among this node's directories."""
+"""AlterReplicaLogDirs (key 34), versions 1 to 2 (KIP-113): moves replicas between log directories.
+
+- 1: on quota violation the broker responds before throttling (KIP-219)
+- 2: flexible
+"""
 
 from __future__ import annotations
 

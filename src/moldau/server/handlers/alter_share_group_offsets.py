@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (key 91), version 0: an empty share group begins anew at other offsets."""
+"""AlterShareGroupOffsets (key 91), version 0 (KIP-932): sets the start offsets of an empty share group."""
 
 from __future__ import annotations
 

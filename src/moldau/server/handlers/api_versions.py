@@ -2,11 +2,10 @@
 
 - 1: throttle time
 - 2: on quota violation the broker responds before throttling (KIP-219)
-- 3: flexible; client software name and version (KIP-511), supported and finalized features (KIP-584)
+- 3: flexible; client software name and version (KIP-511), features (KIP-584)
 - 4: supported features may have a minimum level of 0
 
-Version 5 (cluster id and node id of the intended broker, KIP-1242) is not served. A version that is not
-served is answered in version 0 with UNSUPPORTED_VERSION (`dispatcher.py`).
+A version that is not served is answered in version 0 with UNSUPPORTED_VERSION (`dispatcher.py`).
 """
 
 from __future__ import annotations

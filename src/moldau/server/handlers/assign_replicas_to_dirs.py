@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs (key 73), versions 0: a broker tells which directories its replicas lie in."""
+"""AssignReplicasToDirs (key 73), version 0 (KIP-858): a broker reports the directories of its replicas."""
 
 from __future__ import annotations
 

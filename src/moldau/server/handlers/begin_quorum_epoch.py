@@ -1,4 +1,7 @@
-"""BeginQuorumEpoch (key 53), versions 0 to 1: the leader of the metadata quorum makes itself known."""
+"""BeginQuorumEpoch (key 53), versions 0 to 1 (KIP-595): a new leader of the metadata quorum announces itself.
+
+- 1: directory ids and endpoints of voters (KIP-853)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""BrokerHeartbeat (key 63), versions 0 to 2: a broker is alive, and how far it has followed the metadata."""
+"""BrokerHeartbeat (key 63), versions 0 to 2 (KIP-631): keeps the session of a broker alive.
+
+- 1: failed log directories (KIP-858)
+- 2: cordoned log directories (KIP-1066)
+"""
 
 from __future__ import annotations
 

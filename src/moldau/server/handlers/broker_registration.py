@@ -1,4 +1,10 @@
-"""BrokerRegistration (key 62), versions 0 to 4: a broker tells the controller who it is."""
+"""BrokerRegistration (key 62), versions 0 to 4 (KIP-631): registers a broker with the controller.
+
+- 1: brokers migrating from ZooKeeper (KIP-866), which are refused
+- 2: log directories (KIP-858)
+- 3: previous broker epoch, which proves a clean shutdown (KIP-966)
+- 4: supported features may have a minimum level of 0
+"""
 
 from __future__ import annotations
 

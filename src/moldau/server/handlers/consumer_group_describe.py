@@ -1,4 +1,7 @@
-"""ConsumerGroupDescribe (key 69), versions 0 to 1: consumer groups with their members and assignments."""
+"""ConsumerGroupDescribe (key 69), versions 0 to 1 (KIP-848): consumer groups, members and assignments.
+
+- 1: member type (KIP-1099)
+"""
 
 from __future__ import annotations
 

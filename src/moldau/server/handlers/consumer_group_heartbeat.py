@@ -1,4 +1,7 @@
-"""ConsumerGroupHeartbeat (key 68), versions 0 to 1: members of consumer groups join, go on and leave."""
+"""ConsumerGroupHeartbeat (key 68), versions 0 to 1 (KIP-848): members join, report and leave.
+
+- 1: subscription by regular expression (KIP-848); clients generate their member ids (KIP-1082)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ControllerRegistration (key 70), versions 0: a controller tells the active one who it is."""
+"""ControllerRegistration (key 70), version 0 (KIP-919): registers a controller with the active controller."""
 
 from __future__ import annotations
 

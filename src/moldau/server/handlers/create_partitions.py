@@ -1,4 +1,9 @@
-"""CreatePartitions (key 37), versions 0 to 3: decided by the controller."""
+"""CreatePartitions (key 37), versions 0 to 3 (KIP-195): adds partitions to topics; decided by the controller.
+
+- 1: on quota violation the broker responds before throttling (KIP-219)
+- 2: flexible
+- 3: THROTTLING_QUOTA_EXCEEDED (KIP-599)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""DeleteAcls (key 31), versions 1 to 3: SECURITY_DISABLED, because there is no authorizer yet."""
+"""DeleteAcls (key 31), versions 1 to 3 (KIP-140): SECURITY_DISABLED, because there is no authorizer yet.
+
+- 1: resource pattern type (KIP-290)
+- 2: flexible
+- 3: user resources (KIP-373)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""DeleteGroups (key 42), versions 0 to 2: groups without members go, with their offsets."""
+"""DeleteGroups (key 42), versions 0 to 2 (KIP-229): deletes empty groups and their offsets.
+
+- 1: on quota violation the broker responds before throttling (KIP-219)
+- 2: flexible
+"""
 
 from __future__ import annotations
 

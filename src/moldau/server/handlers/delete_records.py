@@ -1,7 +1,10 @@
-"""DeleteRecords (key 21), versions 0 to 2: moves the start of a log forward, on all replicas that are alive.
+"""DeleteRecords (key 21), versions 0 to 2 (KIP-107): advances the log start offset on all live replicas.
 
-Followers learn of it with their next fetch; the answer waits until they have, or until its time is up, and
-then gives the smallest start there is.
+- 1: on quota violation the broker responds before throttling (KIP-219)
+- 2: flexible
+
+Followers learn the new log start offset with their next fetch. The response waits for them, at most
+`timeout_ms`, and returns the smallest log start offset.
 """
 
 from __future__ import annotations

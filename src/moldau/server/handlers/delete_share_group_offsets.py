@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (key 92), version 0: an empty share group forgets where it was in some topics."""
+"""DeleteShareGroupOffsets (key 92), version 0 (KIP-932): deletes offsets of an empty share group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupState (key 86), version 0: the state of share partitions is removed."""
+"""DeleteShareGroupState (key 86), version 0 (KIP-932): deletes the persisted state of share partitions."""
 
 from __future__ import annotations
 

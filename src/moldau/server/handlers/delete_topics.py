@@ -1,4 +1,11 @@
-"""DeleteTopics (key 20), versions 1 to 6: decided by the controller."""
+"""DeleteTopics (key 20), versions 1 to 6: deletes topics; decided by the controller.
+
+- 2: on quota violation the broker responds before throttling (KIP-219)
+- 3: TOPIC_DELETION_DISABLED (KIP-322)
+- 4: flexible
+- 5: error message; THROTTLING_QUOTA_EXCEEDED (KIP-599)
+- 6: topic ids (KIP-516)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeClientQuotas (key 48), versions 0 to 1: the quotas in the image that match."""
+"""DescribeClientQuotas (key 48), versions 0 to 1 (KIP-546): the client quotas that match a filter.
+
+- 1: flexible
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""DescribeCluster (key 60), versions 0 to 2: the brokers, or on request the controllers."""
+"""DescribeCluster (key 60), versions 0 to 2 (KIP-700): the brokers, or the controllers.
+
+- 1: endpoint type (KIP-919)
+- 2: fenced brokers (KIP-1073)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""DescribeConfigs (key 32), versions 1 to 4: settings of a resource and where each comes from."""
+"""DescribeConfigs (key 32), versions 1 to 4 (KIP-133): configs of resources and the sources of their values.
+
+- 1: synonyms (KIP-226)
+- 2: on quota violation the broker responds before throttling (KIP-219)
+- 3: type and documentation (KIP-569)
+- 4: flexible
+"""
 
 from __future__ import annotations
 

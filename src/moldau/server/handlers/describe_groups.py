@@ -1,4 +1,12 @@
-"""DescribeGroups (key 15), versions 0 to 6: classic groups with their members and assignments."""
+"""DescribeGroups (key 15), versions 0 to 6: classic groups, members and assignments.
+
+- 1: throttle time
+- 2: on quota violation the broker responds before throttling (KIP-219)
+- 3: authorized operations (KIP-430)
+- 4: group instance ids (KIP-345)
+- 5: flexible
+- 6: error message; GROUP_ID_NOT_FOUND (KIP-1043)
+"""
 
 from __future__ import annotations
 

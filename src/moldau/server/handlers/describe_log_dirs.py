@@ -1,4 +1,11 @@
-"""DescribeLogDirs (key 35), versions 1 to 5: how much of which partition lies in which directory."""
+"""DescribeLogDirs (key 35), versions 1 to 5 (KIP-113): the log directories of this broker and their replicas.
+
+- 1: on quota violation the broker responds before throttling (KIP-219)
+- 2: flexible
+- 3: top-level error code (KIP-784)
+- 4: size and free space of the volume (KIP-827)
+- 5: cordoned directories (KIP-1066)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61), version 0: the producers a partition remembers."""
+"""DescribeProducers (key 61), version 0 (KIP-664): the active producers of partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""DescribeQuorum (key 55), versions 0 to 2: the metadata quorum's leader, voters and observers."""
+"""DescribeQuorum (key 55), versions 0 to 2 (KIP-595): leader, voters and observers of the metadata quorum.
+
+- 1: timestamps of the last fetch and the last time caught up (KIP-836)
+- 2: error message, directory ids and endpoints (KIP-853)
+
+Forwarded to the active controller.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeShareGroupOffsets (key 90), versions 0 to 1: where share groups are, and their lag."""
+"""DescribeShareGroupOffsets (key 90), versions 0 to 1 (KIP-932): the start offsets of share groups.
+
+- 1: lag (KIP-1226)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (key 75), version 0: topics with eligible leader replicas, page by page."""
+"""DescribeTopicPartitions (key 75), version 0 (KIP-966): topics with eligible leader replicas, in pages."""
 
 from __future__ import annotations
 

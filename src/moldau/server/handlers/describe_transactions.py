@@ -1,4 +1,4 @@
-"""DescribeTransactions (key 65), version 0: what the coordinator knows of transactional ids."""
+"""DescribeTransactions (key 65), version 0 (KIP-664): the state of transactional ids."""
 
 from __future__ import annotations
 

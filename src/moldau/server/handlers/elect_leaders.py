@@ -1,4 +1,8 @@
-"""ElectLeaders (key 43), versions 0 to 2: decided by the controller."""
+"""ElectLeaders (key 43), versions 0 to 2 (KIP-183): elects leaders of partitions; decided by the controller.
+
+- 1: election type, preferred or unclean (KIP-460)
+- 2: flexible
+"""
 
 from __future__ import annotations
 

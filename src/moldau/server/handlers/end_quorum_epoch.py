@@ -1,4 +1,7 @@
-"""EndQuorumEpoch (key 54), versions 0 to 1: the leader of the metadata quorum resigns."""
+"""EndQuorumEpoch (key 54), versions 0 to 1 (KIP-595): the leader of the metadata quorum resigns.
+
+- 1: directory ids and endpoints of voters (KIP-853)
+"""
 
 from __future__ import annotations
 

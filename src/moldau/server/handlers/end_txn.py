@@ -1,7 +1,12 @@
-"""EndTxn (key 26), versions 0 to 5: a producer commits or aborts its transaction.
+"""EndTxn (key 26), versions 0 to 5 (KIP-98): commits or aborts a transaction.
 
-The answer comes when the decision is safe; partitions hear of it right after. From version 5 on it holds the
-epoch, and the id, that the producer has from now on.
+- 1: on quota violation the broker responds before throttling (KIP-219)
+- 2: PRODUCER_FENCED (KIP-588)
+- 3: flexible
+- 4: TRANSACTION_ABORTABLE (KIP-890)
+- 5: the producer id and epoch of the next transaction (KIP-890)
+
+The response is sent when the decision is committed; the markers are written after it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Fetch (key 1), versions 4 to 18, on the controller listener: the metadata log, for those who follow it."""
+"""Fetch (key 1), versions 4 to 18, on controller listeners: replicates the metadata log (KIP-595).
+
+The versions are those of `fetch.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""FetchSnapshot (key 59), versions 0 to 1: a piece of a snapshot of the metadata."""
+"""FetchSnapshot (key 59), versions 0 to 1 (KIP-630): a part of a snapshot of the metadata.
+
+- 1: directory ids and endpoints of voters (KIP-853)
+"""
 
 from __future__ import annotations
 

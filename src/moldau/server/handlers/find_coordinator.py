@@ -1,7 +1,14 @@
-"""FindCoordinator (key 10), versions 0 to 6: the broker that leads the partition a name belongs to.
+"""FindCoordinator (key 10), versions 0 to 6: the coordinator of a group, transaction or share partition.
 
-The topic is created when somebody asks first, and unlike in Apache Kafka the answer waits for it. While it
-cannot be created, or its partition has no leader, the answer is COORDINATOR_NOT_AVAILABLE.
+- 1: key type (KIP-98)
+- 2: on quota violation the broker responds before throttling (KIP-219)
+- 3: flexible
+- 4: several keys (KIP-699)
+- 5: TRANSACTION_ABORTABLE (KIP-890)
+- 6: share partitions (KIP-932)
+
+The first request creates the coordinator's topic. Unlike in Apache Kafka, the response waits for it. If it
+cannot be created, or its partition has no leader, the error is COORDINATOR_NOT_AVAILABLE.
 """
 
 from __future__ import annotations

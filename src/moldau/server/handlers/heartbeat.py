@@ -1,4 +1,10 @@
-"""Heartbeat (key 12), versions 0 to 4: a member of a classic group says that it lives."""
+"""Heartbeat (key 12), versions 0 to 4: keeps the session of a member of a classic group alive.
+
+- 1: throttle time
+- 2: on quota violation the broker responds before throttling (KIP-219)
+- 3: group instance id (KIP-345)
+- 4: flexible
+"""
 
 from __future__ import annotations
 

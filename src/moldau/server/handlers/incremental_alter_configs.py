@@ -1,6 +1,9 @@
-"""IncrementalAlterConfigs (key 44), versions 0 to 1: set, delete, append to and subtract from single configs.
+"""IncrementalAlterConfigs (key 44), versions 0 to 1 (KIP-339): changes single configs of resources.
 
-Log levels belong to one process and are changed here; everything else is decided by the controller.
+- 1: flexible
+
+Log levels (BROKER_LOGGER) belong to one process and are changed here (KIP-412); the controller decides all
+other changes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,14 @@
-"""InitProducerId (key 22), versions 0 to 6: an id for an idempotent or a transactional producer.
+"""InitProducerId (key 22), versions 0 to 6 (KIP-98): a producer id, with or without transactions.
 
-Ids come in blocks that the controller hands out and records, so none is ever given twice. With a
-transactional id the transaction coordinator decides which id and epoch its producer has from now on.
+- 1: on quota violation the broker responds before throttling (KIP-219)
+- 2: flexible
+- 3: the current id and epoch, to recover from an error (KIP-360)
+- 4: PRODUCER_FENCED (KIP-588)
+- 5: TRANSACTION_ABORTABLE (KIP-890)
+- 6: two-phase commit (KIP-939)
+
+Ids are allocated in blocks by the controller (KIP-730), so every id is unique. For a transactional id the
+transaction coordinator decides the id and the epoch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""InitializeShareGroupState (key 83), version 0: state is made for share partitions."""
+"""InitializeShareGroupState (key 83), version 0 (KIP-932): initializes the state of share partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,15 @@
-"""JoinGroup (key 11), versions 0 to 9: a member comes, and hears of the group's next generation."""
+"""JoinGroup (key 11), versions 0 to 9: a member joins a classic group; the response is its next generation.
+
+- 1: rebalance timeout (KIP-62)
+- 2: throttle time
+- 3: on quota violation the broker responds before throttling (KIP-219)
+- 4: MEMBER_ID_REQUIRED (KIP-394)
+- 5: group instance id (KIP-345)
+- 6: flexible
+- 7: protocol type in the response (KIP-559)
+- 8: reason (KIP-800)
+- 9: the leader may have to skip the assignment (KIP-814)
+"""
 
 from __future__ import annotations
 

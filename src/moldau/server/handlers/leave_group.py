@@ -1,4 +1,11 @@
-"""LeaveGroup (key 13), versions 0 to 5: members go, from version 3 on several at once."""
+"""LeaveGroup (key 13), versions 0 to 5: removes members from a classic group.
+
+- 1: throttle time
+- 2: on quota violation the broker responds before throttling (KIP-219)
+- 3: several members, by member id or group instance id (KIP-345)
+- 4: flexible
+- 5: reason (KIP-800)
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""ListConfigResources (key 74), versions 0 to 1: which resources have, or could have, configs of their own.
+"""ListConfigResources (key 74), versions 0 to 1: the names of config resources.
 
-Version 0 lists the client-metrics subscriptions only.
+- 0: client metrics subscriptions only (KIP-714)
+- 1: all resource types (KIP-1142)
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""ListGroups (key 16), versions 0 to 5: the groups whose coordinator this broker is, by state and type."""
+"""ListGroups (key 16), versions 0 to 5: the groups that this broker coordinates.
+
+- 1: throttle time
+- 2: on quota violation the broker responds before throttling (KIP-219)
+- 3: flexible
+- 4: filter by state (KIP-518)
+- 5: filter by type (KIP-848)
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,18 @@
-"""ListOffsets (key 2), versions 1 to 11: where a partition begins, ends, or passes a point in time.
+"""ListOffsets (key 2), versions 1 to 11: offsets by timestamp, and the start and end of partitions.
 
-Answers by position come from memory; answers by time may have to read the log, so they come from the pool.
-The tiered offsets (-5 and -6) say "none", because nothing is tiered. A new leader does not know yet what its
-predecessor had committed: until its high watermark has reached the beginning of its epoch, the end of the log
-is OFFSET_NOT_AVAILABLE. Replicas (any `replica_id` that is not a consumer's) are told the real end.
+- 1: one offset per partition, with its timestamp (KIP-79)
+- 2: isolation level (KIP-98)
+- 3: on quota violation the broker responds before throttling (KIP-219)
+- 4: leader epoch (KIP-320)
+- 5: OFFSET_NOT_AVAILABLE (KIP-207)
+- 6: flexible
+- 7: offset of the largest timestamp (KIP-734)
+- 8: earliest local offset (KIP-405)
+- 9: latest tiered offset (KIP-1005)
+- 10: timeout of remote reads (KIP-1075)
+- 11: earliest offset pending upload (KIP-1023)
+
+Not served: tiered storage. The earliest local offset is the log start offset; there are no tiered offsets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46), versions 0: read from the controller."""
+"""ListPartitionReassignments (key 46), version 0 (KIP-455): ongoing reassignments, from the controller."""
 
 from __future__ import annotations
 

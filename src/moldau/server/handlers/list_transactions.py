@@ -1,4 +1,8 @@
-"""ListTransactions (key 66), versions 0 to 2: the transactions this node coordinates."""
+"""ListTransactions (key 66), versions 0 to 2 (KIP-664): the transactions that this node coordinates.
+
+- 1: minimum duration (KIP-994)
+- 2: transactional id pattern (KIP-1152)
+"""
 
 from __future__ import annotations
 

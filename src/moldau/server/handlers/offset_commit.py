@@ -1,4 +1,14 @@
-"""OffsetCommit (key 8), versions 2 to 10: how far a group has read. From version 10 on topics come by id."""
+"""OffsetCommit (key 8), versions 2 to 10: commits the offsets of a group.
+
+- 3: throttle time
+- 4: on quota violation the broker responds before throttling (KIP-219)
+- 5: no retention time any more (KIP-211)
+- 6: leader epoch (KIP-320)
+- 7: group instance id (KIP-345)
+- 8: flexible
+- 9: member epoch of the consumer protocol (KIP-848)
+- 10: topic ids instead of names (KIP-848)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47), version 0: forgets how far a group has read, where it no longer reads."""
+"""OffsetDelete (key 47), version 0 (KIP-496): deletes offsets of topics that a group is not subscribed to."""
 
 from __future__ import annotations
 

@@ -1,7 +1,14 @@
-"""OffsetFetch (key 9), versions 1 to 10: how far groups have read.
+"""OffsetFetch (key 9), versions 1 to 10: the committed offsets of groups.
 
-From version 8 on several groups at once, from version 10 on topics by id. Without topics: everything the
-group has committed. Who asks for stable offsets hears of those that an open transaction may still change.
+- 2: all offsets of a group; top-level error code (KIP-88)
+- 3: throttle time
+- 4: on quota violation the broker responds before throttling (KIP-219)
+- 5: leader epoch (KIP-320)
+- 6: flexible
+- 7: `require_stable`: UNSTABLE_OFFSET_COMMIT while a transaction is open (KIP-447)
+- 8: several groups (KIP-709)
+- 9: member id and epoch of the consumer protocol (KIP-848)
+- 10: topic ids instead of names (KIP-848)
 """
 
 from __future__ import annotations

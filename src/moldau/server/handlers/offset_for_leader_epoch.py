@@ -1,4 +1,9 @@
-"""OffsetForLeaderEpoch (key 23), versions 2 to 4: where a leader epoch ended in our log."""
+"""OffsetForLeaderEpoch (key 23), versions 2 to 4: the end offset of a leader epoch.
+
+- 2: current leader epoch (KIP-320)
+- 3: replica id of followers
+- 4: flexible
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReadShareGroupState (key 84), version 0: a leader takes over the state of its share partitions."""
+"""ReadShareGroupState (key 84), version 0 (KIP-932): the persisted state of share partitions."""
 
 from __future__ import annotations
 

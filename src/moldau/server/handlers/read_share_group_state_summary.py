@@ -1,4 +1,7 @@
-"""ReadShareGroupStateSummary (key 87), versions 0 to 1: how far a share group is in its partitions."""
+"""ReadShareGroupStateSummary (key 87), versions 0 to 1 (KIP-932): the start offsets of share partitions.
+
+- 1: delivery complete count (KIP-1226)
+"""
 
 from __future__ import annotations
 

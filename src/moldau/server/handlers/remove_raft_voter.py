@@ -1,4 +1,7 @@
-"""RemoveRaftVoter (key 81), versions 0: a controller leaves the metadata quorum."""
+"""RemoveRaftVoter (key 81), version 0 (KIP-853): removes a controller from the voters of the quorum.
+
+Forwarded to the active controller.
+"""
 
 from __future__ import annotations
 

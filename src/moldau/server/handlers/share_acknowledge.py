@@ -1,4 +1,7 @@
-"""ShareAcknowledge (key 79), versions 1 to 2: members of share groups say what became of their records."""
+"""ShareAcknowledge (key 79), versions 1 to 2 (KIP-932): members of share groups acknowledge records.
+
+- 2: renewal of acquisition locks (KIP-1222)
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""ShareFetch (key 78), versions 1 to 2: members of share groups are handed records, and acknowledge others.
+"""ShareFetch (key 78), versions 1 to 2 (KIP-932): members of share groups acquire and acknowledge records.
 
-A member's session tells which partitions it reads. What the request acknowledges is taken first, so that
-records given back can be handed out again by the same request.
+- 2: strict limit of records (KIP-1206); renewal of acquisition locks (KIP-1222)
+
+The share session of the member determines the partitions. Acknowledgements are applied first, so that
+released records can be acquired by the same request.
 """
 
 from __future__ import annotations

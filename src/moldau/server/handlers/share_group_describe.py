@@ -1,4 +1,4 @@
-"""ShareGroupDescribe (key 77), version 1: share groups with their members and what those read from."""
+"""ShareGroupDescribe (key 77), version 1 (KIP-932): share groups, members and assignments."""
 
 from __future__ import annotations
 

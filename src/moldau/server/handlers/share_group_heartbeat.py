@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat (key 76), version 1: members of share groups join, go on and leave."""
+"""ShareGroupHeartbeat (key 76), version 1 (KIP-932): members of share groups join, report and leave."""
 
 from __future__ import annotations
 

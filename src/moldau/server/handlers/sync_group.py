@@ -1,4 +1,11 @@
-"""SyncGroup (key 14), versions 0 to 5: a member asks for its assignment; the leader brings everybody's."""
+"""SyncGroup (key 14), versions 0 to 5: a member fetches its assignment; the leader sends all assignments.
+
+- 1: throttle time
+- 2: on quota violation the broker responds before throttling (KIP-219)
+- 3: group instance id (KIP-345)
+- 4: flexible
+- 5: protocol type and name (KIP-559)
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,13 @@
-"""TxnOffsetCommit (key 28), versions 0 to 5: offsets that count once a transaction is committed.
+"""TxnOffsetCommit (key 28), versions 0 to 5 (KIP-98): commits offsets as part of a transaction.
 
-The transaction's coordinator must know that it writes to the group's partition of `__consumer_offsets`: it is
-asked, and from version 5 on told (see `coordinators/verification.py`).
+- 1: on quota violation the broker responds before throttling (KIP-219)
+- 2: leader epoch (KIP-320)
+- 3: flexible; member id, generation and group instance id (KIP-447)
+- 4: TRANSACTION_ABORTABLE (KIP-890)
+- 5: the broker adds the partition of `__consumer_offsets` to the transaction (KIP-890)
+
+The partition of `__consumer_offsets` must be part of the transaction; it is verified or added
+(`coordinators/verification.py`).
 """
 
 from __future__ import annotations

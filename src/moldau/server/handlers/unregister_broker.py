@@ -1,4 +1,4 @@
-"""UnregisterBroker (key 64), versions 0: decided by the controller."""
+"""UnregisterBroker (key 64), version 0: removes the registration of a broker; decided by the controller."""
 
 from __future__ import annotations
 

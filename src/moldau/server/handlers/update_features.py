@@ -1,4 +1,8 @@
-"""UpdateFeatures (key 57), versions 0 to 2: decided by the controller."""
+"""UpdateFeatures (key 57), versions 0 to 2 (KIP-584): changes finalized features; decided by the controller.
+
+- 1: upgrade type and `validate_only` (KIP-778)
+- 2: no results for single features any more (KIP-1022)
+"""
 
 from __future__ import annotations
 

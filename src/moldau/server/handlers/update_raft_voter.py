@@ -1,4 +1,4 @@
-"""UpdateRaftVoter (key 82), versions 0: a voter tells the leader where it listens now."""
+"""UpdateRaftVoter (key 82), version 0 (KIP-853): a voter reports its endpoints and `kraft.version`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Vote (key 52), versions 0 to 2: a member of the metadata quorum stands for election, or asks whether to."""
+"""Vote (key 52), versions 0 to 2 (KIP-595): a candidate of the metadata quorum requests a vote.
+
+- 1: directory ids and endpoints of voters (KIP-853)
+- 2: pre-vote (KIP-996)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""WriteShareGroupState (key 85), versions 0 to 1: the leader of a partition has changes of its state kept."""
+"""WriteShareGroupState (key 85), versions 0 to 1 (KIP-932): persists state changes of share partitions.
+
+- 1: delivery complete count (KIP-1226)
+"""
 
 from __future__ import annotations
 

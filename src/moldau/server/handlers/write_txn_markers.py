@@ -1,6 +1,9 @@
-"""WriteTxnMarkers (key 27), versions 1 and 2: a transaction coordinator, or an operator, ends transactions.
+"""WriteTxnMarkers (key 27), versions 1 and 2 (KIP-98): writes end markers of transactions to partitions.
 
-Version 2 tells by which `transaction.version` the marker's epoch is to be checked.
+- 1: flexible
+- 2: `transaction.version` that determines the check of the epoch (KIP-1228)
+
+Sent by transaction coordinators, and by operators who abort a hanging transaction.
 """
 
 from __future__ import annotations

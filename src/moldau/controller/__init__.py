@@ -1,3 +1,1 @@
-"""Decides changes to the cluster's metadata: topics, placement, brokers, in-sync replicas, configs, quotas.
-Pure.
-"""
+"""Decisions about the cluster metadata: topics, partitions, brokers, configs, quotas, features. Pure."""

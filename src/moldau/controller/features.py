@@ -1,4 +1,4 @@
-"""UpdateFeatures: raising or lowering finalized levels."""
+"""UpdateFeatures: changes of finalized feature levels (KIP-584)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _invalid(name: str, level: int, reason: str) -> KafkaError:
 
 
 def _check_supported(state: ControllerState, name: str, level: int) -> None:
-    """This controller, every broker and every other controller must support the level."""
+    """Check that all brokers and controllers support the level."""
     if name not in FEATURES:
         raise _invalid(name, level, f"Local controller {state.node_id} does not support this feature.")
     local = supported_features(state.image.features.levels)
@@ -127,7 +127,7 @@ def _check_supported(state: ControllerState, name: str, level: int) -> None:
 
 
 def _check_voters(state: ControllerState, name: str, level: int) -> None:
-    """A controller that the configuration names must have told what it supports."""
+    """Check that every static voter is registered, so that its supported levels are known."""
     if state.metadata_version < CONTROLLER_REGISTRATION_SUPPORTED:
         return
     known = {state.node_id, *state.image.cluster.controllers}
@@ -160,7 +160,7 @@ def _check_metadata_version(current: int, level: int, upgrade_type: int) -> None
 
 
 def _check_kraft_version(state: ControllerState, current: int, level: int) -> None:
-    """It lives in the quorum's own records, and only the quorum knows whether all voters are ready."""
+    """Check `kraft.version`, which the quorum stores: only it knows whether all voters support it."""
     if level < current:
         raise _invalid(KRAFT_VERSION, level, "Can't downgrade the version of this feature.")
     if level > current and state.upgrade_quorum is not None:
@@ -168,7 +168,7 @@ def _check_kraft_version(state: ControllerState, current: int, level: int) -> No
 
 
 def _kraft_upgrade(state: ControllerState, request: UpdateFeaturesRequest) -> Callable[[], None] | None:
-    """What is left to do for `kraft.version` once the request is decided."""
+    """Return the change of `kraft.version` to make once the request is decided."""
     levels = {update.feature: update.max_version_level for update in request.feature_updates}
     level, upgrade = levels.get(KRAFT_VERSION, 0), state.upgrade_quorum
     if request.validate_only or upgrade is None or level <= state.kraft_version:
@@ -184,7 +184,7 @@ def _kraft_upgrade(state: ControllerState, request: UpdateFeaturesRequest) -> Ca
 def _safely(
     state: ControllerState, request: UpdateFeaturesRequest, records: list[MetadataRecord]
 ) -> list[MetadataRecord]:
-    """With eligible leaders `min.insync.replicas` must be the same for the whole cluster, and be known."""
+    """Return the records; with ELR `min.insync.replicas` must be set at cluster level only."""
     levels = {update.feature: update.max_version_level for update in request.feature_updates}
     if levels.get(ELR_VERSION, 0) < 1:
         return records

@@ -1,4 +1,4 @@
-"""AllocateProducerIds: blocks of ids that no two brokers ever share."""
+"""AllocateProducerIds: allocates blocks of producer ids to brokers (KIP-730)."""
 
 from __future__ import annotations
 

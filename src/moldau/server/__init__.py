@@ -1,1 +1,1 @@
-"""The node: everything below wired together, and a handler for every API it serves."""
+"""The node: wires all packages below it, and handles the requests of clients and other nodes."""

@@ -1,6 +1,6 @@
-"""Log levels as the BROKER_LOGGER resource shows and changes them; not kept over a restart, as in Kafka.
+"""Log levels as BROKER_LOGGER resources (KIP-412); as in Kafka, changes are lost with a restart.
 
-Kafka's level names map to Python's: TRACE is DEBUG, FATAL is CRITICAL. The logger `root` is ours too.
+Kafka's level names map to Python's: TRACE is DEBUG, FATAL is CRITICAL. `root` is the root logger.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Applies committed metadata to the node, one image after the other.
+"""Applies committed metadata images to the node, one after the other.
 
-The quorum announces images synchronously, in order; applying one may wait for the disk (new logs). `image` is
-the last one whose replicas are in place, so what clients are told always exists. `caught_up` lets an answer
-wait until the change it reports can be used, `until` does so for the change of another node. An image that
-cannot be applied stops the node: going on with half of it would be worse.
+The quorum announces images synchronously and in order; applying an image may wait for the disk (new logs).
+`image` is the last applied image, so responses describe only replicas that exist. `caught_up` delays a
+response until a change of this node is applied, `until` does so for a change of another node. An image
+that cannot be applied stops the node, because a partly applied image would be worse.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class MetadataPublisher:
         self._queue.put_nowait((delta, image))
 
     async def caught_up(self) -> None:
-        """Until everything announced so far is applied."""
+        """Wait until all announced images are applied."""
         announced = self._announced
         await self._shown(lambda image: image.offset >= announced)
 
     async def until(self, shows: Shows, timeout_seconds: float) -> bool:
-        """Until the applied image shows something; False when it did not in time."""
+        """Wait until an applied image meets a condition; return False after the timeout."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 await self._shown(shows)
@@ -57,7 +57,7 @@ class MetadataPublisher:
             try:
                 await waiter
             except asyncio.CancelledError:
-                # It may be long until the next image, and many may give up until then.
+                # Many waiters may be cancelled before the next image removes them.
                 if entry in self._waiters:
                     self._waiters.remove(entry)
                 raise
@@ -73,7 +73,7 @@ class MetadataPublisher:
             delta, image = await self._queue.get()
             try:
                 await self._apply(delta, image)
-            except Exception as error:  # noqa: BLE001  whatever it was, the image is not in place
+            except Exception as error:  # noqa: BLE001  the image is not applied
                 self._release(lambda waiter, reason=error: waiter.set_exception(reason))  # type: ignore[misc]
                 self._on_failure(error)
                 return
@@ -83,7 +83,7 @@ class MetadataPublisher:
     def _release(
         self, release: Callable[[asyncio.Future[None]], object], image: MetadataImage | None = None
     ) -> None:
-        """Those who wait for what `image` shows, or everybody."""
+        """Release the waiters whose condition `image` meets, or all of them."""
         waiting = [(shows, waiter) for shows, waiter in self._waiters if not waiter.done()]
         ready = [image is None or shows(image) for shows, _ in waiting]
         self._waiters = [entry for entry, done in zip(waiting, ready, strict=True) if not done]

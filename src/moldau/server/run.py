@@ -1,7 +1,4 @@
-"""From properties to a running process: checks, the event loop, signals, and the way out.
-
-`StartError` carries the one sentence a person needs when a node cannot start.
-"""
+"""Runs a node in this process: configuration, event loop, signals and exit code."""
 
 from __future__ import annotations
 
@@ -27,10 +24,10 @@ from moldau.server.startup.meta_properties import UnusableFolder
 from moldau.storage.cleaner.runner import ProcessRunner
 from moldau.storage.disk.disk import PosixDisk
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Ports = dict[str, int]
-#: Makes, once the loop is there, what opens the connections to other nodes.
+#: Returns the function that opens connections to other nodes on an event loop.
 MakeLinks = Callable[[asyncio.AbstractEventLoop], OpenConnection]
 _DESCRIPTORS = 65_536
 
@@ -38,7 +35,7 @@ _REFUSALS = (FormatError, ListenError, UnusableFolder, UnusableMetadata, KafkaEr
 
 
 class StartError(Exception):
-    """The node cannot start; the message says why and what to do."""
+    """The node cannot start; the message names the reason and the remedy."""
 
 
 def run_node(
@@ -47,13 +44,13 @@ def run_node(
     on_ready: Callable[[Ports], None] | None = None,
     make_links: MakeLinks | None = None,
 ) -> int:
-    """Run a node until SIGTERM or Ctrl-C; `on_ready` hears the port of every listener."""
+    """Run a node until SIGTERM or Ctrl-C; `on_ready` receives the ports of the listeners."""
     if sys.platform == "win32":
         raise StartError("Moldau runs on Linux and macOS; on Windows, start it inside WSL.")
     try:
         config = BrokerConfig.from_properties(properties)
         for warning in config.warnings:
-            log.warning("%s", warning)
+            logger.warning("%s", warning)
         return _run_loop(_serve(config, on_ready or (lambda ports: None), make_links))
     except _REFUSALS as error:
         raise StartError(str(error)) from error
@@ -62,7 +59,7 @@ def run_node(
 
 
 def format_if_needed(properties: Mapping[str, str], options: FormatOptions | None = None) -> None:
-    """What `moldau dev` does by itself: make the folders of a new node ready."""
+    """Format the folders of a new node, as `moldau dev` does."""
     try:
         config = BrokerConfig.from_properties(properties)
         disk = PosixDisk()
@@ -83,7 +80,7 @@ def _run_loop(serving: Coroutine[None, None, int]) -> int:
 
 
 def _raise_descriptor_limit() -> None:
-    """Use as many open files as the system lets us; the soft limit is often a small part of it."""
+    """Raise the soft limit of open files up to the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
     if soft < wanted:
@@ -111,7 +108,7 @@ async def _serve(
     )
     try:
         if await _started(node, stop):
-            # What start-up made stays for good: the collector need not look at it again.
+            # The objects of the start-up live until the end; the garbage collector need not traverse them.
             gc.collect()
             gc.freeze()
             on_ready(node.ports)
@@ -123,7 +120,7 @@ async def _serve(
 
 
 async def _started(node: Node, stop: asyncio.Event) -> bool:
-    """False when the node was told to stop before it was ready: it may be waiting for other controllers."""
+    """Start the node; return False if it has to stop before it is ready, waiting for controllers."""
     starting = asyncio.create_task(node.start())
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)

@@ -28,9 +28,9 @@ async def _watching() -> AsyncIterator[LoopLag]:
 
 async def _looked(lag: LoopLag) -> None:
     """Until the next look has been taken."""
-    before = lag.looks
+    before = lag.samples
     async with asyncio.timeout(10):
-        while lag.looks == before:
+        while lag.samples == before:
             await asyncio.sleep(0.005)
 
 
@@ -69,8 +69,8 @@ def test_a_node_watches_its_loop_until_it_stops(tmp_path: Path) -> None:
     async def scene() -> None:
         async with running_node(tmp_path) as node:
             await _looked(node.loop_lag)
-            looks = node.loop_lag.looks
+            looks = node.loop_lag.samples
         await asyncio.sleep(0.12)
-        assert node.loop_lag.looks - looks <= 2
+        assert node.loop_lag.samples - looks <= 2
 
     asyncio.run(scene())

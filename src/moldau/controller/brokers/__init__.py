@@ -1,0 +1,1 @@
+"""Brokers and controllers: registration, sessions, fencing, log directories."""

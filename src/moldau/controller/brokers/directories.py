@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: a broker with several directories tells where it put its replicas."""
+"""AssignReplicasToDirs: a broker reports the log directories of its replicas (KIP-858)."""
 
 from __future__ import annotations
 

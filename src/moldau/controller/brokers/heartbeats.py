@@ -1,7 +1,7 @@
-"""Which brokers are alive: when each was last heard of, and how far it has followed the metadata log.
+"""The sessions of brokers: the time of the last heartbeat and the reported metadata offset.
 
-All of this is soft state: it is never replicated and begins anew with every active controller. Time is an
-argument, in milliseconds that never go back.
+This is soft state: it is not replicated and starts again with every active controller. Time is an argument,
+in milliseconds of a monotonic clock.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ class BrokerState(Enum):
 class _Session:
     epoch: int
     fenced: bool
-    #: None when it is known to be gone.
+    #: None if the process is known to have ended.
     last_contact_ms: int | None
     metadata_offset: int = -1
-    #: The offset all others must reach before a broker that gave up its leaderships may stop; -1: not
-    #: stopping.
+    #: The metadata offset that all other brokers must reach before this broker may stop; -1: no shutdown.
     shutdown_offset: int = -1
 
     @property
@@ -43,14 +42,14 @@ class Heartbeats:
         self._sessions: dict[int, _Session] = {}
 
     def activate(self, brokers: Iterable[BrokerRegistration], gone: int | None, now_ms: int) -> None:
-        """Begin with who is registered. Unfenced brokers get time to report, but not one that is `gone`."""
+        """Start the sessions of registered brokers; that of `gone` is expired."""
         self._sessions = {}
         for broker in brokers:
             contact = None if broker.id == gone else now_ms
             self._sessions[broker.id] = _Session(broker.epoch, broker.fenced, contact)
 
     def agree_with(self, brokers: Mapping[int, BrokerRegistration]) -> None:
-        """What was decided about brokers did not become true: go back to what the metadata says."""
+        """Go back to the committed registrations after uncommitted decisions are lost."""
         sessions, self._sessions = self._sessions, {}
         for broker_id, session in sessions.items():
             broker = brokers.get(broker_id)
@@ -77,7 +76,7 @@ class Heartbeats:
     def next_state(
         self, request: BrokerHeartbeatRequest, registration_offset: int, *, leads: Callable[[], bool]
     ) -> tuple[BrokerState, BrokerState]:
-        """The state a broker is in and the one it gets by this; `leads` is asked when it matters."""
+        """Return the current and the next state of a broker; `leads` is called only if needed."""
         session = self._sessions[request.broker_id]
         if session.shutdown_offset >= 0:
             return BrokerState.CONTROLLED_SHUTDOWN, self._while_stopping(session, leads())
@@ -96,7 +95,7 @@ class Heartbeats:
             session.shutdown_offset = offset
 
     def set_fenced(self, broker_id: int, fenced: bool) -> None:
-        """Being fenced ends an orderly stop: when such a broker is heard of again, it may just go."""
+        """Set the fenced state; fencing ends a controlled shutdown."""
         session = self._sessions.get(broker_id)
         if session is not None:
             session.fenced = fenced
@@ -104,7 +103,7 @@ class Heartbeats:
                 session.shutdown_offset = -1
 
     def expired_broker(self, now_ms: int) -> int | None:
-        """An unfenced broker that was silent for too long."""
+        """Return an unfenced broker whose session has expired."""
         for broker_id, session in self._sessions.items():
             if not session.fenced and self._expired(session, now_ms):
                 return broker_id

@@ -1,8 +1,8 @@
 """Brokers and controllers: registration, heartbeats, fencing, controlled shutdown, removal.
 
-A broker registers fenced, is unfenced when its heartbeat shows that it has followed the log up to its own
-registration, gives up its leaderships before it stops, and is fenced when it is silent for too long. The
-epoch of a registration is the offset at which it was decided, so it grows with every one.
+A broker is registered fenced. It is unfenced when its heartbeat reports a metadata offset after its
+registration, gives up its leaderships in a controlled shutdown, and is fenced when its session expires. The
+broker epoch is the offset of the registration, so it increases with every registration (KIP-631).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def register_broker(
 
 
 def _after_restart(state: ControllerState, broker_id: int, clean: bool) -> list[MetadataRecord]:
-    """A new process of a broker is in no ISR until it has caught up, whatever became of the old one."""
+    """Remove a restarted broker from every ISR; it rejoins when it has caught up."""
     if state.elr_enabled and not clean:
         return updates_after(state, state.index.held_by(broker_id), unclean=broker_id)
     return updates_after(state, state.index.in_sync(broker_id), leaving=broker_id)
@@ -121,7 +121,7 @@ def broker_heartbeat(
     )
     failed = [directory for directory in broker.directories if directory in request.offline_log_dirs]
     if failed and following is BrokerState.UNFENCED:
-        # It might be given partitions in a directory that has failed; the next heartbeat finds that settled.
+        # Unfencing could elect replicas in the failed directory; the next heartbeat unfences the broker.
         following = current
     records = [] if current is following else _transition(state, broker, following)
     records += _directory_changes(state, broker, request, failed)
@@ -157,7 +157,7 @@ def _transition(
 
 
 def fence(state: ControllerState, broker: BrokerRegistration) -> list[MetadataRecord]:
-    """Out of every ISR, then fenced."""
+    """Remove the broker from every ISR and fence it."""
     records = updates_after(state, state.index.in_sync(broker.id), leaving=broker.id)
     change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=_FENCE)
     return [*records, change]
@@ -190,7 +190,7 @@ def _directory_changes(
     request: BrokerHeartbeatRequest,
     failed: list[DirectoryId],
 ) -> list[MetadataRecord]:
-    """Directories that failed take their replicas out of the ISR; cordoned ones get no new partitions."""
+    """Remove replicas in failed directories from their ISRs, and record cordoned directories."""
     records: list[MetadataRecord] = []
     if failed:
         held = state.partitions_where(

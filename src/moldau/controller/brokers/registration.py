@@ -1,4 +1,4 @@
-"""What a broker must bring along to be registered, and the record of it."""
+"""BrokerRegistration: the checks of a registration, and its record."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check_registration(
 def check_listeners(
     listeners: Sequence[broker_registration.Listener | controller_registration.Listener],
 ) -> None:
-    """A protocol that nobody knows must not get into the log: Apache Kafka fails on reading it."""
+    """Refuse unknown security protocols: Apache Kafka fails to replay them."""
     for listener in listeners:
         if listener.security_protocol not in SECURITY_PROTOCOLS.values():
             raise _invalid(f"Unknown security protocol {listener.security_protocol} of {listener.name}")
@@ -83,7 +83,7 @@ def _is_reserved(directory: DirectoryId) -> bool:
 
 
 def _check_features(state: ControllerState, request: BrokerRegistrationRequest) -> None:
-    """Every finalized level must be among those the broker supports."""
+    """Check that the broker supports every finalized feature level."""
     supported = {
         feature.name: VersionRange(feature.min_supported_version, feature.max_supported_version)
         for feature in request.features
@@ -107,7 +107,7 @@ def _invalid(message: str) -> KafkaError:
 
 
 def registration_record(state: ControllerState, request: BrokerRegistrationRequest) -> RegisterBrokerRecord:
-    """A fenced registration; its epoch is still to be set."""
+    """Return a fenced registration; the caller sets its broker epoch."""
     record = RegisterBrokerRecord(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,

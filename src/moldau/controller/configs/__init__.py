@@ -1,0 +1,1 @@
+"""Configs of resources, log levels and client quotas."""

@@ -1,7 +1,7 @@
-"""IncrementalAlterConfigs, its older form AlterConfigs, and the settings a topic is created with.
+"""IncrementalAlterConfigs, AlterConfigs, and the configs of new topics.
 
-A resource is changed as a whole or not at all, and judged by the settings it would have afterwards. Broker
-settings are written even if they do not change: it makes brokers read files they point to once more.
+All changes of a resource are made, or none; the resulting configs are validated. Broker configs are written
+even if they do not change, because this makes brokers reload the files they name.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from moldau.config.broker.definitions import BROKER_CONFIGS
 from moldau.config.definition import ConfigKey, ConfigType
 from moldau.config.dynamic import APPEND, DELETE, SET, SUBTRACT
 from moldau.config.topic import TOPIC_CONFIGS
-from moldau.controller.configs.checks import MIN_ISR, check_change, unknown_resource_type
-from moldau.controller.configs.log_levels import check_log_levels
+from moldau.controller.configs.checks import MIN_ISR, check_change, check_log_levels, unknown_resource_type
 from moldau.controller.errors import check_record_count
 from moldau.controller.state import ControllerState, DecisionContext
 from moldau.metadata.image import ConfigResource, ResourceType
@@ -85,7 +84,7 @@ def alter_configs(
 def new_topic_config_records(
     state: ControllerState, topic: str, configs: Mapping[str, str]
 ) -> list[MetadataRecord]:
-    """The settings a topic is created with, checked."""
+    """Return the config records of a new topic, validated."""
     if not configs:
         return []
     resource = ConfigResource(ResourceType.TOPIC, topic)
@@ -109,7 +108,7 @@ R = TypeVar("R", bound=_Resource)
 def _each_resource(
     resources: Sequence[R], decide: Callable[[R], list[ConfigRecord]]
 ) -> tuple[list[ConfigRecord], list[tuple[int, str | None]]]:
-    """The records of all resources that may change, and code and message for every one."""
+    """Return the records of all valid changes, and error code and message of every resource."""
     times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     records: list[ConfigRecord] = []
     outcomes: list[tuple[int, str | None]] = []
@@ -150,7 +149,7 @@ def _change(state: ControllerState, wanted: incremental.AlterConfigsResource) ->
 
 
 def _replace(state: ControllerState, wanted: legacy.AlterConfigsResource) -> list[ConfigRecord]:
-    """What is not mentioned goes back to its default."""
+    """Replace all configs of a resource; configs that are not given are removed."""
     resource = _changeable(wanted)
     current = state.image.config(resource.type, resource.name)
     configs = {entry.name: entry.value for entry in wanted.configs if entry.value is not None}
@@ -199,7 +198,7 @@ def _new_value(
 
 
 def _not_a_list(resource: ConfigResource, name: str, operation: int) -> str:
-    """Brokers check their own settings before the controller does, with other words."""
+    """Use the error message of the broker, which validates its own configs before the controller."""
     word = _OPERATIONS[operation]
     if resource.type == ResourceType.BROKER:
         return f"Config value {word.lower()} is not allowed for config key: {name}"
@@ -207,7 +206,7 @@ def _not_a_list(resource: ConfigResource, name: str, operation: int) -> str:
 
 
 def _with_cleared_elr(state: ControllerState, records: Iterable[ConfigRecord]) -> list[MetadataRecord]:
-    """Another `min.insync.replicas` makes who was eligible to lead under the old one questionable."""
+    """Clear the ELR of topics whose `min.insync.replicas` changes: it was chosen by the old value."""
     written: list[MetadataRecord] = list(records)
     if state.elr_enabled:
         for record in list(written):

@@ -1,4 +1,7 @@
-"""Whether a resource may have the settings a change leads to."""
+"""Validation of config changes, and of log levels (BROKER_LOGGER, KIP-412).
+
+Log levels are not stored: the node that receives the request applies them until it stops.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,27 @@ from collections.abc import Mapping, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.config.client_metrics import validate_client_metrics_configs
-from moldau.config.dynamic import validate_broker_configs, validate_topic_configs
+from moldau.config.dynamic import (
+    APPEND,
+    DELETE,
+    SET,
+    SUBTRACT,
+    validate_broker_configs,
+    validate_topic_configs,
+)
 from moldau.config.group import validate_group_configs
 from moldau.controller.state import ControllerState
 from moldau.controller.topics.names import topic_name_problem
 from moldau.metadata.features import CORDONED_DIRECTORIES_SUPPORTED
 from moldau.metadata.image import ConfigResource, ResourceType
+from moldau.protocol.messages.incremental_alter_configs import AlterConfigsResource
 from moldau.protocol.stored.metadata import ConfigRecord
 
 MAX_VALUE_LENGTH = 32_767
 MIN_ISR = "min.insync.replicas"
+ROOT_LOGGER = "root"
+LEVELS = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
+_LIST_OPERATIONS = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
 
 def check_change(
@@ -26,7 +40,7 @@ def check_change(
     *,
     newly_created: bool = False,
 ) -> None:
-    """Refuse a change; `configs` is the complete set the resource would have."""
+    """Raise KafkaError for an invalid change; `configs` are all resulting configs of the resource."""
     for change in changes:
         _check_record(state, resource, change)
     match resource.type:
@@ -84,14 +98,14 @@ def _check_topic(state: ControllerState, name: str, configs: Mapping[str, str], 
 
 
 def _check_broker(state: ControllerState, name: str, configs: Mapping[str, str]) -> None:
-    """The broker that was asked has checked that it is the one that is named."""
+    """Validate broker configs; the receiving broker has checked that the name is its own id."""
     if name:
         _node_id(name)
     validate_broker_configs(state.config, configs, per_broker=bool(name))
 
 
 def check_node_name(name: str, node_id: int, wrong: str) -> None:
-    """A resource that stands for a node must be named by the id of the node that was asked."""
+    """Check that a resource is named by the id of the node that received the request."""
     if _node_id(name) != node_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST, wrong.format(node_id, name))
 
@@ -103,3 +117,29 @@ def _node_id(name: str) -> int:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}"
         ) from error
+
+
+def check_log_levels(resource: AlterConfigsResource, node_id: int) -> None:
+    check_node_name(resource.resource_name, node_id, "Unexpected node id. Expected {}, but received {}")
+    for change in resource.configs:
+        operation = change.config_operation
+        if operation in _LIST_OPERATIONS:
+            raise _invalid_request(
+                f"{_LIST_OPERATIONS[operation]} operation is not allowed for the BROKER_LOGGER resource"
+            )
+        if operation not in (SET, DELETE):
+            raise _invalid_request(
+                f"Unknown operation type {operation} is not allowed for the BROKER_LOGGER resource"
+            )
+        if operation == DELETE and change.name == ROOT_LOGGER:
+            raise _invalid_request("Removing the log level of the root logger is not allowed")
+        if operation == SET and change.value not in LEVELS:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"Cannot set the log level of {change.name} to {change.value} as it is not a supported log "
+                f"level. Valid log levels are {', '.join(LEVELS)}",
+            )
+
+
+def _invalid_request(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

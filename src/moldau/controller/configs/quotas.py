@@ -1,4 +1,4 @@
-"""AlterClientQuotas and DescribeClientQuotas. Quotas are kept and shown here; brokers enforce them."""
+"""AlterClientQuotas and DescribeClientQuotas. Quotas are stored here; brokers enforce them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from moldau.statemachine.decision import Decision
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 _ENTITY_TYPES = (USER, CLIENT_ID, IP)
-#: Quotas and the largest whole number each may be; None for those that may have a fraction.
+#: Quotas and their largest integers; None for those that may be fractional.
 _CLIENT_QUOTAS: dict[str, int | None] = {
     "producer_byte_rate": 2**63 - 1,
     "consumer_byte_rate": 2**63 - 1,
@@ -38,7 +38,7 @@ def alter_client_quotas(
     entries = []
     seen: set[QuotaEntity] = set()
     for entry in request.entries:
-        # Of two parts of one type the later one counts, as in Kafka.
+        # As in Kafka, the last of several parts of one type counts.
         entity = quota_entity({part.entity_type: part.entity_name for part in entry.entity}.items())
         parts = [alter.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
         answer = alter.ResponseEntryData(entity=parts, error_message=None)
@@ -92,7 +92,7 @@ def _record(entity: QuotaEntity, key: str, value: float = 0.0, *, remove: bool =
 
 
 def _allowed_quotas(entity: QuotaEntity) -> dict[str, int | None]:
-    """The quotas an entity may have; KafkaError when there can be no such entity."""
+    """Return the quotas that an entity may have; raise KafkaError if the entity is invalid."""
     if not entity:
         raise _refused("Invalid empty client quota entity")
     kinds = [kind for kind, _ in entity]
@@ -112,7 +112,7 @@ def _allowed_quotas(entity: QuotaEntity) -> dict[str, int | None]:
 
 
 def _check_ip(address: str | None) -> None:
-    """An address; unlike Apache's, the controller does not look up host names."""
+    """Check an IP address; unlike Apache Kafka, host names are not resolved."""
     try:
         if address is not None:
             ipaddress.ip_address(address)
@@ -137,7 +137,7 @@ def _check_value(allowed: dict[str, int | None], key: str, value: float) -> None
 def describe_client_quotas(
     image: MetadataImage, request: describe.DescribeClientQuotasRequest
 ) -> describe.DescribeClientQuotasResponse:
-    """The quotas of all entities that match the filter."""
+    """Return the quotas of all entities that match the filter."""
     try:
         exact, any_name = _filter(request.components)
     except KafkaError as error:
@@ -157,7 +157,7 @@ def describe_client_quotas(
 
 
 def _filter(components: Sequence[describe.ComponentData]) -> tuple[dict[str, str | None], set[str]]:
-    """Entity types that must have a certain name, and those that may have any."""
+    """Return the entity types with an exact name, and those with any name."""
     exact: dict[str, str | None] = {}
     any_name: set[str] = set()
     for component in components:

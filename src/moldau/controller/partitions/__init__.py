@@ -1,0 +1,1 @@
+"""Partitions: leaders, in-sync replicas, reassignment."""

@@ -1,18 +1,18 @@
-"""The one place where a partition's next state is worked out: leader, in-sync replicas, reassignment.
+"""The next state of a partition: leader, ISR, ELR, reassignment. All changes of partitions are computed here.
 
-A `PartitionChange` starts as "everything stays", gets what should be different (a smaller ISR, other
-replicas, another kind of election), and gives the record that leads there, or None when nothing changes.
+A `PartitionChange` starts without changes, gets the intended ones (a smaller ISR, other replicas, another
+kind of election), and returns the record that makes them, or None if nothing changes.
 
 Rules:
 
-- a leader is in the ISR, or, when the ISR is empty, among the eligible leader replicas (ELR), and alive;
-- with ELR enabled the ISR may become empty: who leaves an ISR that falls below `min.insync.replicas`
-  becomes eligible, because it still holds everything committed, unless its broker stopped uncleanly; the
-  last leader is remembered and may lead again when nobody is eligible. That election counts as unclean;
-- an unclean election (last leader, or anyone alive if the topic allows it) makes the new leader the whole
-  ISR;
-- a reassignment is complete as soon as every replica that it adds is in sync; one that leaves fewer replicas
-  than there were waits for all that stay, so that it does not end with a smaller ISR than it began with.
+- a leader is active and in the ISR, or, if the ISR is empty, in the eligible leader replicas (ELR, KIP-966);
+- with ELR enabled the ISR may become empty: a replica that leaves an ISR smaller than `min.insync.replicas`
+  becomes eligible, because it has all committed records, unless its broker stopped uncleanly; the last leader
+  is remembered and may lead again if no replica is eligible, which counts as an unclean election;
+- an unclean election (of the last leader, or of any active replica if the topic allows it) makes the new
+  leader the only member of the ISR;
+- a reassignment is complete as soon as every added replica is in the ISR; one that reduces the number of
+  replicas waits for all remaining ones, so that it does not shrink the ISR.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Replicas = tuple[int, ...]
 
 
 class Election(Enum):
-    #: Whoever leads now, else anyone in sync.
+    #: The current leader, else any in-sync replica.
     ONLINE = auto()
-    #: The first replica if it can, else as ONLINE.
+    #: The preferred replica if possible, else as ONLINE.
     PREFERRED = auto()
-    #: As ONLINE, and if nobody in sync is alive, anyone alive.
+    #: As ONLINE; if no in-sync replica is active, any active replica.
     UNCLEAN = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRules:
-    """What a change has to respect besides the partition itself; the same for all partitions of a topic."""
+    """The rules of changes that all partitions of a topic share."""
 
     metadata_version: int
     elr_enabled: bool
@@ -49,7 +49,7 @@ class ChangeRules:
     min_isr: int
     #: Whether a broker may lead with its replica in a directory: active, and with the directory online.
     may_lead: Callable[[int, DirectoryId], bool]
-    #: The directory of a replica that is new on a broker.
+    #: The log directory of a new replica on a broker.
     default_directory: Callable[[int], DirectoryId]
 
 
@@ -66,13 +66,13 @@ class PartitionChange:
         self.adding = partition.adding
         self.leader_recovery_state = partition.leader_recovery_state
         self.election = Election.ONLINE
-        #: Brokers that came back after an unclean stop: they may lack committed records.
+        #: Brokers restarted after an unclean shutdown, which may lack committed records.
         self.unclean_shutdown: Replicas = ()
         self.directories = dict(zip(partition.replicas, partition.directories, strict=True))
         self._elr = partition.elr
 
     def record(self) -> PartitionChangeRecord | None:
-        """The change as a record; None when there is none."""
+        """Return the change as a record; None if nothing changes."""
         self._complete_reassignment()
         self._choose_eligible_leaders()
         self._elect()
@@ -119,7 +119,7 @@ class PartitionChange:
                 self._record.leader_recovery_state = RECOVERING
 
     def _find_leader(self) -> tuple[int, bool]:
-        """Who leads from now on, and whether records may be lost by that."""
+        """Return the next leader, and whether its election is unclean."""
         order = [self._before.leader, *self.replicas]
         if self.election is Election.PREFERRED:
             order.insert(0, self.replicas[0])
@@ -148,7 +148,7 @@ class PartitionChange:
         return len(last) == 1 and last[0] in self.replicas and self._may_lead(last[0])
 
     def _raise_epoch_if(self, needed: bool) -> None:
-        """Naming the leader, even the same one, raises the leader epoch and so fences who is no replica."""
+        """Set the leader, even to the same one: this bumps the leader epoch and fences removed replicas."""
         if needed and self._record.leader == NO_LEADER_CHANGE:
             self._record.leader = self._before.leader
 

@@ -31,10 +31,10 @@ def updates_after(
     joining: int | None = None,
     unclean: int | None = None,
 ) -> list[MetadataRecord]:
-    """What becomes of partitions when one broker changes.
+    """Return the changes of partitions after a change of one broker.
 
-    `leaving` drops out of every ISR and may not lead; `joining` may lead although it is still fenced;
-    `unclean` came back without its last records, so it also drops out of the eligible leaders.
+    `leaving` is removed from every ISR and may not lead; `joining` may lead although it is still fenced;
+    `unclean` restarted after an unclean shutdown and is also removed from the ELR.
     """
 
     def active(broker: int) -> bool:
@@ -43,7 +43,7 @@ def updates_after(
         return broker == joining or state.is_active(broker)
 
     records: list[MetadataRecord] = []
-    # There may be thousands of partitions, of some hundred topics.
+    # Cached: thousands of partitions may belong to a few hundred topics.
     rules = cache(lambda topic_id: state.change_rules(state.image.topics.by_id[topic_id], active))
     elects_uncleanly = cache(state.unclean_election_enabled)
     for topic, index, partition in partitions:
@@ -83,7 +83,7 @@ def elect_leaders(
 
 
 def _refused(request: ElectLeadersRequest, message: str) -> ElectLeadersResponse:
-    """The same error for the request and for every partition it names."""
+    """Return the same error for the request and for every partition in it."""
     code = ErrorCode.INVALID_REQUEST
     results = [
         ReplicaElectionResult(
@@ -101,7 +101,7 @@ def _refused(request: ElectLeadersRequest, message: str) -> ElectLeadersResponse
 def _elect_everywhere(
     state: ControllerState, election_type: int, records: list[MetadataRecord]
 ) -> list[ReplicaElectionResult]:
-    """All partitions; those that need no election are not mentioned."""
+    """Elect the leaders of all partitions; leave out those that need no election."""
     results = []
     for topic in state.image.topics.by_name.values():
         outcomes = [_elect(state, topic.name, index, election_type, records) for index in topic.partitions]
@@ -121,7 +121,7 @@ def _elect(
 
 
 def elect(state: ControllerState, topic_name: str, index: int, election_type: int) -> MetadataRecord:
-    """The record of an election; a KafkaError says why there is none."""
+    """Return the record of an election; raise KafkaError if there is none."""
     topic = state.image.topics.by_name.get(topic_name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {topic_name}")

@@ -1,11 +1,11 @@
-"""Which partitions are concerned when a broker comes or goes, without a look at all of them.
+"""The partitions affected by a change of a broker, without a scan of all partitions.
 
-For every broker these are the partitions with it in the ISR or among the eligible leaders; besides, there are
-those without a leader and those that somebody else leads than should. All of it follows from the image: the
-index is made of one, and then follows what is replayed.
+The index has for every broker the partitions with the broker in the ISR or the ELR, and also the partitions
+without a leader and those not led by their preferred leader. It is derived from an image and updated by every
+replayed delta.
 
-The partitions of a topic are the bits of one number, so a topic takes less than a hundred bytes for each
-broker it is on.
+The partitions of a topic are the bits of one integer, so that a topic takes less than a hundred bytes per
+broker.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from moldau.metadata.image import NO_LEADER, PartitionRegistration, TopicImage, 
 Entry = tuple[TopicImage, int, PartitionRegistration]
 Partitions = Mapping[int, PartitionRegistration]
 
-#: Kept like what brokers hold; their ids are not negative.
+#: Stored like brokers; broker ids are not negative.
 _LEADERLESS = -1
 _IMBALANCED = -2
 
@@ -38,10 +38,10 @@ class PartitionIndex:
             for holder, number in bits.items():
                 self._bits.setdefault(holder, {})[topic.id] = number
 
-    # Looking.
+    # Queries.
 
     def held_by(self, broker_id: int) -> Iterator[Entry]:
-        """Partitions with a broker in the ISR or among the eligible leaders."""
+        """Return the partitions with a broker in the ISR or the ELR."""
         by_id = self._topics.by_id
         for topic_id, number in self._bits.get(broker_id, {}).items():
             topic = by_id[topic_id]
@@ -61,13 +61,13 @@ class PartitionIndex:
         return self.held_by(_LEADERLESS)
 
     def imbalanced(self) -> Iterator[Entry]:
-        """Partitions whose leader is not the preferred one."""
+        """Return the partitions not led by their preferred leader."""
         return self.held_by(_IMBALANCED)
 
-    # Following.
+    # Updates.
 
     def follow(self, delta: MetadataDelta, topics: TopicsImage) -> None:
-        """The topics became others by a delta."""
+        """Apply a delta that led to `topics`."""
         before, self._topics = self._topics, topics
         for topic_id, changed in delta.topics_changed.items():
             known = before.by_id.get(topic_id)

@@ -1,4 +1,4 @@
-"""AlterPartition: a leader reports who is in sync with it."""
+"""AlterPartition: a leader changes the ISR of its partition (KIP-497)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moldau.protocol.messages.alter_partition import (
 )
 from moldau.statemachine.decision import Decision
 
-#: What a leader sends for a broker whose epoch it does not know.
+#: Sent by a leader that does not know the epoch of a broker.
 ANY_EPOCH = -1
 
 
@@ -66,8 +66,7 @@ def _alter(
     wanted: RequestPartitionData,
     records: list[MetadataRecord],
 ) -> PartitionRegistration:
-    """The partition as it will be. A change that takes the leadership from the asker is made, and told as an
-    error."""
+    """Return the changed partition; a change that elects another leader is made and reported as an error."""
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
     partition = topic.partitions.get(wanted.partition_index)
@@ -91,9 +90,7 @@ def _alter(
 
 
 def _check_epochs(broker_id: int, partition: PartitionRegistration, wanted: RequestPartitionData) -> None:
-    """Someone who knows more than we do must look for another controller; someone who knows less must
-    learn.
-    """
+    """Refuse stale epochs; a newer epoch than ours means that this controller is no longer active."""
     if wanted.leader_epoch > partition.leader_epoch or wanted.partition_epoch > partition.partition_epoch:
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
     if wanted.leader_epoch < partition.leader_epoch:

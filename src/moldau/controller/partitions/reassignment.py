@@ -1,7 +1,8 @@
 """AlterPartitionReassignments and ListPartitionReassignments.
 
-A reassignment adds the new replicas and marks those that will go; when all that stay are in sync, the change
-that reports it completes the reassignment (`PartitionChange`). One that only reorders is complete at once.
+A reassignment adds the new replicas and marks those to be removed. The AlterPartition that brings the last
+required replica into the ISR completes it (`PartitionChange`). A reassignment that only reorders replicas is
+complete immediately (KIP-455).
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _reassign(
 def _cancel(
     state: ControllerState, topic: TopicImage, index: int, partition: PartitionRegistration
 ) -> PartitionChangeRecord | None:
-    """Back to the replicas from before; those being added go again."""
+    """Cancel a reassignment: restore the original replicas."""
     if not partition.is_reassigning:
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     replicas = tuple(replica for replica in partition.replicas if replica not in partition.adding)

@@ -63,7 +63,7 @@ def create_topics(
 
 
 def _check_total(state: ControllerState, request: CreateTopicsRequest) -> None:
-    """One request may not create absurdly many partitions; it is refused as a whole."""
+    """Refuse a request for too many partitions as a whole."""
     total = 0
     for topic in request.topics:
         if topic.assignments:
@@ -126,7 +126,7 @@ def _configs(topic: CreatableTopic) -> dict[str, str]:
 
 
 def _assigned(state: ControllerState, topic: CreatableTopic) -> list[PartitionRegistration]:
-    """Partitions on replicas that the client chose."""
+    """Return the partitions of a manual assignment."""
     if topic.replication_factor != -1:
         raise _invalid_request("replication factor")
     if topic.num_partitions != -1:
@@ -159,7 +159,7 @@ def _invalid_request(setting: str) -> KafkaError:
 
 
 def _placed(state: ControllerState, topic: CreatableTopic) -> list[PartitionRegistration]:
-    """Partitions on replicas that we choose."""
+    """Return partitions on replicas chosen by placement."""
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -198,7 +198,7 @@ def delete_topics(
 def _find_topics(
     state: ControllerState, request: DeleteTopicsRequest
 ) -> tuple[Mapping[TopicId, str], list[DeletableTopicResult]]:
-    """Topics to delete by id, and answers for whatever names none. Each may be named only once."""
+    """Return the topics to delete, and results for unknown or duplicate ones."""
     results: list[DeletableTopicResult] = []
     names, ids = Counter(request.topic_names), Counter[TopicId]()
     for topic in request.topics:

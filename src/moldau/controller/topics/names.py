@@ -1,4 +1,4 @@
-"""Which names a topic may have."""
+"""Legal topic names and collisions of their metric names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def topic_name_problem(name: str) -> str | None:
-    """Why a topic may not have this name; None when it may."""
+    """Return why a topic name is illegal; None if it is legal."""
     problem = None
     if not name:
         problem = "the empty string is not allowed"
@@ -23,5 +23,5 @@ def topic_name_problem(name: str) -> str | None:
 
 
 def collision_name(topic: str) -> str | None:
-    """What a topic is called in metrics, where `.` and `_` are the same; None if it has neither."""
+    """Return the metric name of a topic, in which `.` becomes `_`; None if it has neither."""
     return topic.replace(".", "_") if "." in topic or "_" in topic else None

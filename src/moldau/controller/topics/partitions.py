@@ -1,4 +1,4 @@
-"""New partitions: assignments by hand are checked, others placed; and CreatePartitions."""
+"""New partitions, manually assigned or placed, and CreatePartitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from moldau.statemachine.decision import Decision
 
 
 def usable_brokers(state: ControllerState) -> list[UsableBroker]:
-    """Brokers that may get new replicas: not while they stop, but again when they have stopped."""
+    """Return the brokers that may get new replicas: not those in controlled shutdown, unless fenced."""
     return [
         UsableBroker(broker.id, broker.rack, _host(broker.endpoints), broker.fenced)
         for broker in state.image.cluster.brokers.values()
@@ -38,7 +38,7 @@ def _host(endpoints: Sequence[Endpoint]) -> str:
 
 
 def place_partitions(state: ControllerState, count: int, replication_factor: int) -> list[list[int]]:
-    """Replicas for new partitions; INVALID_REPLICATION_FACTOR says why there are none."""
+    """Place the replicas of new partitions; raise INVALID_REPLICATION_FACTOR if impossible."""
     start = state.randomness.randrange(0, 1 << 16)
     return place(usable_brokers(state), count, replication_factor, start)
 
@@ -51,7 +51,7 @@ def cannot_replicate(replication_factor: int, reason: str) -> KafkaError:
 
 
 def check_assignment(state: ControllerState, replicas: Sequence[int], replication_factor: int | None) -> None:
-    """Refuse replicas chosen by hand unless they exist, differ, and are as many as everywhere else."""
+    """Check a manual assignment: registered brokers, no duplicates, the common replication factor."""
     if not replicas:
         raise _bad_assignment("The manual partition assignment includes an empty replica list.")
     previous = None
@@ -77,7 +77,7 @@ def _bad_assignment(message: str) -> KafkaError:
 
 
 def assigned_partition(state: ControllerState, index: int, replicas: Sequence[int]) -> PartitionRegistration:
-    """A new partition on replicas chosen by hand."""
+    """Return a new partition with a manual assignment."""
     partition = new_partition(state, replicas)
     if partition is None:
         raise _bad_assignment(
@@ -88,7 +88,7 @@ def assigned_partition(state: ControllerState, index: int, replicas: Sequence[in
 
 
 def placed_partitions(state: ControllerState, placed: Sequence[Sequence[int]]) -> list[PartitionRegistration]:
-    """New partitions on replicas chosen by placement."""
+    """Return new partitions on placed replicas."""
     partitions = []
     for replicas in placed:
         partition = new_partition(state, replicas)
@@ -101,7 +101,7 @@ def placed_partitions(state: ControllerState, placed: Sequence[Sequence[int]]) -
 
 
 def new_partition(state: ControllerState, replicas: Sequence[int]) -> PartitionRegistration | None:
-    """In sync are the replicas that are active; None when nobody is."""
+    """Return a new partition whose ISR are the active replicas; None if there are none."""
     isr = tuple(replica for replica in replicas if state.is_active(replica))
     if not isr:
         return None

@@ -1,10 +1,10 @@
-"""Where the replicas of new partitions go.
+"""The placement of replicas of new partitions.
 
-Leaders go round the active brokers one after the other, from a random start. The followers of a partition are
-taken from the same ring: first from the racks, then from the hosts that it uses least, so that one rack or
-one machine (which may run several nodes) holds as few of its copies as possible. As in Kafka, racks come
-before everything else, and brokers that are alive before fenced ones. Each time the leaders have gone round,
-the ring of followers is shifted by one, so that the same pairs do not always meet.
+Leaders are assigned round-robin to the active brokers, from a random start. The followers of a partition are
+taken from the same ring: first from the racks, then from the hosts that the partition uses least, so that one
+rack or machine holds as few of its replicas as possible. As in Kafka, racks take precedence over everything
+else, and active brokers over fenced ones. After each round of leaders the ring of followers is shifted by
+one, so that leaders do not always have the same followers.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 
 
 class UsableBroker(NamedTuple):
-    """A broker that may hold new replicas; a fenced one only where nobody else is left, and never as
-    leader.
-    """
+    """A broker that may get new replicas; a fenced one only as a last resort, and never as leader."""
 
     id: int
     rack: str | None
@@ -30,7 +28,7 @@ class UsableBroker(NamedTuple):
 def place(
     brokers: Iterable[UsableBroker], partitions: int, replication_factor: int, start: int = 0
 ) -> list[list[int]]:
-    """Replicas for each partition, the leader first; KafkaError(INVALID_REPLICATION_FACTOR) if impossible."""
+    """Return the replicas of each partition, the leader first; INVALID_REPLICATION_FACTOR if impossible."""
     ring = _interleave(brokers)
     active = [broker for broker in ring if not broker.fenced]
     _check(replication_factor, len(ring), len(active))
@@ -41,7 +39,7 @@ def place(
     placed = []
     for index in range(partitions):
         leader = active[(start + index) % len(active)]
-        # Counted from the topic's own first partition: one round of leaders spreads its followers evenly too.
+        # Relative to the topic's first partition, so that one round of leaders spreads its followers evenly.
         shift = (start + index // len(active)) % (len(ring) - 1)
         placed.append(_replicas(ring, leader, positions[leader] + 1 + shift, replication_factor))
     return placed
@@ -70,7 +68,7 @@ def _replicas(ring: Sequence[UsableBroker], leader: UsableBroker, first: int, co
 
 
 def _next(ring: Sequence[UsableBroker], first: int, chosen: Sequence[UsableBroker]) -> UsableBroker:
-    """The next broker round the ring that shares the least with those already chosen."""
+    """Return the next broker of the ring that shares the fewest racks and hosts with `chosen`."""
     racks = Counter(broker.rack for broker in chosen)
     hosts = Counter(broker.host for broker in chosen)
     taken = {broker.id for broker in chosen}
@@ -90,7 +88,7 @@ def _next(ring: Sequence[UsableBroker], first: int, chosen: Sequence[UsableBroke
 
 
 def _interleave(brokers: Iterable[UsableBroker]) -> list[UsableBroker]:
-    """Brokers in a ring whose neighbours are in different racks and on different hosts, where possible."""
+    """Order brokers so that neighbours are in different racks and on different hosts, if possible."""
     by_rack: dict[str | None, dict[str, list[UsableBroker]]] = {}
     for broker in sorted(brokers, key=lambda broker: broker.id):
         by_rack.setdefault(broker.rack, {}).setdefault(broker.host, []).append(broker)

@@ -1,4 +1,4 @@
-"""The settings a new topic begins with, each with where its value comes from."""
+"""The effective configs of a new topic and the sources of their values (KIP-525)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moldau.protocol.messages.create_topics import CreatableTopicConfigs
 def effective_topic_configs(
     config: BrokerConfig, overrides: Mapping[str, str]
 ) -> list[CreatableTopicConfigs]:
-    """Every public setting and every one that was given, by name."""
+    """Return all public configs and all given ones."""
     entries = []
     for name, key in TOPIC_CONFIGS.items():
         if key.internal and name not in overrides:
@@ -49,5 +49,5 @@ def _resolve(
 
 
 def _converted(text: str, milliseconds: int) -> str:
-    """Hours and minutes as the milliseconds a topic setting has."""
+    """Convert hours and minutes to the milliseconds of the topic config."""
     return text if milliseconds == 1 else str(int(text) * milliseconds)

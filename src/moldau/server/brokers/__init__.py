@@ -1,0 +1,1 @@
+"""This broker among the others: lifecycle, connections to other brokers, directory assignments."""

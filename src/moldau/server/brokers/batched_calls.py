@@ -1,8 +1,7 @@
-"""Questions to other brokers, several in one request: while one is under way, the next fills.
+"""Calls to other brokers, batched: while one request is in flight, the next one collects calls.
 
-Questions in one lane of one broker share requests, one at a time. Two that may not meet in one request (they
-have the same identity) go one after the other. A request that fails fails all its questions; asking again is
-up to whoever asked, who looks up the broker anew.
+Calls in one lane to one broker share requests, one at a time. Two calls with the same identity are never in
+the same request. If a request fails, all its calls fail; the caller looks up the broker again and retries.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ A = TypeVar("A")
 _Lane = tuple[int, Hashable]
 _Batch = list[tuple[Q, asyncio.Future[A]]]
 
-#: What is told when the node stops while somebody waits.
+#: The error of calls that are pending when the node stops.
 _GIVEN_UP = KafkaError(ErrorCode.NETWORK_EXCEPTION, "the request was given up")
 
 
@@ -35,7 +34,7 @@ class BatchedCalls(Generic[Q, A]):
         unpack: Callable[[Sequence[Q], Any], Sequence[A]],
         identity: Callable[[Q], Hashable],
     ) -> None:
-        """`unpack` finds the answer to each question in a response, in their order."""
+        """`unpack` returns the results of the calls of a response, in their order."""
         self._peers = peers
         self._pack = pack
         self._unpack = unpack
@@ -44,7 +43,7 @@ class BatchedCalls(Generic[Q, A]):
         self._senders: dict[_Lane, asyncio.Task[None]] = {}
 
     async def ask(self, broker_id: int, question: Q, lane: Hashable = None) -> A:
-        """The answer; KafkaError when the broker cannot be asked."""
+        """Return the result of a call; raise KafkaError if the broker cannot be reached."""
         key = (broker_id, lane)
         answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, []).append((question, answer))
@@ -95,7 +94,7 @@ class BatchedCalls(Generic[Q, A]):
 
 
 def missing(what: object) -> KafkaError:
-    """What an answer should have said and did not."""
+    """Return the error of a response that lacks the result of a call."""
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer of a broker says nothing about {what}")
 
 

@@ -1,4 +1,4 @@
-"""Who leads instead: what an answer tells a client that asked the wrong broker, or in an old epoch."""
+"""The current leaders in responses to clients with stale metadata (KIP-951)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Endpoint(TypedDict):
 
 
 class CurrentLeaders:
-    """The leaders one answer tells, and where they are, each once; clients find them without new metadata."""
+    """The current leaders named by one response, and the endpoint of each."""
 
     __slots__ = ("_image", "_listener_name", "_told")
 
@@ -36,7 +36,7 @@ class CurrentLeaders:
         return list(self._told.values())
 
     def of(self, name: str, topic_id: TopicId, index: int) -> Leader | None:
-        """The leader of a partition, known by id or else by name."""
+        """Return the leader of a partition, by topic id or else by topic name."""
         topics = self._image.topics
         topic = topics.by_name.get(name) if topic_id == ZERO_UUID else topics.by_id.get(topic_id)
         partition = topic.partitions.get(index) if topic is not None else None

@@ -1,9 +1,9 @@
-"""The other brokers as this node reaches them: where they are, and a connection to each.
+"""Connections to the other brokers.
 
-`endpoint_of` is the one look-up: a listener of a broker that is there and not fenced. Every purpose keeps
-`BrokerPeers` of its own, because answers on a connection come in the order of the requests. When the metadata
-says that a broker is gone, fenced, or somewhere else, the connection to it is given up with everything under
-way on it: whoever waits looks for the new leader instead of waiting for a time-out.
+`endpoint_of` looks up a listener of an unfenced broker. Every purpose has its own `BrokerPeers`, because the
+responses of a connection are in the order of its requests. When the metadata shows that a broker is fenced,
+unregistered or at another address, its connection is closed with all requests in flight, so that callers look
+for the new leader instead of waiting for a timeout.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from moldau.server.settings import NodeSettings
 
 
 def endpoint_of(image: MetadataImage, broker_id: int, listener: str) -> Endpoint | None:
-    """Where a broker listens; None when it is not there, fenced, or without such a listener."""
+    """Return the endpoint of a broker; None if it is unregistered, fenced, or has no such listener."""
     broker = image.cluster.brokers.get(broker_id)
     return broker.endpoint(listener) if broker is not None and not broker.fenced else None
 
@@ -43,7 +43,7 @@ class BrokerPeers:
         self._peers: dict[int, Peer] = {}
 
     async def call(self, broker_id: int, request: Message) -> Any:
-        """The answer; KafkaError when the broker cannot be reached or does not answer in time."""
+        """Return the response; raise KafkaError if the broker is unreachable or the request times out."""
         return await self._peer(broker_id).call(
             request, timeout_ms=self._settings.config["request.timeout.ms"]
         )
@@ -51,7 +51,7 @@ class BrokerPeers:
     def _peer(self, broker_id: int) -> Peer:
         endpoint = self._endpoint(self._metadata.image, broker_id)
         if endpoint is None:
-            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not there")
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not available")
         peer = self._peers.get(broker_id)
         if peer is None or not _is_at(peer, endpoint):
             if peer is not None:
@@ -67,7 +67,7 @@ class BrokerPeers:
         return peer
 
     def apply(self, image: MetadataImage) -> None:
-        """Give up connections to brokers that are not where they were."""
+        """Close the connections to brokers that are fenced, unregistered or at another address."""
         for broker_id, peer in list(self._peers.items()):
             endpoint = self._endpoint(image, broker_id)
             if endpoint is None or not _is_at(peer, endpoint):

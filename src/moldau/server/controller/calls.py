@@ -1,11 +1,11 @@
-"""A request for the active controller, tried until it is answered: here if this node is it, or over the wire.
+"""Calls to the active controller with retries: in this process if it is active here, else over the network.
 
-Who the active controller is comes from the quorum. A controller that is not active (any more), a connection
-that breaks and one that cannot be made mean the same: look again, after a moment or as soon as the quorum
-tells of another leader, until the request's time is up. As in Kafka a request may so be carried out twice.
+The quorum knows the active controller. After NOT_CONTROLLER, a closed or a refused connection the call is
+retried, after a short delay or as soon as the quorum has a new leader, until the timeout of the call. As in
+Kafka, a request may therefore be executed twice.
 
-Every purpose has a connection of its own, because answers come in the order of the requests: a heartbeat must
-not wait behind a topic with thousands of partitions.
+Every purpose has its own connection, because responses are in the order of the requests: a heartbeat must not
+wait for the creation of a topic with thousands of partitions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DIRECTORY_ASSIGNMENTS: Final = "directory-assignments"
 REGISTRATION: Final = "registration"
 
 _RETRY_SECONDS = 0.05
-_LOOK_AGAIN = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT})
+_RETRIABLE = frozenset({ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT})
 
 
 class ControllerCalls:
@@ -52,47 +52,48 @@ class ControllerCalls:
         self._open_connection = open_connection
         self._peers: dict[str, Peer] = {}
         #: Set when the leader changes, and then replaced.
-        self._news = asyncio.Event()
+        self._new_leader = asyncio.Event()
         quorum.on_leader_change(self._leader_changed)
 
     async def call(
-        self, purpose: str, request: Message, here: Callable[[], Awaitable[R]], timeout_ms: int
+        self, purpose: str, request: Message, answer_here: Callable[[], Awaitable[R]], timeout_ms: int
     ) -> R:
-        """The answer of the active controller; `here` asks it when it lives in this process.
+        """Return the response of the active controller; `answer_here` does so if it runs in this process.
 
-        An error about the whole request is a `KafkaError`, REQUEST_TIMED_OUT when nobody answered in time.
+        An error about the whole request is a `KafkaError`, REQUEST_TIMED_OUT after `timeout_ms`.
         """
         deadline = self._clock.monotonic() + timeout_ms / 1000
         failure = KafkaError(ErrorCode.NOT_CONTROLLER, "there is no active controller")
         while (left := deadline - self._clock.monotonic()) > 0:
-            news = self._news
+            new_leader = self._new_leader
             try:
                 async with asyncio.timeout(left):
                     if self._quorum.is_active:
-                        return await here()
-                    answer: R = await self._away(purpose, request, left)
-                    return answer
+                        return await answer_here()
+                    response: R = await self._send(purpose, request, left)
+                    return response
             except TimeoutError:
                 break
             except KafkaError as error:
-                if error.code not in _LOOK_AGAIN:
+                if error.code not in _RETRIABLE:
                     raise
                 failure = error
-            await _moment(news, min(_RETRY_SECONDS, left))
+            await _wait(new_leader, min(_RETRY_SECONDS, left))
         raise KafkaError(
-            ErrorCode.REQUEST_TIMED_OUT, f"no answer from the active controller in {timeout_ms} ms: {failure}"
+            ErrorCode.REQUEST_TIMED_OUT,
+            f"the active controller did not respond within {timeout_ms} ms: {failure}",
         )
 
-    async def _away(self, purpose: str, request: Message, left: float) -> Any:
+    async def _send(self, purpose: str, request: Message, left: float) -> Any:
         endpoint = self._quorum.leader_endpoint
         if endpoint is None:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "there is no active controller")
-        answer = await self._peer(purpose, endpoint).call(request, timeout_ms=max(1, int(left * 1000)))
-        if _is_from_inactive(answer):
+        response = await self._peer(purpose, endpoint).call(request, timeout_ms=max(1, int(left * 1000)))
+        if _is_from_inactive(response):
             raise KafkaError(
                 ErrorCode.NOT_CONTROLLER, f"{endpoint.host}:{endpoint.port} is not the active controller"
             )
-        return answer
+        return response
 
     def _peer(self, purpose: str, endpoint: VoterEndpoint) -> Peer:
         peer = self._peers.get(purpose)
@@ -109,9 +110,9 @@ class ControllerCalls:
         return peer
 
     def _leader_changed(self) -> None:
-        """Whoever waits for the old one looks for the new one."""
-        self._news.set()
-        self._news = asyncio.Event()
+        """Wake retrying calls and close connections to the former leader."""
+        self._new_leader.set()
+        self._new_leader = asyncio.Event()
         endpoint = self._quorum.leader_endpoint
         for purpose, peer in list(self._peers.items()):
             if endpoint is None or (peer.host, peer.port) != (endpoint.host, endpoint.port):
@@ -131,10 +132,10 @@ def _is_from_inactive(response: Any) -> bool:
     return bool(response.error_code == ErrorCode.NOT_CONTROLLER)
 
 
-async def _moment(news: asyncio.Event, seconds: float) -> None:
-    """Until there is news of the leader, and not too long."""
+async def _wait(new_leader: asyncio.Event, seconds: float) -> None:
+    """Wait for a new leader, at most `seconds`."""
     try:
         async with asyncio.timeout(seconds):
-            await news.wait()
+            await new_leader.wait()
     except TimeoutError:
         return

@@ -1,8 +1,8 @@
-"""A client's request on its way to the active controller: as it came, with the caller's identity around it.
+"""Envelopes (KIP-590): requests that a broker forwards to the active controller for a client.
 
-The broker wraps the request in the version its client used and unwraps the response; the controller unwraps
-the request, lets the same handler answer that serves its own listener, and wraps what comes out. An error of
-the envelope itself is never the client's fault, so the client hears of it as UNKNOWN_SERVER_ERROR.
+The broker wraps the encoded request, in the version of the client, with the client's principal and address;
+the controller unwraps it, calls the handler of its own listener and wraps the response. An error of the
+envelope itself is not the client's fault, so the client receives UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from moldau.protocol.schema import Message, decode, decode_prefix, encode_bytes
 from moldau.protocol.stored.principal import DefaultPrincipalData
 from moldau.server.dispatch.context import RequestContext
 
-#: What a broker may pass on: the requests that only the active controller can answer.
+#: The APIs that Kafka marks as forwardable.
 FORWARDABLE = frozenset(
     {
         ApiKey.CREATE_TOPICS,
@@ -54,7 +54,7 @@ FORWARDABLE = frozenset(
     }
 )
 _PRINCIPAL_VERSION = 0
-#: For a caller that has no address, which only happens where there is no real network.
+#: The address of a client of a simulated network.
 _NO_ADDRESS = bytes(4)
 
 
@@ -80,7 +80,7 @@ def _header(context: RequestContext, request: Message) -> RequestHeader:
 
 def unwrap_response(context: RequestContext, request: Message, envelope: EnvelopeResponse) -> Any:
     if envelope.error_code == ErrorCode.UNSUPPORTED_VERSION:
-        raise CloseConnection("the controller does not know this version of the request")
+        raise CloseConnection("the controller does not support this version of the request")
     if envelope.error_code != ErrorCode.NONE or envelope.response_data is None:
         problem = ErrorCode(envelope.error_code).name
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The controller refused the envelope: {problem}")
@@ -92,7 +92,7 @@ def unwrap_response(context: RequestContext, request: Message, envelope: Envelop
 def unwrap_request(
     context: RequestContext, envelope: EnvelopeRequest
 ) -> tuple[RequestContext, RequestHeader, int]:
-    """Who really asks, the header of what is asked, and where its body begins."""
+    """Return the context of the client, the header of its request and the offset of the body."""
     principal = decode_principal(envelope.request_principal)
     try:
         address = str(ipaddress.ip_address(bytes(envelope.client_host_address)))

@@ -1,7 +1,7 @@
-"""When a change that another node decided can be seen here: what its answer promises is in this node's image.
+"""Read-your-writes: a response is sent when this node has applied the change that another node decided.
 
-Kafka answers before that; here the client that was told "created" may use what was created at once, on the
-broker that told it. Requests not named here change nothing that a client looks for right afterwards.
+Kafka responds earlier. Here a client may use a created topic immediately, on the broker that responded.
+Requests that are not listed here change nothing that clients use immediately.
 """
 
 from __future__ import annotations
@@ -15,32 +15,34 @@ from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTo
 from moldau.protocol.messages.delete_topics import DeleteTopicsResponse
 from moldau.protocol.schema import Message
 
-Shows = Callable[[MetadataImage], bool]
+ImageCondition = Callable[[MetadataImage], bool]
 
 
-def visible(request: Message, response: Message) -> Shows | None:
-    """What the image must show; None when there is nothing to wait for."""
+def visible(request: Message, response: Message) -> ImageCondition | None:
+    """Return whether an image shows the change; None if there is nothing to wait for."""
     if isinstance(response, DeleteTopicsResponse):
         return _deleted(response)
     if isinstance(request, CreateTopicsRequest) and isinstance(response, CreateTopicsResponse):
         return None if request.validate_only else _created(response)
     if isinstance(request, CreatePartitionsRequest) and isinstance(response, CreatePartitionsResponse):
-        return None if request.validate_only else _added(request, response)
+        return None if request.validate_only else _partitions_created(request, response)
     return None
 
 
-def _created(response: CreateTopicsResponse) -> Shows:
+def _created(response: CreateTopicsResponse) -> ImageCondition:
     names = [each.name for each in response.topics if each.error_code == ErrorCode.NONE]
     return lambda image: all(name in image.topics.by_name for name in names)
 
 
-def _deleted(response: DeleteTopicsResponse) -> Shows:
+def _deleted(response: DeleteTopicsResponse) -> ImageCondition:
     deleted = [each for each in response.responses if each.error_code == ErrorCode.NONE]
     ids = [each.topic_id for each in deleted]
     return lambda image: not any(topic_id in image.topics.by_id for topic_id in ids)
 
 
-def _added(request: CreatePartitionsRequest, response: CreatePartitionsResponse) -> Shows:
+def _partitions_created(
+    request: CreatePartitionsRequest, response: CreatePartitionsResponse
+) -> ImageCondition:
     done = {each.name for each in response.results if each.error_code == ErrorCode.NONE}
     wanted = {each.name: each.count for each in request.topics if each.name in done}
 

@@ -1,4 +1,4 @@
-"""This controller as the active one knows it: registered with where it listens and what it supports."""
+"""Registers this controller with the active controller: its endpoints and supported features (KIP-919)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moldau.server.controller.channel import ControllerChannel
 from moldau.server.publisher import MetadataPublisher
 from moldau.server.startup.identity import Identity, feature_ranges
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class ControllerRegistration:
@@ -24,7 +24,7 @@ class ControllerRegistration:
         self._publisher = publisher
 
     async def ensure(self) -> None:
-        """Register unless the metadata has this process already, or is too old to know controllers."""
+        """Register unless this process is registered, or `metadata.version` is too old."""
         image = self._publisher.image
         if (
             self._is_known(image)
@@ -43,7 +43,7 @@ class ControllerRegistration:
         try:
             await self._channel.send(REGISTRATION, request, register_controller)
         except KafkaError as error:
-            log.warning("this controller is not registered yet: %s", error)
+            logger.warning("this controller is not registered yet, retrying: %s", error)
 
     def _is_known(self, image: MetadataImage) -> bool:
         known = image.cluster.controllers.get(self._identity.node_id)

@@ -1,0 +1,1 @@
+"""From a frame to a handler: listeners, the API table, the dispatcher."""

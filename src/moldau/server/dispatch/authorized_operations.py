@@ -1,12 +1,12 @@
-"""What a client may do with a resource, as the bit field that some answers carry.
+"""Authorized operations of clients, as the bit fields of responses (KIP-430).
 
-Without an authorizer everybody may do everything that makes sense for the resource. Each bit is an operation
-of Kafka's ACLs; a client that did not ask gets `NOT_ASKED`.
+Each bit is an ACL operation. Without an authorizer all operations of a resource are authorized. A client that
+did not request the field receives `NOT_REQUESTED`.
 """
 
 from __future__ import annotations
 
-NOT_ASKED = -(2**31)
+NOT_REQUESTED = -(2**31)
 
 _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = range(3, 9)
 _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = range(9, 13)

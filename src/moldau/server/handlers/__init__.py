@@ -1,1 +1,1 @@
-"""One file per API: authorise, validate, call one subsystem, shape the response. See `dispatch/apis.py`."""
+"""One file per API: authorise, validate, delegate, respond, in this order. The table: `dispatch/apis.py`."""

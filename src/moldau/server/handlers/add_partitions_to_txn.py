@@ -29,7 +29,6 @@ from moldau.server.coordinators.transaction_partitions import (
 from moldau.server.dispatch.context import RequestContext
 from moldau.statemachine.coordinator_records import Producer
 
-#: The version since which brokers ask, for several transactions.
 _BATCHED_SINCE = 4
 _FENCED_SINCE = 2
 

@@ -40,7 +40,7 @@ async def _delete(
 
 
 async def _delete_share_state(groups: Coordinator[GroupShard], persister: Persister, group_id: str) -> None:
-    """What the share coordinator keeps for a share group goes first."""
+    """Delete the persisted state of a share group first."""
     state = await groups.write(group_id, lambda shard: shard.share.offsets.delete_group(group_id))
     failures = {} if state is None else await persister.delete(state)
     for failed in failures.values():

@@ -44,7 +44,7 @@ def handle(
 
 
 class _Deletion:
-    """One request on its way; `waiting` are those whose followers have not followed yet."""
+    """One request; `waiting` are the partitions whose followers have not advanced yet."""
 
     def __init__(self, replicas: ReplicaManager) -> None:
         self._replicas = replicas
@@ -75,7 +75,7 @@ class _Deletion:
 
         for partition, _, _ in self.waiting:
             partition.progress.log_start.add(wake)
-            # Followers that wait for records are told of the new start at once.
+            # Answer waiting fetches of followers at once, with the new log start offset.
             partition.progress.log_end.notify(0)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -93,7 +93,7 @@ class _Deletion:
 
 
 def _looked_at(partition: Partition, offset: int, result: DeleteRecordsPartitionResult) -> bool:
-    """Whether there is nothing more to wait for."""
+    """Return whether the partition is done or has failed."""
     if result.error_code:
         return True
     try:
@@ -104,7 +104,7 @@ def _looked_at(partition: Partition, offset: int, result: DeleteRecordsPartition
 
 
 def _is_done(partition: Partition, offset: int, result: DeleteRecordsPartitionResult) -> bool:
-    """Whether all replicas begin at the offset or behind it."""
+    """Set the low watermark; return whether it has reached the offset."""
     log = partition.leader_log()
     leadership = partition.leadership
     result.low_watermark = log.log_start_offset if leadership is None else leadership.low_watermark(log)

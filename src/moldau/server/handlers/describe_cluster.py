@@ -14,7 +14,7 @@ from moldau.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 from moldau.quorum.metadata_quorum import MetadataQuorum
-from moldau.server.dispatch.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from moldau.server.dispatch.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.handlers.metadata import controller_id
 from moldau.server.publisher import MetadataPublisher
@@ -38,7 +38,7 @@ def handle(
             ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
         )
     if (request.endpoint_type == CONTROLLERS) != on_controller:
-        # Version 0 knows neither endpoint types nor an error for them.
+        # Version 0 has no endpoint types and no error for them.
         raise KafkaError(
             ErrorCode.MISMATCHED_ENDPOINT_TYPE if context.api_version else ErrorCode.INVALID_REQUEST,
             "The request was sent to an endpoint of type "
@@ -58,7 +58,7 @@ def handle(
         controller_id=controller,
         brokers=nodes,
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
         ),
     )
 

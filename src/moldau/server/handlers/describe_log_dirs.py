@@ -56,7 +56,7 @@ async def _directory(
 
 
 def _space(disk: Disk, path: str) -> tuple[int, int]:
-    """In the pool: how large the file system is, and how much of it is free."""
+    """Return the total and free bytes of the volume; runs in the pool."""
     try:
         return disk.total_bytes(path), disk.free_bytes(path)
     except OSError as error:
@@ -75,7 +75,7 @@ def _topics(
 
 
 def _partition(logs: LogManager, pool: Pool, disk: Disk, log: Log) -> DescribeLogDirsPartition:
-    """A replica, or its copy on the way to another directory: that one lags behind the replica itself."""
+    """Describe a replica, or its future replica in another directory with the lag to the current one."""
     current = logs.table.current.get(log.topic_partition)
     is_future = current is not None and current is not log
     lag = (

@@ -27,7 +27,6 @@ from moldau.raft.types import QuorumView, ReplicaView
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
 
-#: The version that tells directories and addresses too.
 _NODES_SINCE = 2
 
 
@@ -95,7 +94,7 @@ def _failed(asked: list[tuple[str, list[int]]], error: ErrorCode, message: str) 
 def _partition(
     controller: ControllerChannel, quorum: MetadataQuorum, clock: Clock, view: QuorumView, version: int
 ) -> PartitionData:
-    # The quorum tells times by a clock that never goes back.
+    # The quorum uses a monotonic clock.
     offset_ms = clock.time_ms() - clock.monotonic() * 1000
 
     def replica(each: ReplicaView) -> ReplicaState:

@@ -68,7 +68,7 @@ async def _describe(
     dependencies: Dependencies,
     asked: DescribeShareGroupOffsetsRequestGroup,
 ) -> DescribeShareGroupOffsetsResponseGroup:
-    """Without topics: all partitions the group has state for."""
+    """Describe the requested topics; null: all partitions with persisted state."""
     topics_image = dependencies.metadata.image.topics
     by_name, by_id = topics_image.by_name, topics_image.by_id
     wanted: dict[TopicId, list[int]] = {}

@@ -20,8 +20,8 @@ from moldau.statemachine.coordinator_records import Producer
 from moldau.transactions.context import ProducerResponse
 from moldau.transactions.end_txn import EndTxn
 
-#: Who uses this version keeps to an epoch per transaction.
-_IMPLICIT_SINCE = 5
+#: Clients of this version get a new epoch with every transaction.
+_TRANSACTION_V2_SINCE = 5
 _FENCED_SINCE = 2
 
 
@@ -33,7 +33,7 @@ async def handle(
         request.transactional_id,
         Producer(request.producer_id, request.producer_epoch),
         request.committed,
-        TRANSACTION_V2 if version >= _IMPLICIT_SINCE else 0,
+        TRANSACTION_V2 if version >= _TRANSACTION_V2_SINCE else 0,
     )
     try:
         if not asked.transactional_id:

@@ -33,9 +33,7 @@ from moldau.server.publisher import MetadataPublisher
 SHARE = 2
 _TOPICS = {0: CONSUMER_OFFSETS_TOPIC, 1: TRANSACTION_STATE_TOPIC, SHARE: SHARE_STATE_TOPIC}
 _SHARE_KEY = re.compile(r"(.+):([A-Za-z0-9_-]{22}):([+-]?[0-9]{1,10})", re.DOTALL)
-#: The version that first knew share groups.
 _SHARE_SINCE = 6
-#: The version since which several names can be asked for.
 _BATCHED_SINCE = 4
 
 
@@ -104,7 +102,7 @@ def _find(
 
 
 def _is_share_key(key: str) -> bool:
-    """Whether it is group:topic id:partition."""
+    """Return whether a key has the form `group:topic id:partition`."""
     found = _SHARE_KEY.fullmatch(key)
     return found is not None and bool(found[1].strip())
 

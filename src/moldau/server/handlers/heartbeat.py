@@ -26,6 +26,6 @@ async def handle(
             request.group_id, lambda shard: shard.heartbeat(requester(context), request)
         )
     except KafkaError as error:
-        # While the group is loaded nobody is dead: the member may go on.
+        # No session expires while the group is loading; the member may continue.
         loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error.code)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from moldau.base.errors import KafkaError
 from moldau.config.dynamic import SET
 from moldau.controller.configs.alter import incremental_alter_configs
-from moldau.controller.configs.log_levels import check_log_levels
+from moldau.controller.configs.checks import check_log_levels
 from moldau.metadata.image import ResourceType
 from moldau.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,

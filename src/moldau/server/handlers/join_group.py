@@ -22,9 +22,8 @@ from moldau.server.coordinators.group_requests import requester
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.settings import NodeSettings
 
-#: The version since which a member says how long a rebalance may take.
 _REBALANCE_TIMEOUT_SINCE = 1
-#: The version since which a protocol that is not there is null; before, its name is empty.
+#: Since this version a missing protocol name is null, before it is empty.
 _NULL_PROTOCOL_SINCE = 7
 
 

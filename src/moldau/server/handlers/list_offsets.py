@@ -35,7 +35,7 @@ from moldau.server.dispatch.context import RequestContext
 from moldau.storage.log.log import Log
 from moldau.storage.log.reader import TimestampOffset
 
-#: The version that first knew each special timestamp.
+#: The first version of each special timestamp.
 _SINCE = {
     offsets.MAX_TIMESTAMP: 7,
     offsets.EARLIEST_LOCAL: 8,
@@ -43,9 +43,8 @@ _SINCE = {
     offsets.EARLIEST_PENDING_UPLOAD: 11,
 }
 CONSUMER = -1
-#: Asks any replica, not only the leader.
+#: Any replica responds, not only the leader.
 DEBUGGING = -2
-#: The version that first knew OFFSET_NOT_AVAILABLE.
 _NOT_AVAILABLE_SINCE = 5
 _NOWHERE = TimestampOffset(timestamp=-1, offset=-1, leader_epoch=-1)
 

@@ -42,7 +42,7 @@ from moldau.protocol.messages.metadata import (
 from moldau.server.brokers.suspected_brokers import SuspectedBrokers
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.coordinators.internal_topics import CREATION_SECONDS, creatable
-from moldau.server.dispatch.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from moldau.server.dispatch.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED, TOPIC_OPERATIONS
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.publisher import MetadataPublisher
 from moldau.server.settings import NodeSettings
@@ -158,7 +158,7 @@ def _respond(
         controller_id=controller_id(image, identity.node_id),
         topics=topics,
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
         ),
     )
 

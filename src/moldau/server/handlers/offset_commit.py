@@ -62,7 +62,7 @@ def _sort(
     *,
     by_id: bool,
 ) -> None:
-    """Only what exists reaches the coordinator."""
+    """Sort a topic into accepted and refused partitions; only existing ones are committed."""
     found = image.topics.by_id.get(topic.topic_id) if by_id else image.topics.by_name.get(topic.name)
     if found is None:
         unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -92,7 +92,7 @@ def _refusal(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitRe
 def _merged(
     refused: list[OffsetCommitResponseTopic], answered: list[OffsetCommitResponseTopic]
 ) -> list[OffsetCommitResponseTopic]:
-    """One entry for each topic."""
+    """Merge the results of each topic."""
     topics = {topic.topic_id if topic.topic_id != ZERO_UUID else topic.name: topic for topic in refused}
     for topic in answered:
         known = topics.setdefault(topic.topic_id, topic)

@@ -32,7 +32,6 @@ from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.publisher import MetadataPublisher
 
-#: The version since which an answer has a place for an error of the whole group.
 _GROUP_ERROR_SINCE = 2
 _SEVERAL_GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
@@ -81,7 +80,7 @@ async def _fetch(
 
 
 def _name_topics(image: MetadataImage, group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
-    """Give topics that were asked for by id their names; those without one are answered here."""
+    """Set the names of topics requested by id; return the responses of unknown ids."""
     named, unknown = [], []
     for topic in group.topics or ():
         found = image.topics.by_id.get(topic.topic_id)
@@ -96,7 +95,7 @@ def _name_topics(image: MetadataImage, group: OffsetFetchRequestGroup) -> list[O
 
 
 def _identify(image: MetadataImage, group: OffsetFetchResponseGroup) -> None:
-    """Topics that no longer exist have no id and are left out."""
+    """Set the ids of topics; leave out deleted topics, which have none."""
     topics = []
     for topic in group.topics:
         found = image.topics.by_name.get(topic.name)

@@ -24,7 +24,7 @@ from moldau.server.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey
 from moldau.server.share.settings import ShareGroupConfigs
 from moldau.server.share.share_partition_manager import SharePartitionManager
 
-_TELL_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+_NOT_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
 async def handle(
@@ -77,7 +77,7 @@ def _response(
         answer = PartitionData(partition_index=place.partition)
         if error is not None:
             answer.error_code, answer.error_message = error.code, error.message
-        if answer.error_code in _TELL_LEADER:
+        if answer.error_code in _NOT_LEADER:
             leader = leaders.of("", place.topic_id, place.partition)
             if leader is not None:
                 answer.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)

@@ -42,9 +42,9 @@ from moldau.server.share.settings import ShareGroupConfigs
 from moldau.server.share.share_partition_manager import SharePartitionManager
 
 _RENEWAL_SINCE = 2
-#: Never more records than asked for, whatever the batches.
+#: `ShareAcquireMode`: never more records than requested.
 _RECORD_LIMIT = 1
-_TELL_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+_NOT_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _checked(request: ShareFetchRequest, version: int) -> SessionKey:
 def _session(
     dependencies: Dependencies, context: RequestContext, request: ShareFetchRequest, key: SessionKey
 ) -> ShareSession | None:
-    """The session the request belongs to; None for one that ends it."""
+    """Return the share session of the request; None if the request closes it."""
     sessions, epoch = dependencies.share_partitions.sessions, request.share_session_epoch
     if epoch == FINAL_EPOCH:
         sessions.get(key)
@@ -209,7 +209,7 @@ class _Request:
         leaders = CurrentLeaders(self._dependencies.metadata.image, self._context.listener.name)
         topics: dict[bytes, ShareFetchableTopicResponse] = {}
         for place, answer in told.items():
-            if answer.error_code in _TELL_LEADER:
+            if answer.error_code in _NOT_LEADER:
                 leader = leaders.of("", place.topic_id, place.partition)
                 if leader is not None:
                     answer.current_leader = LeaderIdAndEpoch(leader_id=leader.id, leader_epoch=leader.epoch)

@@ -30,7 +30,7 @@ from moldau.server.dispatch.context import RequestContext
 from moldau.server.publisher import MetadataPublisher
 from moldau.statemachine.coordinator_records import Producer
 
-#: Before this version clients do not know that a coordinator may be loading.
+#: Older clients do not retry COORDINATOR_LOAD_IN_PROGRESS.
 _LOADING_SINCE = 2
 
 

@@ -27,7 +27,7 @@ from moldau.statemachine.coordinator_records import EndTransaction, Producer
 async def handle(
     writer: TxnMarkerWriter, context: RequestContext, request: WriteTxnMarkersRequest
 ) -> WriteTxnMarkersResponse:
-    """One result for each producer, whatever the number of its markers."""
+    """Write the markers; the response has one result for each producer."""
     by_producer: dict[int, list[WritableTxnMarker]] = {}
     for marker in request.markers:
         by_producer.setdefault(marker.producer_id, []).append(marker)

@@ -1,0 +1,1 @@
+"""Before a node runs: formatting and checking its folders, its identity."""

@@ -1,7 +1,7 @@
-"""The folders of a node at start: whose they are, and that nobody else uses them.
+"""Reads the folders of a node at start and checks that they belong to it.
 
-The metadata folder must be formatted; a data folder that is new (another disk was added) becomes part of the
-node here, with an id of its own. A folder that cannot be read is left for the log manager to take offline.
+The metadata folder must be formatted. A new log directory (a disk was added) is formatted here with its own
+directory id. A folder that cannot be read is left to the log manager, which takes it offline.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from moldau.storage.disk.disk import Disk, make_durable_dirs
 class NodeFolders:
     cluster_id: str
     metadata_directory_id: DirectoryId
-    #: The folders for data with their ids; None for one that could not be read.
+    #: The directory ids of the log directories; None for one that could not be read.
     log_directories: dict[str, Uuid | None]
 
 
 def read_folders(disk: Disk, clock: Clock, randomness: Randomness, config: BrokerConfig) -> NodeFolders:
-    """Blocking. `UnusableFolder` when the node must not start on these folders."""
+    """Read the folders (blocking); raise `UnusableFolder` if the node must not start with them."""
     folders = load_folders(disk, config.directories)
     metadata = config.metadata_log_dir
     if metadata in folders.failed:

@@ -1,9 +1,9 @@
-"""Make the folders of a node ready for its first start: what `kafka-storage format` and `moldau dev` do.
+"""Formats the folders of a node, as `kafka-storage format` and `moldau dev` do.
 
-Every folder gets `bootstrap.checkpoint` with the feature levels the cluster begins with, and
-`meta.properties`. The quorum is either static (`controller.quorum.voters`) or dynamic; the metadata folder
-of a dynamic one also gets a snapshot with its first voters. Folders that are formatted already are never
-touched. `meta.properties` is written last, so that a folder is formatted completely or not at all.
+Every folder gets `bootstrap.checkpoint` with the initial feature levels, and `meta.properties`.
+The quorum is either static (`controller.quorum.voters`) or dynamic; the metadata folder of a dynamic quorum
+also gets a snapshot with its initial voters. Formatted folders are never changed. `meta.properties` is
+written last, so that a folder is formatted completely or not at all.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ __all__ = ["FormatError", "FormatOptions", "format_storage", "is_formatted"]
 
 
 class FormatOptions(NamedTuple):
-    """What `kafka-storage format` can be told; the defaults are for a node that is a cluster of its own."""
+    """The options of `kafka-storage format`; the defaults format a single-node cluster."""
 
-    #: None: a new one.
+    #: None: generate one.
     cluster_id: str | None = None
-    #: Begin a dynamic quorum of this node alone; None: if the configuration names no static voters.
+    #: Start a dynamic quorum with this node as its only voter; None: unless static voters are configured.
     standalone: bool | None = None
-    #: `id@host:port:directory,...`, the voters a dynamic quorum begins with.
+    #: `id@host:port:directory,...`, the initial voters of a dynamic quorum.
     initial_controllers: str | None = None
-    #: This node will join a dynamic quorum that exists.
+    #: This node joins an existing dynamic quorum.
     no_initial_controllers: bool = False
-    #: Skip folders that are formatted instead of refusing.
+    #: Skip formatted folders instead of failing.
     ignore_formatted: bool = False
     release_version: str | None = None
     features: Mapping[str, int] = {}
 
 
 def is_formatted(disk: Disk, config: BrokerConfig) -> bool:
-    """Whether the metadata folder of the node is formatted."""
+    """Return whether the metadata folder of the node is formatted."""
     return config.metadata_log_dir in load_folders(disk, config.directories).formatted
 
 
@@ -63,7 +63,7 @@ def format_storage(
     options: FormatOptions | None = None,
     report: Callable[[str], None] | None = None,
 ) -> None:
-    """Format every folder of the node that is not formatted yet; `report` hears Kafka's lines about it."""
+    """Format the unformatted folders of the node; `report` receives the output of Kafka's tool."""
     _Formatter(disk, clock, randomness, config, options or FormatOptions(), report or _nobody).run()
 
 
@@ -108,7 +108,7 @@ class _Formatter:
         self._format(folders, cluster_id or format_uuid(random_uuid(self._randomness)), voters, levels)
 
     def _initial_voters(self) -> tuple[DynamicVoter, ...]:
-        """The voters of a new dynamic quorum; none when it is static or exists elsewhere."""
+        """Return the initial voters of a dynamic quorum; none if it is static or already exists."""
         config, options = self._config, self._options
         static = bool(config.quorum_voters)
         standalone = options.standalone

@@ -1,4 +1,4 @@
-"""Which feature levels a new cluster begins with."""
+"""The initial feature levels of a cluster."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from moldau.quorum.bootstrap import bootstrap_records
 
 
 class FormatError(Exception):
-    """The folders cannot be formatted like this; the sentence is for the person who asked for it."""
+    """The folders cannot be formatted; the message names the reason."""
 
 
 def choose_levels(release: str | None, asked: Mapping[str, int], *, dynamic: bool) -> dict[str, int]:
-    """The levels of a release, changed where somebody asked for it.
+    """Return the default levels of a release with the requested changes.
 
-    `kraft.version` is not among them: it follows from the kind of quorum, and asking for it only checks that.
+    `kraft.version` is not included: the kind of quorum determines it, and a requested level is only checked.
     """
     others = {name: level for name, level in asked.items() if name != METADATA_VERSION}
     version = _metadata_version(release, asked.get(METADATA_VERSION))
@@ -71,7 +71,7 @@ def _check_kraft_version(asked: int | None, *, dynamic: bool) -> None:
 
 
 def describe_levels(levels: Mapping[str, int]) -> str:
-    """Kafka's line about what a new cluster begins with."""
+    """Return Kafka's output line with the bootstrap metadata."""
     records = ", ".join(
         f"ApiMessageAndVersion(FeatureLevelRecord(name='{record.name}', featureLevel={record.feature_level}) "
         "at version 0)"

@@ -1,8 +1,8 @@
-"""`meta.properties`: which cluster, node and directory a folder belongs to.
+"""`meta.properties`: the cluster, node and directory id of a folder.
 
-Every folder of a node has one; version 1 is what KRaft writes. `load_folders` reads all of them, `check` says
-whether they belong together. The file is written last when a folder is formatted: a folder without it is not
-formatted, whatever else is in it.
+Every folder of a node has this file; KRaft writes version 1. `load_folders` reads the files of all folders,
+`check_folders` checks that they belong together. Formatting writes it last: a folder without it is not
+formatted, whatever else it contains.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE_NAME = "meta.properties"
 
 
 class UnusableFolder(Exception):
-    """A folder cannot be used; the sentence says which, why, and what to do."""
+    """A folder cannot be used; the message names the folder, the reason and the remedy."""
 
 
 class MetaProperties(NamedTuple):
@@ -30,7 +30,7 @@ class MetaProperties(NamedTuple):
     directory_id: DirectoryId | None
 
     def to_properties(self) -> dict[str, str]:
-        """As the file has them, in Kafka's order."""
+        """Return the properties in the order of Kafka's files."""
         known = {
             "node.id" if self.version else "broker.id": None if self.node_id is None else str(self.node_id),
             "directory.id": None if self.directory_id is None else format_uuid(self.directory_id),
@@ -41,11 +41,11 @@ class MetaProperties(NamedTuple):
 
 
 class Folders(NamedTuple):
-    """The folders of a node by what was found in them."""
+    """The folders of a node by their state."""
 
     formatted: dict[str, MetaProperties]
     unformatted: tuple[str, ...]
-    #: Could not be read; with the reason.
+    #: Unreadable folders and the reasons.
     failed: dict[str, str]
 
 
@@ -54,7 +54,7 @@ def path_of(directory: str) -> str:
 
 
 def parse_meta_properties(properties: Mapping[str, str]) -> MetaProperties:
-    """`UnusableFolder` when something is missing or cannot be read."""
+    """Parse the properties; raise `UnusableFolder` if one is missing or invalid."""
     version = properties.get("version", "0")
     if version not in ("0", "1"):
         raise UnusableFolder(f"Unknown meta.properties version number {version}")
@@ -88,7 +88,7 @@ def _directory_id(properties: Mapping[str, str]) -> DirectoryId | None:
 
 
 def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:
-    """What the folder belongs to, or None when it is not formatted; `OSError` when the disk fails."""
+    """Read the file; return None if the folder is not formatted, raise `OSError` if the disk fails."""
     try:
         text = disk.read_bytes(path_of(directory)).decode("latin-1")
     except FileNotFoundError:
@@ -105,7 +105,7 @@ def write_meta_properties(disk: Disk, clock: Clock, directory: str, properties: 
 
 
 def load_folders(disk: Disk, directories: Iterable[str]) -> Folders:
-    """Look at every folder. A damaged `meta.properties` stops everything, a failing disk only its folder."""
+    """Read all folders. An invalid `meta.properties` is an error; a failing disk affects only its folder."""
     formatted: dict[str, MetaProperties] = {}
     unformatted = []
     failed: dict[str, str] = {}
@@ -125,7 +125,7 @@ def load_folders(disk: Disk, directories: Iterable[str]) -> Folders:
 
 
 def check_folders(folders: Folders, node_id: int, cluster_id: str | None = None) -> str | None:
-    """The cluster the folders belong to; `UnusableFolder` unless all are this node's and of one cluster."""
+    """Return the cluster id; raise `UnusableFolder` unless all belong to this node and one cluster."""
     expected = cluster_id
     owners: dict[DirectoryId, str] = {}
     for directory, properties in folders.formatted.items():

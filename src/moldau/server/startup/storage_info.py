@@ -1,4 +1,4 @@
-"""What `kafka-storage info` tells about the folders of a node."""
+"""The output of `kafka-storage info` about the folders of a node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moldau.storage.disk.disk import Disk
 
 
 class StorageInfo(NamedTuple):
-    """`text` is what the command prints; it found something wrong when there are `problems`."""
+    """The output of the command; it fails if there are `problems`."""
 
     text: str
     problems: tuple[str, ...]

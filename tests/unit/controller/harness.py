@@ -1,4 +1,4 @@
-"""A controller without a log: what it decides is replayed at once."""
+"""A controller without a log: decided records are replayed at once."""
 
 from __future__ import annotations
 

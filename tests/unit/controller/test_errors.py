@@ -1,4 +1,4 @@
-"""Errors about a whole request, where the answer only has room for errors about items."""
+"""Errors about a whole request in responses with errors per item only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def items(request: Message, attribute: str) -> list[tuple[int, str | None]]:
     return [(item.error_code, item.error_message) for item in getattr(response, attribute)]
 
 
-def test_every_item_gets_it() -> None:
+def test_an_error_of_the_whole_request_is_repeated_in_every_item() -> None:
     failed = (ErrorCode.KAFKA_STORAGE_ERROR, "no room")
     topics = CreateTopicsRequest(topics=[new_topic("a"), new_topic("b"), new_topic("b")])
     assert items(topics, "topics") == [failed] * 2
@@ -38,5 +38,5 @@ def test_every_item_gets_it() -> None:
     assert items(alter_client_quotas.AlterClientQuotasRequest(entries=[entry]), "entries") == [failed]
 
 
-def test_other_answers_have_a_place_of_their_own() -> None:
+def test_responses_with_a_top_level_error_code_are_not_built_here() -> None:
     assert failure_response(ElectLeadersRequest(), FULL) is None

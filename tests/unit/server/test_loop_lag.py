@@ -38,7 +38,7 @@ def _hold_the_loop(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def test_a_callback_that_holds_the_loop_is_seen() -> None:
+def test_a_blocking_callback_is_measured() -> None:
     async def scene() -> None:
         async with _watching() as lag:
             await _looked(lag)
@@ -51,7 +51,7 @@ def test_a_callback_that_holds_the_loop_is_seen() -> None:
     asyncio.run(scene())
 
 
-def test_a_long_hold_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_long_lag_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async def scene() -> None:
         async with _watching() as lag:
             for _ in range(2):
@@ -65,7 +65,7 @@ def test_a_long_hold_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     assert "the event loop was held up" in caplog.text
 
 
-def test_a_node_watches_its_loop_until_it_stops(tmp_path: Path) -> None:
+def test_a_node_measures_the_lag_until_it_stops(tmp_path: Path) -> None:
     async def scene() -> None:
         async with running_node(tmp_path) as node:
             await _looked(node.loop_lag)

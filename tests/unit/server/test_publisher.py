@@ -16,7 +16,7 @@ def image(offset: int) -> tuple[MetadataDelta, MetadataImage]:
     return delta, delta.apply(offset, 1)
 
 
-def test_whoever_gives_up_waiting_is_forgotten_at_once() -> None:
+def test_a_cancelled_waiter_is_removed_at_once() -> None:
     async def main() -> None:
         async def apply(delta: MetadataDelta, image: MetadataImage) -> None:
             pass
@@ -37,7 +37,7 @@ def test_whoever_gives_up_waiting_is_forgotten_at_once() -> None:
     asyncio.run(main())
 
 
-def test_an_image_that_cannot_be_applied_is_told_to_all_who_wait_for_it() -> None:
+def test_an_image_that_cannot_be_applied_fails_its_waiters() -> None:
     async def main() -> None:
         async def apply(delta: MetadataDelta, image: MetadataImage) -> None:
             raise RuntimeError("half of it is in place")

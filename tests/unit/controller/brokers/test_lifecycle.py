@@ -52,21 +52,21 @@ class TestActivation:
             EndTransactionRecord(),
         ]
 
-    def test_without_eligible_leaders_no_setting_is_written(self) -> None:
+    def test_without_elr_min_insync_replicas_is_not_written(self) -> None:
         cluster = Cluster(brokers=(), levels={"eligible.leader.replicas.version": 0})
         assert not any(isinstance(record, ConfigRecord) for record in cluster.records)
 
-    def test_before_transactions_the_records_come_bare(self) -> None:
+    def test_bootstrap_records_need_no_transaction_in_old_metadata_versions(self) -> None:
         levels = {"metadata.version": 11, "eligible.leader.replicas.version": 0}
         cluster = Cluster(brokers=(), levels=levels)
         assert all(isinstance(record, FeatureLevelRecord) for record in cluster.records)
 
-    def test_a_log_that_ends_inside_a_transaction_is_put_right(self) -> None:
+    def test_an_open_metadata_transaction_is_aborted(self) -> None:
         cluster = Cluster()
         decision = cluster.controller.activate([], in_transaction=True, kraft_version=1, now_ms=0)
         assert [type(record).__name__ for record in decision.records] == ["AbortTransactionRecord"]
 
-    def test_a_full_log_needs_nothing(self) -> None:
+    def test_a_log_with_records_gets_no_bootstrap_records(self) -> None:
         cluster = Cluster()
         assert not cluster.controller.activate([], in_transaction=False, kraft_version=1, now_ms=0).records
 
@@ -81,7 +81,7 @@ class TestRegistration:
         assert (record.fenced, record.rack, record.log_dirs) == (True, "r", [uid(101)])
         assert not cluster.controller.image.cluster.is_active(1)
 
-    def test_it_is_unfenced_when_it_has_caught_up(self) -> None:
+    def test_a_broker_is_unfenced_when_it_has_caught_up(self) -> None:
         cluster = Cluster(brokers=())
         cluster.register(1)
         behind = cluster.heartbeat(1, current_metadata_offset=cluster.epoch(1) - 1)
@@ -95,14 +95,14 @@ class TestRegistration:
             BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=cluster.epoch(1), fenced=-1)
         ]
 
-    def test_the_same_process_may_register_again(self) -> None:
+    def test_the_same_incarnation_may_register_again(self) -> None:
         cluster = Cluster()
         epoch = cluster.epoch(1)
         assert cluster.register(1, host="elsewhere").broker_epoch == epoch
         assert cluster.controller.image.cluster.is_active(1)
         assert cluster.controller.image.cluster.brokers[1].endpoints[0].host == "elsewhere"
 
-    def test_another_process_with_the_id_of_a_living_broker(self) -> None:
+    def test_another_incarnation_of_a_live_broker_is_a_duplicate_registration(self) -> None:
         cluster = Cluster((1, 2))
         with pytest.raises(KafkaError, match="Another broker is registered with that broker id") as failure:
             cluster.register(2, incarnation=5)
@@ -127,7 +127,9 @@ class TestRegistration:
             ({"is_migrating_zk_broker": True}, ErrorCode.BROKER_ID_NOT_REGISTERED, "ZK brokers"),
         ],
     )
-    def test_refusals(self, changes: dict[str, object], code: ErrorCode, message: str) -> None:
+    def test_invalid_registrations_are_refused(
+        self, changes: dict[str, object], code: ErrorCode, message: str
+    ) -> None:
         cluster = Cluster()
         with pytest.raises(KafkaError, match=message) as failure:
             cluster.register(2, **changes)  # type: ignore[arg-type]
@@ -147,7 +149,7 @@ class TestRegistration:
             cluster.register(1, features=features)
         assert cluster.register(1).broker_epoch > 0
 
-    def test_the_level_of_the_quorum_must_be_supported_too(self) -> None:
+    def test_the_kraft_version_must_be_supported(self) -> None:
         cluster = Cluster()
         features = [
             BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
@@ -157,7 +159,7 @@ class TestRegistration:
         with pytest.raises(KafkaError, match="finalized version 1 of kraft"):
             cluster.register(2, features=features)
 
-    def test_controllers_register_too(self) -> None:
+    def test_a_controller_is_registered(self) -> None:
         cluster = Cluster(brokers=())
         request = ControllerRegistrationRequest(
             controller_id=1,
@@ -172,7 +174,7 @@ class TestRegistration:
         with pytest.raises(KafkaError, match="Unknown security protocol"):
             cluster.decide(register_controller, request)
 
-    def test_stale_epochs(self) -> None:
+    def test_a_stale_broker_epoch_is_refused(self) -> None:
         cluster = Cluster()
         with pytest.raises(KafkaError, match="Expected broker epoch") as failure:
             cluster.heartbeat(1, broker_epoch=0)
@@ -182,9 +184,9 @@ class TestRegistration:
 
 
 class TestOneNodeRestarts:
-    """A single node: its only replica leaves and comes back."""
+    """The only replica of a single node stops and restarts."""
 
-    def test_cleanly(self) -> None:
+    def test_after_a_clean_restart_the_eligible_replica_leads_again(self) -> None:
         cluster = Cluster()
         topic_id = cluster.create().topic_id
         epoch = cluster.epoch(1)
@@ -220,7 +222,7 @@ class TestOneNodeRestarts:
         ]
         assert cluster.partition().leader_epoch == 2
 
-    def test_after_a_crash_at_once_because_it_is_this_node(self) -> None:
+    def test_after_a_crash_the_broker_of_this_node_registers_without_waiting_for_its_session(self) -> None:
         cluster = Cluster()
         topic_id = cluster.create().topic_id
         restart(cluster)
@@ -234,7 +236,7 @@ class TestOneNodeRestarts:
         )
         assert cluster.partition().leader_recovery_state == RECOVERING
 
-    def test_after_a_crash_that_apache_noticed_first(self) -> None:
+    def test_after_a_session_timeout_an_unclean_restart_leads_by_unclean_election(self) -> None:
         """Fenced by a session timeout, then back without a clean shutdown: the records of Apache 4.3."""
         cluster = Cluster()
         topic_id = cluster.create().topic_id
@@ -257,7 +259,7 @@ class TestOneNodeRestarts:
             partition_id=0, topic_id=topic_id, isr=[1], leader=1, leader_recovery_state=1, last_known_elr=[]
         )
 
-    def test_without_eligible_leaders_the_isr_keeps_its_last_member(self) -> None:
+    def test_without_elr_the_isr_keeps_its_last_member(self) -> None:
         cluster = Cluster(levels={"eligible.leader.replicas.version": 0})
         cluster.create()
         cluster.stop(1)
@@ -267,12 +269,12 @@ class TestOneNodeRestarts:
         cluster.unfence(1)
         assert (cluster.partition().isr, cluster.partition().leader) == ((1,), 1)
 
-    def test_a_broker_without_leaderships_stops_at_once(self) -> None:
+    def test_a_broker_without_leaderships_may_stop_at_once(self) -> None:
         assert Cluster().stop(1).should_shut_down
 
 
 def restart(cluster: Cluster) -> None:
-    """The process died: another one takes over with what the log says."""
+    """Activate a controller in a new process, with the state of the log."""
     controller = cluster.controller
     controller.reset(controller.image, controller.state.next_offset)
     controller.activate([], in_transaction=False, kraft_version=1, now_ms=cluster.now)
@@ -292,7 +294,7 @@ class TestSeveralBrokers:
             cluster.heartbeat(other)
         assert cluster.stop(1).should_shut_down
 
-    def test_who_falls_silent_while_it_stops_is_stopped(self) -> None:
+    def test_a_session_that_expires_in_controlled_shutdown_fences_the_broker(self) -> None:
         cluster = Cluster((1, 2, 3))
         cluster.create(assignments={0: [1, 2, 3]})
         cluster.stop(1)
@@ -304,7 +306,7 @@ class TestSeveralBrokers:
             BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=cluster.epoch(1), fenced=1)
         ]
 
-    def test_a_stopped_broker_gets_replicas_but_leads_nothing(self) -> None:
+    def test_a_stopped_broker_gets_replicas_but_no_leadership(self) -> None:
         cluster = Cluster((1, 2, 3))
         cluster.create(assignments={0: [1, 2, 3]})
         cluster.stop_completely(1)
@@ -314,7 +316,7 @@ class TestSeveralBrokers:
             assert sorted(partition.replicas) == [1, 2, 3]
             assert sorted(partition.isr) == [2, 3]
 
-    def test_a_silent_broker_is_fenced(self) -> None:
+    def test_a_broker_whose_session_expires_is_fenced(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [2, 1]})
         cluster.now += 9_001
@@ -324,7 +326,7 @@ class TestSeveralBrokers:
         assert (cluster.partition().leader, cluster.partition().isr) == (1, (1,))
         assert not cluster.run(cluster.controller.run_periodic_task(cluster.now))
 
-    def test_after_a_failover_brokers_get_time_to_report(self) -> None:
+    def test_brokers_get_a_full_session_after_a_controller_failover(self) -> None:
         cluster = Cluster((1, 2))
         cluster.now += 60_000
         restart(cluster)
@@ -332,7 +334,7 @@ class TestSeveralBrokers:
             cluster.register(2, incarnation=2)
         assert cluster.register(1, incarnation=2).broker_epoch > 0
 
-    def test_a_broker_that_another_controller_registered_must_catch_up_too(self) -> None:
+    def test_a_broker_registered_by_another_controller_must_catch_up(self) -> None:
         cluster = Cluster((1, 2))
         cluster.register(3)
         image, end = cluster.controller.image, cluster.controller.state.next_offset
@@ -342,13 +344,13 @@ class TestSeveralBrokers:
         assert cluster.heartbeat(3, current_metadata_offset=cluster.epoch(3) - 1).is_fenced
         assert not cluster.heartbeat(3, current_metadata_offset=cluster.epoch(3)).is_fenced
 
-    def test_leadership_that_comes_to_a_running_node_leaves_its_broker_alone(self) -> None:
+    def test_activation_does_not_expire_the_broker_of_a_running_node(self) -> None:
         cluster = Cluster((1, 2), own_incarnation=uid(11))
         restart(cluster)
         assert not cluster.run(cluster.controller.run_periodic_task(cluster.now))
         assert cluster.controller.image.cluster.is_active(1)
 
-    def test_a_broker_whose_process_is_gone_is_fenced_at_once(self) -> None:
+    def test_a_broker_whose_process_has_ended_is_fenced_at_once(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [2, 1]})
         epoch = cluster.epoch(2)
@@ -362,7 +364,7 @@ class TestSeveralBrokers:
         assert not fence_broker(cluster.controller.state, 2, epoch).records
         assert not fence_broker(cluster.controller.state, 9, epoch).records
 
-    def test_unregistering(self) -> None:
+    def test_an_unregistered_broker_leaves_every_isr(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [2, 1]})
         epoch = cluster.epoch(2)
@@ -374,14 +376,14 @@ class TestSeveralBrokers:
 
 
 class TestRefusedDecisions:
-    """The log did not take the records: nothing has happened, and the next try finds everything as it was."""
+    """The append was refused: the state is unchanged, and the decision can be repeated."""
 
-    def test_fencing_one_that_is_gone(self) -> None:
+    def test_a_refused_fencing_of_an_ended_broker_can_be_repeated(self) -> None:
         cluster = Cluster((1, 2))
         assert fence_broker(cluster.controller.state, 2, cluster.epoch(2)).records
         assert fence_broker(cluster.controller.state, 2, cluster.epoch(2)).records
 
-    def test_fencing_a_silent_one(self) -> None:
+    def test_a_refused_fencing_of_an_expired_broker_can_be_repeated(self) -> None:
         cluster = Cluster((1, 2))
         cluster.now += 9_001
         cluster.heartbeat(1)
@@ -389,7 +391,7 @@ class TestRefusedDecisions:
         assert cluster.run(cluster.controller.run_periodic_task(cluster.now))
         assert not cluster.controller.image.cluster.is_active(2)
 
-    def test_unfencing(self) -> None:
+    def test_a_refused_unfencing_can_be_repeated(self) -> None:
         cluster = Cluster((1,))
         cluster.register(2)
         request = BrokerHeartbeatRequest(
@@ -401,21 +403,21 @@ class TestRefusedDecisions:
         cluster.unfence(2)
         assert cluster.controller.image.cluster.is_active(2)
 
-    def test_unregistering(self) -> None:
+    def test_a_refused_unregistration_keeps_the_session(self) -> None:
         cluster = Cluster((1, 2))
         cluster.decision(unregister_broker, UnregisterBrokerRequest(broker_id=2))
         assert not cluster.heartbeat(2).is_fenced
 
 
 class TestLostDecisions:
-    """The log could not take what was decided: the controller goes back, and brokers ask again."""
+    """The records were lost before the commit: the controller goes back, and brokers retry."""
 
     def lose(self, cluster: Cluster, decide: Callable[[], object]) -> None:
         before, offset = cluster.controller.image, cluster.controller.state.next_offset
         decide()
         cluster.controller.reset(before, offset)
 
-    def test_unfencing(self) -> None:
+    def test_a_lost_unfencing_leaves_the_broker_fenced(self) -> None:
         cluster = Cluster(brokers=())
         cluster.register(1)
         self.lose(cluster, lambda: cluster.unfence(1))
@@ -423,7 +425,7 @@ class TestLostDecisions:
         assert not cluster.unfence(1).is_fenced
         assert cluster.controller.image.cluster.is_active(1)
 
-    def test_stopping(self) -> None:
+    def test_a_lost_controlled_shutdown_keeps_the_leadership(self) -> None:
         cluster = Cluster()
         cluster.create()
         self.lose(cluster, lambda: cluster.stop(1))
@@ -432,7 +434,7 @@ class TestLostDecisions:
         assert cluster.partition().leader == -1
         assert cluster.stop(1).should_shut_down
 
-    def test_registering(self) -> None:
+    def test_a_lost_registration_keeps_the_former_epoch(self) -> None:
         cluster = Cluster()
         epoch = cluster.epoch(1)
         cluster.stop_completely(1)
@@ -441,14 +443,14 @@ class TestLostDecisions:
         cluster.register(1, incarnation=2, previous_epoch=epoch)
         assert not cluster.unfence(1).is_fenced
 
-    def test_a_topic(self) -> None:
+    def test_a_lost_topic_does_not_collide_with_a_new_one(self) -> None:
         cluster = Cluster()
         self.lose(cluster, lambda: cluster.create("a.b"))
         assert cluster.create("a_b").error_code == ErrorCode.NONE
 
 
 class TestDirectories:
-    def test_a_failed_directory_takes_only_its_partitions(self) -> None:
+    def test_a_failed_directory_removes_only_its_replicas_from_the_isr(self) -> None:
         cluster = Cluster(brokers=())
         cluster.register(1, dirs=[uid(51), uid(52)])
         cluster.unfence(1)
@@ -462,7 +464,7 @@ class TestDirectories:
         assert cluster.partition("b").leader == 1
         assert cluster.controller.image.cluster.brokers[1].directories == (uid(52),)
 
-    def test_one_that_fails_before_its_broker_is_unfenced_gets_no_leader(self) -> None:
+    def test_a_directory_that_fails_before_unfencing_gets_no_leader(self) -> None:
         cluster = Cluster(brokers=())
         cluster.register(1, dirs=[uid(51), uid(52)])
         cluster.unfence(1)
@@ -475,7 +477,7 @@ class TestDirectories:
         assert not cluster.heartbeat(1, offline_log_dirs=[uid(51)]).is_fenced
         assert (cluster.partition("a").leader, cluster.partition("b").leader) == (-1, 1)
 
-    def test_cordoned_directories_are_noted_once(self) -> None:
+    def test_cordoned_directories_are_recorded_once(self) -> None:
         cluster = Cluster()
         cluster.heartbeat(1, cordoned_log_dirs=[])
         assert cluster.records == [
@@ -486,7 +488,7 @@ class TestDirectories:
         cluster.heartbeat(1, cordoned_log_dirs=[uid(101)])
         assert cluster.create().error_code == ErrorCode.INVALID_REPLICATION_FACTOR
 
-    def test_assigning_what_is_not_there(self) -> None:
+    def test_unknown_partitions_are_not_assigned(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [1]})
         assert assign(cluster, uid(101), "orders", broker=2) == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -521,7 +523,7 @@ def assign(cluster: Cluster, directory: Uuid, topic: str | None, *, broker: int 
     return response.directories[0].topics[0].partitions[0].error_code
 
 
-def test_producer_ids_come_in_blocks() -> None:
+def test_producer_ids_are_allocated_in_blocks() -> None:
     cluster = Cluster()
     request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=cluster.epoch(1))
     blocks = [cluster.decide(allocate_producer_ids, request) for _ in range(3)]

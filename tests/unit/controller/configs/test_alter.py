@@ -37,7 +37,7 @@ def replace(
 
 
 class TestIncremental:
-    def test_set_and_delete(self) -> None:
+    def test_a_config_is_set_and_deleted(self) -> None:
         cluster = cluster_with_topic()
         answer = cluster.alter(TOPIC, "orders", ("retention.ms", SET, "1000"), ("segment.ms", SET, "5"))
         assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
@@ -48,7 +48,7 @@ class TestIncremental:
             ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value=None)
         ]
 
-    def test_what_stays_the_same_writes_nothing(self) -> None:
+    def test_unchanged_configs_write_no_records(self) -> None:
         cluster = cluster_with_topic()
         cluster.alter(TOPIC, "orders", ("retention.ms", SET, "1000"))
         cluster.alter(TOPIC, "orders", ("retention.ms", SET, "1000"))
@@ -66,13 +66,13 @@ class TestIncremental:
         assert refused.error_code == ErrorCode.INVALID_CONFIG
         assert refused.error_message == "Can't APPEND to key retention.ms because its type is not LIST."
 
-    def test_only_validating(self) -> None:
+    def test_validate_only_writes_no_records(self) -> None:
         cluster = cluster_with_topic()
         answer = cluster.alter(TOPIC, "orders", ("retention.ms", SET, "1"), validate_only=True)
         assert answer.error_code == ErrorCode.NONE
         assert cluster.controller.image.topic_config("orders") == {}
 
-    def test_one_bad_value_keeps_the_whole_resource(self) -> None:
+    def test_an_invalid_value_refuses_the_whole_resource(self) -> None:
         cluster = cluster_with_topic()
         answer = cluster.alter(TOPIC, "orders", ("segment.ms", SET, "5"), ("retention.ms", SET, "x"))
         assert answer.error_code == ErrorCode.INVALID_CONFIG
@@ -164,13 +164,13 @@ class TestIncremental:
             ),
         ],
     )
-    def test_refusals(
+    def test_invalid_changes_are_refused(
         self, kind: int, name: str, changes: list[tuple[str, int, str | None]], code: ErrorCode, message: str
     ) -> None:
         answer = cluster_with_topic().alter(kind, name, *changes)
         assert (ErrorCode(answer.error_code), message in (answer.error_message or "")) == (code, True)
 
-    def test_each_resource_once(self) -> None:
+    def test_a_duplicate_resource_is_refused(self) -> None:
         cluster = cluster_with_topic()
         change = AlterableConfig(name="retention.ms", config_operation=SET, value="1")
         resource = AlterConfigsResource(resource_type=TOPIC, resource_name="orders", configs=[change])
@@ -178,7 +178,7 @@ class TestIncremental:
         responses = cluster.decide(incremental_alter_configs, request).responses
         assert [r.error_message for r in responses] == ["Each resource must appear at most once."] * 2
 
-    def test_group_and_metrics_settings_are_kept(self) -> None:
+    def test_group_and_client_metrics_configs_are_stored(self) -> None:
         cluster = Cluster()
         assert cluster.alter(GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")).error_code == 0
         assert cluster.controller.image.config(GROUP, "g") == {"consumer.session.timeout.ms": "50000"}
@@ -187,7 +187,7 @@ class TestIncremental:
 
 
 class TestBrokers:
-    def test_defaults_and_overrides_take_effect_for_new_decisions(self) -> None:
+    def test_dynamic_defaults_and_overrides_apply_to_later_decisions(self) -> None:
         cluster = Cluster()
         assert cluster.alter(BROKER, "", ("log.retention.ms", SET, "7777")).error_code == 0
         configs = {c.name: (c.value, c.config_source) for c in cluster.create("a").configs or []}
@@ -196,20 +196,20 @@ class TestBrokers:
         configs = {c.name: (c.value, c.config_source) for c in cluster.create("b").configs or []}
         assert configs["retention.ms"] == ("8888", 2)
 
-    def test_records_are_written_even_if_nothing_changes(self) -> None:
+    def test_broker_configs_are_written_even_if_nothing_changes(self) -> None:
         cluster = Cluster()
         for _ in range(2):
             cluster.alter(BROKER, "1", ("log.cleaner.threads", SET, "2"))
             assert len(cluster.records) == 1
 
-    def test_another_cluster_wide_minimum_clears_eligible_leaders(self) -> None:
+    def test_a_new_cluster_wide_min_insync_replicas_clears_the_elr(self) -> None:
         cluster = Cluster()
         cluster.alter(BROKER, "", ("min.insync.replicas", SET, "1"))
         assert cluster.records[1:] == [ClearElrRecord()]
 
 
 class TestLegacy:
-    def test_what_is_not_mentioned_goes(self) -> None:
+    def test_configs_that_are_not_given_are_removed(self) -> None:
         cluster = cluster_with_topic()
         cluster.alter(TOPIC, "orders", ("retention.ms", SET, "1"), ("segment.ms", SET, "5"))
         assert replace(cluster, TOPIC, "orders", {"retention.ms": "2"}).error_code == ErrorCode.NONE
@@ -219,7 +219,7 @@ class TestLegacy:
             ("segment.ms", None),
         ]
 
-    def test_refusals(self) -> None:
+    def test_invalid_changes_are_refused(self) -> None:
         cluster = cluster_with_topic()
         assert replace(cluster, TOPIC, "orders", {"x": "1"}).error_code == ErrorCode.INVALID_CONFIG
         null = replace(cluster, TOPIC, "orders", {"retention.ms": None})
@@ -227,7 +227,7 @@ class TestLegacy:
         logger = replace(cluster, LOGGER, "1", {"root": "INFO"})
         assert logger.error_message == "Unknown resource type 8"
 
-    def test_only_validating(self) -> None:
+    def test_validate_only_writes_no_records(self) -> None:
         cluster = cluster_with_topic()
         assert replace(cluster, TOPIC, "orders", {"retention.ms": "2"}, validate_only=True).error_code == 0
         assert cluster.records == []
@@ -260,14 +260,14 @@ class TestLoggers:
             ("1", ("root", 9, "INFO"), ErrorCode.INVALID_REQUEST, "Unknown operation type 9 is not allowed"),
         ],
     )
-    def test_refusals(
+    def test_invalid_log_levels_are_refused(
         self, name: str, change: tuple[str, int, str | None], code: ErrorCode, message: str
     ) -> None:
         answer = Cluster().alter(LOGGER, name, change)
         assert answer.error_code == code
         assert message in (answer.error_message or "")
 
-    def test_levels_are_not_recorded_but_told(self) -> None:
+    def test_log_levels_are_not_recorded(self) -> None:
         cluster = Cluster()
         changes = [
             AlterableConfig(name="root", config_operation=SET, value="DEBUG"),

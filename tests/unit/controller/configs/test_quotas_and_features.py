@@ -47,7 +47,7 @@ def describe(cluster: Cluster, *components: tuple[str, int, str | None], strict:
 
 
 class TestQuotas:
-    def test_set_change_and_remove(self) -> None:
+    def test_a_quota_is_set_changed_and_removed(self) -> None:
         cluster = Cluster()
         user: Entity = {"user": "u", "client-id": None}
         (answer,) = alter(cluster, entry(user, producer_byte_rate=1024.0, request_percentage=12.5))
@@ -62,7 +62,7 @@ class TestQuotas:
         alter(cluster, entry(user, request_percentage=None))
         assert describe(cluster) == []
 
-    def test_only_validating(self) -> None:
+    def test_validate_only_writes_no_records(self) -> None:
         cluster = Cluster()
         alter(cluster, entry({"user": "u"}, producer_byte_rate=1.0), validate_only=True)
         assert describe(cluster) == []
@@ -88,14 +88,14 @@ class TestQuotas:
             ({"ip": "::1"}, {"connection_creation_rate": 1e10}, "is too large for an INT."),
         ],
     )
-    def test_refusals(self, entity: Entity, quotas: dict[str, float], message: str) -> None:
+    def test_invalid_quotas_are_refused(self, entity: Entity, quotas: dict[str, float], message: str) -> None:
         cluster = Cluster()
         (answer,) = alter(cluster, entry(entity, **quotas))
         assert answer.error_code == ErrorCode.INVALID_REQUEST
         assert message in (answer.error_message or "")
         assert cluster.records == []
 
-    def test_duplicates(self) -> None:
+    def test_duplicate_entities_and_keys_are_refused(self) -> None:
         cluster = Cluster()
         twice = RequestEntryData(
             entity=[EntityData(entity_type="user", entity_name="u")],
@@ -109,7 +109,7 @@ class TestQuotas:
         same = entry({"user": "v"}, producer_byte_rate=1.0)
         assert "Ignoring duplicate entity" in (alter(cluster, same, same)[1].error_message or "")
 
-    def test_describing(self) -> None:
+    def test_quotas_are_described_by_filter(self) -> None:
         cluster = Cluster()
         entities: list[Entity] = [
             {"user": "u"},
@@ -141,7 +141,9 @@ class TestQuotas:
             ([("ip", 2, None), ("user", 2, None)], "IP filter component should not be used with"),
         ],
     )
-    def test_bad_filters(self, components: list[tuple[str, int, str | None]], message: str) -> None:
+    def test_invalid_filters_are_refused(
+        self, components: list[tuple[str, int, str | None]], message: str
+    ) -> None:
         parts = [
             ComponentData(entity_type=kind, match_type=how, match=name) for kind, how, name in components
         ]
@@ -169,7 +171,7 @@ def update(
 
 
 class TestFeatures:
-    def test_raising_the_metadata_version(self) -> None:
+    def test_the_metadata_version_is_raised(self) -> None:
         cluster = Cluster(levels={"metadata.version": 28})
         assert update(cluster, "metadata.version", 29, validate_only=True).error_code == ErrorCode.NONE
         assert cluster.controller.image.features.metadata_version == 28
@@ -177,7 +179,7 @@ class TestFeatures:
         assert (response.error_code, response.error_message, response.results) == (0, None, [])
         assert cluster.controller.image.features.metadata_version == 30
 
-    def test_older_clients_get_a_result_per_feature(self) -> None:
+    def test_versions_before_2_have_a_result_per_feature(self) -> None:
         cluster = Cluster(levels={"metadata.version": 28})
         (result,) = update(cluster, "metadata.version", 29, version=1).results
         assert (result.feature, result.error_code, result.error_message) == ("metadata.version", 0, "NONE")
@@ -208,31 +210,31 @@ class TestFeatures:
             ("kraft.version", 0, SAFE, "Can't downgrade the version of this feature."),
         ],
     )
-    def test_refusals(self, name: str, level: int, kind: int, message: str) -> None:
+    def test_invalid_updates_are_refused(self, name: str, level: int, kind: int, message: str) -> None:
         response = update(Cluster(), name, level, kind)
         assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
         prefix = "The update failed for all features since the following feature had an error: "
         assert (response.error_message or "").startswith(prefix)
         assert message in (response.error_message or "")
 
-    def test_a_safe_downgrade_keeps_what_is_stored(self) -> None:
+    def test_a_safe_downgrade_loses_no_metadata(self) -> None:
         cluster = Cluster(levels={"metadata.version": 29})
         assert update(cluster, "metadata.version", 24, SAFE).error_code == ErrorCode.NONE
         assert cluster.controller.image.features.metadata_version == 24
 
-    def test_version_0_says_downgrade_with_a_flag(self) -> None:
+    def test_version_0_allows_downgrades_by_a_flag(self) -> None:
         cluster = Cluster(levels={"metadata.version": 29})
         key = FeatureUpdateKey(feature="metadata.version", max_version_level=28, allow_downgrade=True)
         request = UpdateFeaturesRequest(feature_updates=[key])
         assert cluster.decide(update_features, request, version=0).error_code == ErrorCode.NONE
 
-    def test_levels_found_in_a_folder_can_be_lowered(self) -> None:
+    def test_stored_levels_above_the_default_can_be_lowered(self) -> None:
         cluster = Cluster(levels={"streams.version": 1})
         assert update(cluster, "streams.version", 1).error_code == ErrorCode.NONE
         assert update(cluster, "streams.version", 0, SAFE).error_code == ErrorCode.NONE
         assert "streams.version" not in cluster.controller.image.features.levels
 
-    def test_brokers_are_asked_too(self) -> None:
+    def test_every_broker_must_support_the_level(self) -> None:
         cluster = Cluster(levels={"metadata.version": 28})
         from moldau.protocol.messages.broker_registration import Feature
 
@@ -248,7 +250,7 @@ class TestFeatures:
         message = update(cluster, "metadata.version", 30).error_message or ""
         assert "Broker 2 only supports versions 7-29" in message
 
-    def test_controllers_must_have_said_what_they_support(self) -> None:
+    def test_static_voters_must_be_registered(self) -> None:
         voters = "1@localhost:9093,2@localhost:9094"
         servers = {"controller_quorum_bootstrap_servers": "", "controller_quorum_voters": voters}
         cluster = Cluster(levels={"metadata.version": 28}, **servers)
@@ -262,7 +264,7 @@ class TestFeatures:
         cluster.decide(register_controller, request)
         assert update(cluster, "metadata.version", 30).error_code == ErrorCode.NONE
 
-    def test_switching_eligible_leaders_on_fixes_the_minimum(self) -> None:
+    def test_enabling_elr_writes_min_insync_replicas(self) -> None:
         cluster = Cluster(levels={"eligible.leader.replicas.version": 0}, min_insync_replicas=2)
         cluster.alter(4, "1", ("min.insync.replicas", 0, "1"))
         assert update(cluster, "eligible.leader.replicas.version", 1).error_code == ErrorCode.NONE
@@ -272,7 +274,7 @@ class TestFeatures:
             FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1),
         ]
 
-    def test_requirements_between_features(self) -> None:
+    def test_a_feature_requires_the_metadata_version(self) -> None:
         cluster = Cluster(levels={"metadata.version": 22, "eligible.leader.replicas.version": 0})
         message = update(cluster, "eligible.leader.replicas.version", 1).error_message or ""
         assert "because it depends on metadata.version level 23" in message

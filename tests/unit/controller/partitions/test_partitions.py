@@ -79,7 +79,7 @@ def reassign(
 
 
 class TestElections:
-    def test_not_needed(self) -> None:
+    def test_election_not_needed(self) -> None:
         cluster = Cluster()
         cluster.create()
         for kind in (PREFERRED, UNCLEAN):
@@ -89,13 +89,13 @@ class TestElections:
                 result.partition_result[0].error_message == "Leader election not needed for topic partition."
             )
 
-    def test_all_partitions_leaves_out_who_needs_none(self) -> None:
+    def test_an_election_of_all_partitions_leaves_out_those_that_need_none(self) -> None:
         cluster = Cluster()
         cluster.create()
         (result,) = elect(cluster, PREFERRED, topic=None)
         assert (result.topic, result.partition_result) == ("orders", [])
 
-    def test_unknown_partitions(self) -> None:
+    def test_unknown_partitions_are_refused(self) -> None:
         cluster = Cluster()
         cluster.create()
         for topic, index, message in (
@@ -109,7 +109,7 @@ class TestElections:
                 message,
             )
 
-    def test_unknown_kind(self) -> None:
+    def test_an_unknown_election_type_is_refused(self) -> None:
         (result,) = elect(Cluster(), 7)
         answer = result.partition_result[0]
         assert (answer.error_code, answer.error_message) == (
@@ -117,7 +117,7 @@ class TestElections:
             "Unknown election type 7",
         )
 
-    def test_the_preferred_leader_gets_it_back(self) -> None:
+    def test_the_preferred_leader_is_elected(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [2, 1]})
         cluster.restart_cleanly(2)
@@ -129,7 +129,7 @@ class TestElections:
         assert result.partition_result[0].error_code == ErrorCode.NONE
         assert cluster.partition().leader == 2
 
-    def test_balancing_comes_by_itself(self) -> None:
+    def test_preferred_leaders_are_elected_periodically(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [2, 1]})
         cluster.restart_cleanly(2)
@@ -142,7 +142,7 @@ class TestElections:
             cluster.run(cluster.controller.run_periodic_task(cluster.now))
         assert cluster.partition().leader == 2
 
-    def test_unclean(self) -> None:
+    def test_an_unclean_leader_is_elected(self) -> None:
         cluster = Cluster((1, 2), levels={"eligible.leader.replicas.version": 0})
         cluster.create(assignments={0: [2, 1]})
         alter(cluster, 2, [2])
@@ -153,14 +153,14 @@ class TestElections:
         partition = cluster.partition()
         assert (partition.leader, partition.isr, partition.leader_recovery_state) == (1, (1,), RECOVERING)
 
-    def test_unclean_happens_by_itself_where_the_topic_allows_it(self) -> None:
+    def test_unclean_leaders_are_elected_if_the_topic_allows_it(self) -> None:
         cluster = Cluster((1, 2), levels={"eligible.leader.replicas.version": 0})
         cluster.create(assignments={0: [2, 1]}, configs={"unclean.leader.election.enable": "true"})
         alter(cluster, 2, [2])
         cluster.stop(2)
         assert cluster.partition().leader == 1
 
-    def test_unclean_happens_by_itself_when_a_topic_comes_to_allow_it(self) -> None:
+    def test_unclean_leaders_are_elected_once_the_topic_allows_it(self) -> None:
         levels = {"eligible.leader.replicas.version": 0}
         cluster = Cluster((1, 2), levels, unclean_leader_election_interval_ms=5_000)
         cluster.create(assignments={0: [2, 1]})
@@ -172,7 +172,7 @@ class TestElections:
         cluster.run(cluster.controller.run_periodic_task(cluster.now + 5_000))
         assert cluster.partition().leader == 1
 
-    def test_nobody_alive(self) -> None:
+    def test_without_an_active_replica_no_leader_is_elected(self) -> None:
         cluster = Cluster()
         cluster.create()
         cluster.stop(1)
@@ -181,7 +181,7 @@ class TestElections:
 
 
 class TestEligibleLeaders:
-    def test_who_leaves_an_isr_below_the_minimum_stays_eligible(self) -> None:
+    def test_a_replica_that_leaves_an_isr_below_the_minimum_becomes_eligible(self) -> None:
         cluster = Cluster((1, 2, 3))
         cluster.create(assignments={0: [1, 2, 3]}, configs={"min.insync.replicas": "2"})
         alter(cluster, 1, [1])
@@ -189,7 +189,7 @@ class TestEligibleLeaders:
         alter(cluster, 1, [1, 2])
         assert cluster.partition().elr == ()
 
-    def test_an_eligible_replica_leads_when_the_isr_is_empty(self) -> None:
+    def test_an_eligible_replica_leads_if_the_isr_is_empty(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [1, 2]}, configs={"min.insync.replicas": "2"})
         alter(cluster, 1, [1])
@@ -198,7 +198,7 @@ class TestEligibleLeaders:
         assert (partition.leader, partition.isr, partition.elr) == (2, (2,), (1,))
         assert partition.leader_recovery_state == RECOVERED
 
-    def test_another_minimum_clears_them(self) -> None:
+    def test_a_new_min_insync_replicas_clears_the_elr(self) -> None:
         cluster = Cluster((1, 2, 3))
         cluster.create(assignments={0: [1, 2, 3]}, configs={"min.insync.replicas": "3"})
         alter(cluster, 1, [1])
@@ -206,7 +206,7 @@ class TestEligibleLeaders:
         cluster.alter(2, "orders", ("min.insync.replicas", 0, "1"))
         assert cluster.partition().elr == ()
 
-    def test_nobody_is_not_remembered_as_the_last_leader(self) -> None:
+    def test_no_leader_is_not_remembered_as_the_last_leader(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [1]}, configs={"unclean.leader.election.enable": "true"})
         reassign(cluster, [1, 2])
@@ -220,7 +220,7 @@ class TestEligibleLeaders:
 
 
 class TestAlterPartition:
-    def test_shrink_and_grow(self) -> None:
+    def test_the_isr_shrinks_and_expands(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [1, 2]})
         answer = alter(cluster, 1, [1])
@@ -228,7 +228,7 @@ class TestAlterPartition:
         answer = alter(cluster, 1, [1, 2], epochs={2: cluster.epoch(2)})
         assert (answer.isr, answer.partition_epoch) == ([1, 2], 2)
 
-    def test_what_does_not_change_writes_nothing(self) -> None:
+    def test_an_unchanged_isr_writes_no_records(self) -> None:
         cluster = Cluster()
         cluster.create()
         answer = alter(cluster, 1, [1])
@@ -259,18 +259,20 @@ class TestAlterPartition:
             ([1], {"partition_index": 4}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ],
     )
-    def test_refusals(self, isr: list[int], values: dict[str, int], code: ErrorCode) -> None:
+    def test_stale_and_unknown_requests_are_refused(
+        self, isr: list[int], values: dict[str, int], code: ErrorCode
+    ) -> None:
         cluster = Cluster((1, 2, 3))
         cluster.create(assignments={0: [1, 2]})
         assert alter(cluster, 1, isr, **values).error_code == code
         assert cluster.records == []
 
-    def test_only_the_leader_may_ask(self) -> None:
+    def test_only_the_leader_may_alter_the_isr(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [1, 2]})
         assert alter(cluster, 2, [1, 2]).error_code == ErrorCode.INVALID_REQUEST
 
-    def test_who_may_not_be_in_sync(self) -> None:
+    def test_ineligible_replicas_are_refused(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [1, 2]})
         alter(cluster, 1, [1])
@@ -278,7 +280,7 @@ class TestAlterPartition:
         cluster.stop(2)
         assert alter(cluster, 1, [1, 2]).error_code == ErrorCode.INELIGIBLE_REPLICA
 
-    def test_old_metadata_versions_raise_the_leader_epoch_with_a_smaller_isr(self) -> None:
+    def test_a_smaller_isr_bumps_the_leader_epoch_in_old_metadata_versions(self) -> None:
         levels = {"metadata.version": 11, "eligible.leader.replicas.version": 0}
         cluster = Cluster((1, 2), levels=levels)
         cluster.create(assignments={0: [1, 2]})
@@ -287,7 +289,7 @@ class TestAlterPartition:
 
 
 class TestReassignment:
-    def test_from_one_broker_to_another(self) -> None:
+    def test_a_partition_is_reassigned_to_another_broker(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [1]})
         assert reassign(cluster, [2]).error_code == ErrorCode.NONE
@@ -305,7 +307,7 @@ class TestReassignment:
         assert not partition.is_reassigning
         assert not cluster.decide(list_partition_reassignments, ListPartitionReassignmentsRequest()).topics
 
-    def test_who_is_dead_and_stays_is_not_waited_for(self) -> None:
+    def test_a_remaining_inactive_replica_is_not_awaited(self) -> None:
         cluster = Cluster((1, 2, 3, 4))
         cluster.create(assignments={0: [1, 2, 3]})
         cluster.run(fence_broker(cluster.controller.state, 2, cluster.epoch(2)))
@@ -316,7 +318,7 @@ class TestReassignment:
         assert (partition.replicas, partition.isr) == ((1, 2, 4), (1, 4))
         assert not partition.is_reassigning
 
-    def test_to_fewer_replicas_waits_for_all_that_stay(self) -> None:
+    def test_a_reassignment_to_fewer_replicas_awaits_all_remaining_ones(self) -> None:
         cluster = Cluster((1, 2, 3, 4))
         cluster.create(assignments={0: [1, 2, 3]})
         alter(cluster, 1, [1, 3])
@@ -332,20 +334,20 @@ class TestReassignment:
         alter(cluster, 1, [1, 4])
         assert (cluster.partition().replicas, cluster.partition().leader) == ((4,), 4)
 
-    def test_another_order_is_complete_at_once(self) -> None:
+    def test_a_reorder_is_complete_at_once(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [1, 2]})
         assert reassign(cluster, [2, 1]).error_code == ErrorCode.NONE
         assert cluster.partition().replicas == (2, 1)
         assert not cluster.partition().is_reassigning
 
-    def test_to_where_it_is(self) -> None:
+    def test_a_reassignment_to_the_current_replicas_changes_nothing(self) -> None:
         cluster = Cluster()
         cluster.create()
         assert reassign(cluster, [1]).error_code == ErrorCode.NONE
         assert cluster.records == []
 
-    def test_cancelling(self) -> None:
+    def test_a_reassignment_is_cancelled(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [1]})
         none = reassign(cluster, None)
@@ -355,7 +357,7 @@ class TestReassignment:
         partition = cluster.partition()
         assert (partition.replicas, partition.isr, partition.leader) == ((1,), (1,), 1)
 
-    def test_removing_a_replica_raises_the_leader_epoch(self) -> None:
+    def test_removing_a_replica_bumps_the_leader_epoch(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [1, 2]})
         reassign(cluster, [1])
@@ -393,14 +395,16 @@ class TestReassignment:
             ),
         ],
     )
-    def test_refusals(self, target: list[int], values: dict, code: ErrorCode, message: str) -> None:
+    def test_invalid_reassignments_are_refused(
+        self, target: list[int], values: dict, code: ErrorCode, message: str
+    ) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [1]})
         answer = reassign(cluster, target, **values)
         assert answer.error_code == code
         assert message in (answer.error_message or "")
 
-    def test_listing_by_name(self) -> None:
+    def test_reassignments_are_listed_by_topic(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create(assignments={0: [1]})
         reassign(cluster, [2])

@@ -23,7 +23,7 @@ from tests.unit.metadata.builders import uid
 
 
 class TestCreate:
-    def test_records_come_in_apaches_order(self) -> None:
+    def test_records_are_in_the_order_of_apache_kafka(self) -> None:
         cluster = Cluster()
         result = cluster.create("one", 2, 1, configs={"retention.ms": "1000", "cleanup.policy": "compact"})
         assert result.error_code == ErrorCode.NONE
@@ -47,7 +47,7 @@ class TestCreate:
             ),
         ]
 
-    def test_the_answer_tells_what_was_made(self) -> None:
+    def test_the_response_describes_the_created_topic(self) -> None:
         cluster = Cluster()
         result = cluster.create("one", 3, 1, configs={"retention.ms": "1000"})
         assert (result.num_partitions, result.replication_factor, result.error_message) == (3, 1, None)
@@ -58,26 +58,26 @@ class TestCreate:
         assert configs["min.insync.replicas"] == ("1", 3)
         assert list(configs) == sorted(configs)
 
-    def test_static_settings_of_the_broker_show_as_such(self) -> None:
+    def test_static_broker_configs_are_reported_as_source(self) -> None:
         cluster = Cluster(log_retention_hours=2, log_segment_bytes=2_000_000)
         configs = {entry.name: (entry.value, entry.config_source) for entry in cluster.create().configs or []}
         assert configs["retention.ms"] == ("7200000", 4)
         assert configs["segment.bytes"] == ("2000000", 4)
 
-    def test_defaults_of_the_broker(self) -> None:
+    def test_broker_defaults_apply(self) -> None:
         cluster = Cluster((1, 2, 3), num_partitions=4, default_replication_factor=2)
         result = cluster.create("orders")
         assert (result.num_partitions, result.replication_factor) == (4, 2)
         assert len(cluster.partition().replicas) == 2
 
-    def test_only_validating_changes_nothing(self) -> None:
+    def test_validate_only_writes_no_records(self) -> None:
         cluster = Cluster()
         result = cluster.create("orders", 3, 1, validate_only=True)
         assert (result.error_code, result.num_partitions) == (ErrorCode.NONE, 3)
         assert cluster.records == []
         assert "orders" not in cluster.controller.image.topics.by_name
 
-    def test_existing(self) -> None:
+    def test_an_existing_topic_is_refused(self) -> None:
         cluster = Cluster()
         cluster.create("orders")
         again = cluster.create("orders")
@@ -85,7 +85,7 @@ class TestCreate:
         assert again.error_message == "Topic 'orders' already exists."
 
     @pytest.mark.parametrize("names", [("a.b", "a_b"), ("a_b", "a.b"), ("a.b_c", "a_b.c")])
-    def test_names_that_metrics_could_not_tell_apart(self, names: tuple[str, str]) -> None:
+    def test_names_with_colliding_metrics_are_refused(self, names: tuple[str, str]) -> None:
         cluster = Cluster()
         first, second = names
         cluster.create(first)
@@ -109,17 +109,17 @@ class TestCreate:
             ("../x", "contains one or more characters"),
         ],
     )
-    def test_illegal_names(self, name: str, problem: str) -> None:
+    def test_illegal_names_are_refused(self, name: str, problem: str) -> None:
         result = Cluster().create(name)
         assert result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
         assert (result.error_message or "").startswith("Topic name is invalid: ")
         assert problem in (result.error_message or "")
 
-    def test_the_longest_legal_name(self) -> None:
+    def test_the_longest_legal_name_is_accepted(self) -> None:
         assert topic_name_problem("x" * 249) is None
         assert Cluster().create("x" * 249).error_code == ErrorCode.NONE
 
-    def test_the_metadata_topic_is_not_for_clients(self) -> None:
+    def test_the_metadata_topic_cannot_be_created(self) -> None:
         result = Cluster().create("__cluster_metadata")
         assert result.error_code == ErrorCode.INVALID_REQUEST
         assert result.error_message == "Creation of internal topic __cluster_metadata is prohibited."
@@ -141,12 +141,14 @@ class TestCreate:
             ),
         ],
     )
-    def test_counts(self, partitions: int, factor: int, code: ErrorCode, message: str) -> None:
+    def test_invalid_counts_are_refused(
+        self, partitions: int, factor: int, code: ErrorCode, message: str
+    ) -> None:
         result = Cluster().create("orders", partitions, factor)
         assert result.error_code == code
         assert message in (result.error_message or "")
 
-    def test_absurd_counts_refuse_the_whole_request(self) -> None:
+    def test_too_many_partitions_refuse_the_whole_request(self) -> None:
         cluster = Cluster()
         request = CreateTopicsRequest(topics=[new_topic("a", 1, 1), new_topic("b", 10_000, 1)])
         response = cluster.decide(create_topics, request)
@@ -156,14 +158,14 @@ class TestCreate:
         ]
         assert cluster.records == []
 
-    def test_no_active_broker(self) -> None:
+    def test_without_an_active_broker_creation_is_refused(self) -> None:
         cluster = Cluster()
         cluster.stop(1)
         result = cluster.create("orders", 1, 1)
         assert result.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
         assert "All brokers are currently fenced" in (result.error_message or "")
 
-    def test_one_bad_topic_does_not_spoil_the_others(self) -> None:
+    def test_an_invalid_topic_does_not_affect_the_others(self) -> None:
         cluster = Cluster()
         topics = [new_topic("good", 1, 1), new_topic("bad/", 1, 1), new_topic("twice"), new_topic("twice")]
         response = cluster.decide(create_topics, CreateTopicsRequest(topics=topics))
@@ -175,7 +177,7 @@ class TestCreate:
         }
         assert list(cluster.controller.image.topics.by_name) == ["good"]
 
-    def test_eligible_leaders_are_cleared_with_a_min_isr_of_its_own(self) -> None:
+    def test_an_own_min_insync_replicas_clears_the_elr(self) -> None:
         cluster = Cluster()
         cluster.create(configs={"min.insync.replicas": "1"})
         kinds = [type(record) for record in cluster.records]
@@ -183,7 +185,7 @@ class TestCreate:
 
 
 class TestAssignments:
-    def test_by_hand(self) -> None:
+    def test_a_manual_assignment_is_used(self) -> None:
         cluster = Cluster((1, 2, 3))
         result = cluster.create(assignments={1: [3, 1], 0: [2, 3]})
         assert (result.num_partitions, result.replication_factor) == (2, 2)
@@ -201,19 +203,19 @@ class TestAssignments:
             ({0: [1], 2: [2]}, "partitions should be a consecutive 0-based integer sequence"),
         ],
     )
-    def test_nonsense(self, assignments: dict[int, list[int]], message: str) -> None:
+    def test_invalid_assignments_are_refused(self, assignments: dict[int, list[int]], message: str) -> None:
         result = Cluster((1, 2)).create(assignments=assignments)
         assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
         assert message in (result.error_message or "")
 
-    def test_counts_must_be_left_open(self) -> None:
+    def test_counts_must_be_minus_one(self) -> None:
         cluster = Cluster()
         for partitions, factor in ((1, -1), (-1, 1)):
             result = cluster.create("orders", partitions, factor, assignments={0: [1]})
             assert result.error_code == ErrorCode.INVALID_REQUEST
             assert "was not set to -1." in (result.error_message or "")
 
-    def test_only_active_replicas_are_in_sync(self) -> None:
+    def test_only_active_replicas_are_in_the_isr(self) -> None:
         cluster = Cluster((1, 2))
         cluster.register(3)
         cluster.create(assignments={0: [3, 2]})
@@ -223,18 +225,18 @@ class TestAssignments:
 
 
 class TestConfigsOfNewTopics:
-    def test_unknown_name(self) -> None:
+    def test_unknown_configs_are_refused(self) -> None:
         result = Cluster().create(configs={"retention.mss": "1"})
         assert result.error_code == ErrorCode.INVALID_CONFIG
         assert result.error_message == "Unknown topic config name: retention.mss"
 
-    def test_bad_value(self) -> None:
+    def test_invalid_values_are_refused(self) -> None:
         result = Cluster().create(configs={"retention.ms": "soon"})
         assert result.error_code == ErrorCode.INVALID_CONFIG
         expected = "Invalid value soon for configuration retention.ms: Not a number of type LONG"
         assert result.error_message == expected
 
-    def test_null(self) -> None:
+    def test_null_values_are_refused(self) -> None:
         result = Cluster().create(configs={"retention.ms": None})
         assert result.error_code == ErrorCode.INVALID_CONFIG
         assert result.error_message == "Null value not supported for topic configs: retention.ms"
@@ -246,7 +248,7 @@ def delete(cluster: Cluster, *names: str, version: int = 6):
 
 
 class TestDelete:
-    def test_by_name_and_by_id(self) -> None:
+    def test_topics_are_deleted_by_name_and_by_id(self) -> None:
         cluster = Cluster()
         by_id = cluster.create("a", configs={"retention.ms": "1"}).topic_id
         cluster.create("b")
@@ -256,7 +258,7 @@ class TestDelete:
         assert not cluster.controller.image.topics.by_name
         assert cluster.controller.image.topic_config("a") == {}
 
-    def test_older_versions_give_names(self) -> None:
+    def test_versions_before_6_use_topic_names(self) -> None:
         cluster = Cluster()
         cluster.create("a")
         request = DeleteTopicsRequest(topic_names=["a", "b"])
@@ -264,7 +266,7 @@ class TestDelete:
         codes = {r.name: r.error_code for r in responses}
         assert codes == {"a": ErrorCode.NONE, "b": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
-    def test_unknown_ones(self) -> None:
+    def test_unknown_topics_are_reported(self) -> None:
         cluster = Cluster()
         (by_name,) = delete(cluster, "nobody")
         assert by_name.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -274,7 +276,7 @@ class TestDelete:
         assert (by_id.error_code, by_id.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
         assert by_id.error_message == "This server does not host this topic ID."
 
-    def test_each_topic_once(self) -> None:
+    def test_duplicate_topics_are_refused(self) -> None:
         cluster = Cluster()
         topic_id = cluster.create("a").topic_id
         named, known = DeleteTopicState(name="a"), DeleteTopicState(topic_id=topic_id)
@@ -293,7 +295,7 @@ class TestDelete:
             assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, message)
         assert "a" in cluster.controller.image.topics.by_name
 
-    def test_deleting_can_be_switched_off(self) -> None:
+    def test_deletion_can_be_disabled(self) -> None:
         cluster = Cluster(delete_topic_enable="false")
         assert [(r.name, r.error_code) for r in delete(cluster, "a", "b")] == [
             ("a", ErrorCode.TOPIC_DELETION_DISABLED),
@@ -313,20 +315,20 @@ class TestCreatePartitions:
         request = CreatePartitionsRequest(topics=[topic], validate_only=validate_only)
         return cluster.decide(create_partitions, request).results[0]
 
-    def test_growing(self) -> None:
+    def test_partitions_are_added(self) -> None:
         cluster = Cluster()
         cluster.create("orders", 2, 1)
         result = self.grow(cluster, 5)
         assert (result.error_code, result.error_message) == (ErrorCode.NONE, None)
         assert sorted(cluster.controller.image.topics.by_name["orders"].partitions) == [0, 1, 2, 3, 4]
 
-    def test_by_hand(self) -> None:
+    def test_a_manual_assignment_is_used(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create("orders", 1, 1)
         assert self.grow(cluster, 2, [2]).error_code == ErrorCode.NONE
         assert cluster.partition(index=1).replicas == (2,)
 
-    def test_too_few_brokers_are_left(self) -> None:
+    def test_too_few_brokers_are_refused(self) -> None:
         cluster = Cluster((1, 2))
         cluster.create("orders", 1, 2)
         cluster.decide(unregister_broker, UnregisterBrokerRequest(broker_id=2))
@@ -334,7 +336,7 @@ class TestCreatePartitions:
         assert result.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
         assert (result.error_message or "").startswith("The target replication factor of 2 cannot be reached")
 
-    def test_only_validating(self) -> None:
+    def test_validate_only_writes_no_records(self) -> None:
         cluster = Cluster()
         cluster.create("orders", 1, 1)
         assert self.grow(cluster, 2, validate_only=True).error_code == ErrorCode.NONE
@@ -360,14 +362,16 @@ class TestCreatePartitions:
             (20_000, [], ErrorCode.POLICY_VIOLATION, "excessively large batch operation"),
         ],
     )
-    def test_refusals(self, count: int, assignments: list[list[int]], code: ErrorCode, message: str) -> None:
+    def test_invalid_requests_are_refused(
+        self, count: int, assignments: list[list[int]], code: ErrorCode, message: str
+    ) -> None:
         cluster = Cluster((1, 2))
         cluster.create("orders", 2, 1)
         result = self.grow(cluster, count, *assignments)
         assert result.error_code == code
         assert message in (result.error_message or "")
 
-    def test_unknown_and_duplicate_topics(self) -> None:
+    def test_unknown_and_duplicate_topics_are_refused(self) -> None:
         cluster = Cluster()
         assert self.grow(cluster, 2).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         topics = [CreatePartitionsTopic(name="x", count=2), CreatePartitionsTopic(name="x", count=3)]
@@ -375,7 +379,7 @@ class TestCreatePartitions:
         assert [(r.name, r.error_message) for r in response.results] == [("x", "Duplicate topic name.")]
 
 
-def test_many_topics_and_many_partitions_are_cheap() -> None:
+def test_large_requests_are_decided_quickly() -> None:
     cluster = Cluster()
     started = time.perf_counter()
     cluster.create("wide", 1000, 1)

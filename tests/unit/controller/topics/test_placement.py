@@ -25,7 +25,7 @@ def replicas(placed: list[list[int]]) -> Counter[int]:
     return Counter(replica for replicas in placed for replica in replicas)
 
 
-def test_one_broker_takes_all() -> None:
+def test_a_single_broker_gets_all_replicas() -> None:
     assert place(brokers("-/a"), 3, 1, start=5) == [[0], [0], [0]]
 
 
@@ -40,18 +40,18 @@ def test_leaders_and_replicas_are_spread_evenly(factor: int, start: int) -> None
 
 
 @pytest.mark.parametrize("start", range(6))
-def test_one_round_is_even_wherever_it_starts(start: int) -> None:
+def test_one_round_of_leaders_is_even_from_any_start(start: int) -> None:
     placed = place(brokers("-/a", "-/b", "-/c"), 3, 2, start)
     assert set(leaders(placed).values()) == {1}
     assert set(replicas(placed).values()) == {2}
 
 
-def test_the_same_pairs_do_not_always_meet() -> None:
+def test_leaders_do_not_always_have_the_same_followers() -> None:
     placed = place(brokers("-/a", "-/b", "-/c", "-/d"), 12, 2)
     assert {tuple(chosen) for chosen in placed if chosen[0] == 0} == {(0, 1), (0, 2), (0, 3)}
 
 
-def test_racks_come_first() -> None:
+def test_replicas_are_spread_over_racks_first() -> None:
     cluster = brokers("a/1", "a/2", "b/3", "b/4", "c/5", "c/6")
     placed = place(cluster, 60, 3)
     rack = {broker.id: broker.rack for broker in cluster}
@@ -60,32 +60,32 @@ def test_racks_come_first() -> None:
     assert set(replicas(placed).values()) == {30}
 
 
-def test_then_hosts() -> None:
+def test_replicas_are_spread_over_hosts_next() -> None:
     cluster = brokers("-/x", "-/x", "-/y", "-/y", "-/z", "-/z")
     placed = place(cluster, 30, 3)
     host = {broker.id: broker.host for broker in cluster}
     assert all({host[replica] for replica in chosen} == {"x", "y", "z"} for chosen in placed)
 
 
-def test_with_fewer_racks_than_replicas_hosts_still_differ() -> None:
+def test_with_fewer_racks_than_replicas_hosts_differ() -> None:
     cluster = brokers("a/1", "a/1", "a/2", "b/3")
     for chosen in place(cluster, 20, 3):
         assert {cluster[replica].rack for replica in chosen} == {"a", "b"}
         assert len({cluster[replica].host for replica in chosen}) == 3
 
 
-def test_more_replicas_than_racks_are_even_over_the_racks() -> None:
+def test_more_replicas_than_racks_are_spread_evenly_over_racks() -> None:
     cluster = brokers("a/1", "a/2", "a/3", "b/4", "b/4", "b/4")
     for chosen in place(cluster, 30, 4):
         assert Counter(cluster[replica].rack for replica in chosen) == {"a": 2, "b": 2}
 
 
-def test_a_living_broker_on_the_same_host_is_better_than_a_fenced_one() -> None:
+def test_an_active_broker_on_the_same_host_precedes_a_fenced_one() -> None:
     cluster = brokers("-/x", "-/x", "-/y!")
     assert all(2 not in chosen for chosen in place(cluster, 10, 2))
 
 
-def test_a_fenced_broker_in_another_rack_is_better_than_a_living_one_in_the_same() -> None:
+def test_a_fenced_broker_in_another_rack_precedes_an_active_one_in_the_same_rack() -> None:
     cluster = brokers("a/x", "a/y", "b/z!")
     assert all(2 in chosen for chosen in place(cluster, 10, 2))
 
@@ -106,7 +106,9 @@ def test_fenced_brokers_never_lead() -> None:
         (brokers("-/a"), 0, "the replication factor must be positive"),
     ],
 )
-def test_impossible(cluster: list[UsableBroker], factor: int, message: str) -> None:
+def test_impossible_replication_factors_are_refused(
+    cluster: list[UsableBroker], factor: int, message: str
+) -> None:
     with pytest.raises(KafkaError) as failure:
         place(cluster, 1, factor)
     assert failure.value.code is ErrorCode.INVALID_REPLICATION_FACTOR

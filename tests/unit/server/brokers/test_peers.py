@@ -31,7 +31,7 @@ from moldau.statemachine.coordinator_records import EndTransaction, Producer
 from moldau.transactions.init_producer_id import InitProducerId
 from tests.harness.nodes.node import connected, running_node
 from tests.unit.server.coordinators.test_coordinator import until
-from tests.unit.server.test_failing_disks import create
+from tests.unit.server.handlers.test_produce import create
 
 ONE_REPLICA = {
     "offsets.topic.replication.factor": "1",
@@ -58,7 +58,7 @@ def counting(peers: BrokerPeers, sizes: list[int]) -> BatchedCalls[str, str]:
     return BatchedCalls(peers, pack=pack, unpack=unpack, identity=lambda question: question)
 
 
-def test_questions_share_requests_and_equals_go_one_after_the_other(tmp_path: Path) -> None:
+def test_calls_share_requests_except_those_with_the_same_identity(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node:
             sizes: list[int] = []
@@ -74,7 +74,7 @@ def test_questions_share_requests_and_equals_go_one_after_the_other(tmp_path: Pa
     asyncio.run(main())
 
 
-def test_a_broker_that_is_not_there_fails_those_who_ask_and_nobody_else(tmp_path: Path) -> None:
+def test_an_unavailable_broker_fails_only_its_own_calls(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node:
             calls = counting(node.services.broker_peers("test"), [])
@@ -89,7 +89,7 @@ def test_a_broker_that_is_not_there_fails_those_who_ask_and_nobody_else(tmp_path
     asyncio.run(main())
 
 
-def test_a_connection_to_a_broker_that_is_fenced_is_given_up_with_what_is_under_way(tmp_path: Path) -> None:
+def test_a_connection_to_a_fenced_broker_is_closed_with_its_requests_in_flight(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node:
             peers = node.services.broker_peers("test")
@@ -122,7 +122,7 @@ async def new_producer(node: Node, transactional_id: str) -> Producer:
     return Producer(answer.producer_id, answer.producer_epoch)
 
 
-def test_partitions_join_transactions_and_markers_end_them_over_the_wire(tmp_path: Path) -> None:
+def test_partitions_are_added_and_markers_written_over_the_network(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node, connected(node) as connection:
             await create(connection, "t")
@@ -159,7 +159,7 @@ def test_partitions_join_transactions_and_markers_end_them_over_the_wire(tmp_pat
     asyncio.run(main())
 
 
-def test_the_state_of_share_groups_is_kept_over_the_wire(tmp_path: Path) -> None:
+def test_share_group_state_is_persisted_over_the_network(tmp_path: Path) -> None:
     async def main() -> None:
         async with running_node(tmp_path, ONE_REPLICA) as node, connected(node) as connection:
             await create(connection, "t")

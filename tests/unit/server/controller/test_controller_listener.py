@@ -1,4 +1,4 @@
-"""What other nodes ask a controller over a real socket: registrations, heartbeats, requests in envelopes."""
+"""The controller listener over a real socket: registrations, heartbeats, envelopes."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class TestBrokers:
 
         asyncio.run(main())
 
-    def test_the_wrong_ones_are_refused(self, tmp_path: Path) -> None:
+    def test_invalid_registrations_and_epochs_are_refused(self, tmp_path: Path) -> None:
         async def main() -> None:
             async with running_node(tmp_path) as node, controller_connection(node) as connection:
                 stranger = await register(node, connection, 1, cluster_id="another")
@@ -138,7 +138,7 @@ class TestBrokers:
 
         asyncio.run(main())
 
-    def test_who_asks_at_that_moment_hears_of_the_new_leader(self, tmp_path: Path) -> None:
+    def test_metadata_during_a_failover_waits_for_the_new_leader(self, tmp_path: Path) -> None:
         """The dead broker is still listed then: librdkafka would lose its partitions with it."""
 
         async def main() -> None:
@@ -158,7 +158,7 @@ class TestBrokers:
 
         asyncio.run(main())
 
-    def test_an_address_where_nobody_ever_was_tells_nothing(self, tmp_path: Path) -> None:
+    def test_a_broker_that_was_never_reached_is_not_fenced_early(self, tmp_path: Path) -> None:
         async def main() -> None:
             async with running_node(tmp_path) as node:
                 async with controller_connection(node) as connection:
@@ -171,7 +171,7 @@ class TestBrokers:
 
         asyncio.run(main())
 
-    def test_a_broken_connection_that_can_be_made_again_changes_nothing(self, tmp_path: Path) -> None:
+    def test_a_closed_connection_to_a_live_broker_does_not_fence_it(self, tmp_path: Path) -> None:
         async def main() -> None:
             accepted: list[object] = []
             async with running_node(tmp_path) as node, listening(node, accepted) as port:
@@ -216,7 +216,7 @@ class TestEnvelopes:
 
         asyncio.run(main())
 
-    def test_a_failure_without_a_place_in_the_answer_does_not_break_the_connection_that_others_use(
+    def test_a_failed_request_without_an_error_field_does_not_close_the_shared_connection(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def broken(state: object, request: object, context: object) -> None:
@@ -243,7 +243,9 @@ class TestEnvelopes:
         ],
         ids=["principal", "no principal", "address", "header", "version", "not forwardable"],
     )
-    def test_bad_envelopes(self, tmp_path: Path, request_: EnvelopeRequest, error: ErrorCode) -> None:
+    def test_invalid_envelopes_are_refused(
+        self, tmp_path: Path, request_: EnvelopeRequest, error: ErrorCode
+    ) -> None:
         async def main() -> None:
             async with running_node(tmp_path) as node, controller_connection(node) as connection:
                 answer: EnvelopeResponse = await connection.call(request_)
@@ -252,7 +254,7 @@ class TestEnvelopes:
         asyncio.run(main())
 
 
-def test_a_principal_has_the_bytes_of_kafka() -> None:
+def test_a_principal_is_encoded_as_in_kafka() -> None:
     encoded = encode_principal("User:ANONYMOUS")
     assert encoded == b"\x00\x00\x05User\x0aANONYMOUS\x00\x00"
     assert decode_principal(encoded) == "User:ANONYMOUS"

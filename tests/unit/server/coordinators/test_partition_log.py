@@ -15,7 +15,7 @@ from moldau.server.node import Node
 from moldau.storage.log.append import Origin
 from tests.harness.nodes.node import running_node
 from tests.unit.server.coordinators.test_coordinator import ONE_REPLICA, commit, committed, make_topic, until
-from tests.unit.server.test_failing_disks import OneBadFolder, partitions_in, two_folders
+from tests.unit.server.handlers.test_produce import OneBadFolder, partitions_in, two_folders
 
 
 async def refusal(node: Node, group_id: str) -> ErrorCode:

@@ -14,7 +14,7 @@ from moldau.transactions.init_producer_id import InitProducerId
 from moldau.transactions.state import TransactionStatus
 from tests.harness.nodes.node import connected, running_node
 from tests.unit.server.coordinators.test_coordinator import until
-from tests.unit.server.test_failing_disks import OneBadFolder, create
+from tests.unit.server.handlers.test_produce import OneBadFolder, create
 
 ONE_REPLICA = {
     "transaction.state.log.replication.factor": "1",

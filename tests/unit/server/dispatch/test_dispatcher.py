@@ -1,4 +1,4 @@
-"""From frame to answer: what becomes of errors, of bugs, and of requests nobody can answer."""
+"""The dispatcher: errors, unexpected exceptions and undecodable requests."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ def failing_later(error: Exception) -> Any:
     return handle
 
 
-def test_an_error_becomes_the_answer() -> None:
+def test_a_kafka_error_becomes_the_response() -> None:
     error = KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "not here")
     answer = answered(dispatch(DescribeClusterRequest(), 1, failing(error)))
     assert (answer.error_code, answer.error_message) == (error.code, "not here")
 
 
-def test_a_bug_becomes_an_answer_that_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_exception_becomes_unknown_server_error(caplog: pytest.LogCaptureFixture) -> None:
     answer = answered(dispatch(DescribeClusterRequest(), 1, failing(RuntimeError("secret"))))
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert "secret" not in str(answer.error_message)
     assert "secret" in caplog.text
 
 
-def test_the_same_for_what_fails_later() -> None:
+def test_errors_of_awaited_responses_become_the_response() -> None:
     async def scenario() -> None:
         for error, code in (
             (KafkaError(ErrorCode.NOT_CONTROLLER), ErrorCode.NOT_CONTROLLER),
@@ -79,7 +79,7 @@ def test_the_same_for_what_fails_later() -> None:
     asyncio.run(scenario())
 
 
-def test_an_error_that_the_version_cannot_carry_ends_the_connection() -> None:
+def test_an_error_without_a_field_in_the_version_closes_the_connection() -> None:
     """No error in an answer means success, and there was none."""
     error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
     assert dispatch(MetadataRequest(topics=[]), 13, failing(error)).parts
@@ -87,7 +87,7 @@ def test_an_error_that_the_version_cannot_carry_ends_the_connection() -> None:
         dispatch(MetadataRequest(topics=[]), 12, failing(error))
 
 
-def test_an_answer_that_the_version_cannot_carry_ends_the_connection(
+def test_a_response_that_cannot_be_encoded_closes_the_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def handle(*_: object) -> Message:
@@ -111,7 +111,7 @@ def test_an_answer_that_the_version_cannot_carry_ends_the_connection(
     ],
     ids=["empty", "one byte", "unknown API", "unknown version", "half a header", "half a body"],
 )
-def test_what_cannot_be_read_ends_the_connection(frame: bytes) -> None:
+def test_an_undecodable_request_closes_the_connection(frame: bytes) -> None:
     handlers = {60: failing(AssertionError("must not be called"))}
     listener = ListenerContext("PLAINTEXT", BROKER, "PLAINTEXT", {60: ServedApi(APIS[60], BROKER)}, handlers)
     dispatcher = ApiDispatcher(listener, on_disconnect=lambda connection: None)

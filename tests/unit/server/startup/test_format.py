@@ -92,7 +92,7 @@ def test_a_dynamic_quorum_of_one(tmp_path: Path) -> None:
     assert not (tmp_path / "a" / "__cluster_metadata-0").exists()
 
 
-def test_the_file_is_kafkas(tmp_path: Path) -> None:
+def test_meta_properties_is_written_as_in_kafka(tmp_path: Path) -> None:
     format_folders(dynamic(tmp_path), initial_controllers=f"1@localhost:9093:{DIRECTORY}")
     assert (tmp_path / "m" / "meta.properties").read_text() == (
         "#\n#Tue Nov 14 22:13:20 UTC 2023\n"
@@ -129,13 +129,13 @@ def test_a_static_quorum_has_no_snapshot(tmp_path: Path) -> None:
     ]
 
 
-def test_no_initial_controllers(tmp_path: Path) -> None:
+def test_no_initial_controllers_writes_no_voters(tmp_path: Path) -> None:
     lines = format_folders(dynamic(tmp_path), no_initial_controllers=True)
     assert lines[1] == f"Formatting metadata directory {tmp_path}/m with metadata.version 4.3-IV0."
     assert not (tmp_path / "m" / "__cluster_metadata-0").exists()
 
 
-def test_by_default_a_node_becomes_a_cluster_of_its_own(tmp_path: Path) -> None:
+def test_the_defaults_format_a_single_node_cluster(tmp_path: Path) -> None:
     config = dynamic(tmp_path)
     format_storage(DISK, ManualClock(), random.Random(1), config)
     properties = read_meta_properties(DISK, config.metadata_log_dir)
@@ -146,7 +146,7 @@ def test_by_default_a_node_becomes_a_cluster_of_its_own(tmp_path: Path) -> None:
     assert is_formatted(DISK, static(tmp_path / "static"))
 
 
-def test_releases_and_features(tmp_path: Path) -> None:
+def test_release_version_and_features_choose_the_levels(tmp_path: Path) -> None:
     format_folders(static(tmp_path / "1"), release_version="3.9")
     assert levels(tmp_path / "1" / "a") == {"metadata.version": 21}
     format_folders(static(tmp_path / "2"), features={"metadata.version": 20})
@@ -188,7 +188,9 @@ def test_releases_and_features(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_refuses_for_a_static_quorum(tmp_path: Path, options: dict[str, object], sentence: str) -> None:
+def test_invalid_options_of_a_static_quorum_are_refused(
+    tmp_path: Path, options: dict[str, object], sentence: str
+) -> None:
     assert refusal(static(tmp_path), **options).startswith(sentence)
     assert not (tmp_path / "a").exists()
 
@@ -207,16 +209,18 @@ def test_refuses_for_a_static_quorum(tmp_path: Path, options: dict[str, object],
     ],
     ids=str,
 )
-def test_refuses_for_a_dynamic_quorum(tmp_path: Path, options: dict[str, object], sentence: str) -> None:
+def test_invalid_options_of_a_dynamic_quorum_are_refused(
+    tmp_path: Path, options: dict[str, object], sentence: str
+) -> None:
     assert refusal(dynamic(tmp_path), **options).startswith(sentence)
 
 
-def test_standalone_is_for_controllers(tmp_path: Path) -> None:
+def test_standalone_requires_the_controller_role(tmp_path: Path) -> None:
     broker = dynamic(tmp_path, process_roles="broker", listeners="PLAINTEXT://:9092")
     assert refusal(broker, standalone=True) == "You can only use --standalone on a controller."
 
 
-def test_formatted_folders_are_left_alone(tmp_path: Path) -> None:
+def test_formatted_folders_are_not_changed(tmp_path: Path) -> None:
     config = dynamic(tmp_path)
     format_folders(config, standalone=True)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -229,7 +233,7 @@ def test_formatted_folders_are_left_alone(tmp_path: Path) -> None:
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
 
-def test_a_new_disk_joins_the_formatted_ones(tmp_path: Path) -> None:
+def test_a_new_folder_joins_the_formatted_ones(tmp_path: Path) -> None:
     config = dynamic(tmp_path)
     format_folders(config, standalone=True)
     (tmp_path / "a" / "meta.properties").unlink()
@@ -252,7 +256,7 @@ def test_folders_of_another_cluster_or_node_are_refused(tmp_path: Path) -> None:
     assert refusal(config) == f"Error loading {path}: Unknown meta.properties version number 7"
 
 
-def test_a_folder_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
+def test_an_unreadable_folder_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("not a folder")
     lines = format_folders(dynamic(tmp_path), standalone=True)
     assert lines[0] == f"I/O error trying to read log directory {tmp_path}/a. Ignoring..."

@@ -29,13 +29,13 @@ TWO = parse_uuid("MvDxzVmcRsaTz33bUuRU6A")
 META = MetaProperties(1, "c", 1, ONE)
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_properties_are_read_back(tmp_path: Path) -> None:
     assert read_meta_properties(DISK, str(tmp_path)) is None
     write_meta_properties(DISK, ManualClock(), str(tmp_path), META)
     assert read_meta_properties(DISK, str(tmp_path)) == META
 
 
-def test_the_version_before_kraft() -> None:
+def test_version_0_is_read() -> None:
     old = parse_meta_properties({"broker.id": "3", "cluster.id": "c"})
     assert old == MetaProperties(0, "c", 3, None)
     assert old.to_properties() == {"broker.id": "3", "version": "0", "cluster.id": "c"}
@@ -51,12 +51,12 @@ def test_the_version_before_kraft() -> None:
         ({"version": "1", "cluster.id": "c", "node.id": "1", "directory.id": "x"}, "directory.id"),
     ],
 )
-def test_refuses(properties: dict[str, str], sentence: str) -> None:
+def test_invalid_properties_are_refused(properties: dict[str, str], sentence: str) -> None:
     with pytest.raises(UnusableFolder, match=sentence):
         parse_meta_properties(properties)
 
 
-def test_folders_are_sorted_by_what_is_in_them(tmp_path: Path) -> None:
+def test_folders_are_classified_by_their_state(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     (tmp_path / "file").write_text("")
@@ -72,7 +72,7 @@ def both(second: MetaProperties) -> Folders:
     return Folders({"/a": META, "/b": second}, (), {})
 
 
-def test_folders_of_one_node_belong_together() -> None:
+def test_folders_of_one_node_are_accepted() -> None:
     assert check_folders(both(META._replace(directory_id=TWO)), 1) == "c"
     assert check_folders(Folders({}, ("/a",), {}), 1) is None
 
@@ -86,13 +86,13 @@ def test_folders_of_one_node_belong_together() -> None:
         (MetaProperties(1, "c", 1, DirectoryId(bytes(15) + b"\x05")), "/b/meta.properties has the reserved"),
     ],
 )
-def test_folders_that_do_not_belong_together(second: MetaProperties, sentence: str) -> None:
+def test_folders_of_other_nodes_or_clusters_are_refused(second: MetaProperties, sentence: str) -> None:
     with pytest.raises(UnusableFolder) as refused:
         check_folders(both(second), 1)
     assert str(refused.value).startswith(sentence)
 
 
-def test_info(tmp_path: Path) -> None:
+def test_info_prints_the_folders_and_their_metadata(tmp_path: Path) -> None:
     config = BrokerConfig(node(log_dirs=f"{tmp_path}/b,{tmp_path}/a,{tmp_path}/c,{tmp_path}/d"))
     assert storage_info(DISK, config).text == (
         f"Found problems:\n  {tmp_path}/a does not exist\n  {tmp_path}/b does not exist\n"
@@ -122,7 +122,7 @@ def test_info(tmp_path: Path) -> None:
         (MetaProperties(1, "c", 2, TWO), "Mismatched node IDs between storage directories."),
     ],
 )
-def test_info_compares(tmp_path: Path, second: MetaProperties, problem: str) -> None:
+def test_info_reports_mismatched_ids(tmp_path: Path, second: MetaProperties, problem: str) -> None:
     for name, properties in (("a", META), ("b", second)):
         (tmp_path / name).mkdir()
         write_meta_properties(DISK, ManualClock(), str(tmp_path / name), properties)

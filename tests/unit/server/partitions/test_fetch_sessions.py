@@ -57,12 +57,12 @@ def go_on(cache: FetchSessionCache, session: FetchSession, *partitions: int, **m
     return cache.resolve(asked, False)
 
 
-def test_a_full_fetch_begins_a_session_even_for_nothing(cache: FetchSessionCache) -> None:
+def test_a_full_fetch_without_partitions_creates_a_session(cache: FetchSessionCache) -> None:
     assert begin(cache, 0, 1).cached
     assert begin(cache).cached
 
 
-def test_without_a_session_nothing_is_remembered(cache: FetchSessionCache) -> None:
+def test_a_sessionless_fetch_is_not_cached(cache: FetchSessionCache) -> None:
     session = cache.resolve(request(0, epoch=-1), False)
     assert not session.cached
     assert list(session.partitions) == [key(0)]
@@ -89,7 +89,7 @@ def test_a_full_fetch_replaces_the_session_it_names(cache: FetchSessionCache) ->
         ({"epoch": -3}, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
     ],
 )
-def test_what_does_not_fit_is_refused(
+def test_a_request_with_a_wrong_session_or_epoch_is_refused(
     cache: FetchSessionCache, change: dict[str, int], code: ErrorCode
 ) -> None:
     session = begin(cache, 0)
@@ -98,14 +98,14 @@ def test_what_does_not_fit_is_refused(
     assert refused.value.code == code
 
 
-def test_names_and_ids_do_not_mix_in_a_session(cache: FetchSessionCache) -> None:
+def test_a_session_does_not_mix_topic_names_and_ids(cache: FetchSessionCache) -> None:
     session = begin(cache, 0)
     with pytest.raises(KafkaError) as refused:
         cache.resolve(request(session=session.id, epoch=1), True)
     assert refused.value.code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
-def test_partitions_join_change_and_leave(cache: FetchSessionCache) -> None:
+def test_partitions_are_added_changed_and_forgotten(cache: FetchSessionCache) -> None:
     session = begin(cache, 0, 1)
     go_on(cache, session, 2)
     assert set(session.partitions) == {key(0), key(1), key(2)}
@@ -125,7 +125,7 @@ def test_epochs_wrap_around(cache: FetchSessionCache) -> None:
     assert go_on(cache, session).epoch == 1
 
 
-def test_an_incremental_answer_tells_what_changed(cache: FetchSessionCache) -> None:
+def test_an_incremental_response_contains_only_changes(cache: FetchSessionCache) -> None:
     session = begin(cache, 0)
     assert session.record_response(key(0), answer()), "a full answer has everything"
     go_on(cache, session)
@@ -136,7 +136,7 @@ def test_an_incremental_answer_tells_what_changed(cache: FetchSessionCache) -> N
     assert not session.record_response(key(0), answer(high_watermark=6, log_start_offset=2))
 
 
-def test_an_error_is_told_again_and_so_is_its_end(cache: FetchSessionCache) -> None:
+def test_a_partition_is_sent_after_an_error_and_after_its_end(cache: FetchSessionCache) -> None:
     session = begin(cache, 0)
     session.record_response(key(0), answer())
     go_on(cache, session)
@@ -147,13 +147,13 @@ def test_an_error_is_told_again_and_so_is_its_end(cache: FetchSessionCache) -> N
     assert not session.record_response(key(0), answer())
 
 
-def test_partitions_with_records_go_to_the_end_of_the_line(cache: FetchSessionCache) -> None:
+def test_partitions_with_records_move_to_the_end(cache: FetchSessionCache) -> None:
     session = begin(cache, 0, 1, 2)
     session.record_response(key(0), answer(records=b"r"))
     assert list(session.partitions) == [key(1), key(2), key(0)]
 
 
-def test_a_full_cache_keeps_whoever_is_in_use(cache: FetchSessionCache, clock: ManualClock) -> None:
+def test_a_full_cache_keeps_sessions_in_use(cache: FetchSessionCache, clock: ManualClock) -> None:
     first, second = begin(cache, 0), begin(cache, 1)
     assert not begin(cache, 2, 3).cached
     clock.advance(121_000)
@@ -165,9 +165,7 @@ def test_a_full_cache_keeps_whoever_is_in_use(cache: FetchSessionCache, clock: M
         go_on(cache, first)
 
 
-def test_a_larger_session_takes_the_place_of_an_old_smaller_one(
-    cache: FetchSessionCache, clock: ManualClock
-) -> None:
+def test_a_larger_session_evicts_an_old_smaller_one(cache: FetchSessionCache, clock: ManualClock) -> None:
     small, large = begin(cache, 0), begin(cache, 1, 2, 3)
     clock.advance(121_000)
     go_on(cache, small)
@@ -178,5 +176,5 @@ def test_a_larger_session_takes_the_place_of_an_old_smaller_one(
     assert not begin(cache, 7, 8, 9).cached, "the smallest is too young"
 
 
-def test_no_slots_no_sessions(clock: ManualClock) -> None:
+def test_without_slots_no_session_is_cached(clock: ManualClock) -> None:
     assert not begin(FetchSessionCache(clock, random.Random(0), slots=0), 0).cached

@@ -1,4 +1,4 @@
-"""Produce requests while a disk is full or breaks: what the client hears and what the node does about it."""
+"""Produce while a disk is full or fails."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def partitions_in(node: Node, folder: Path) -> list[int]:
     return [log.topic_partition.partition for log in node.broker.logs.table.in_directory(str(folder))]
 
 
-def test_a_disk_that_breaks_under_an_append_goes_offline(tmp_path: Path) -> None:
+def test_a_disk_that_fails_during_an_append_goes_offline(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = OneBadFolder(tmp_path / "a")
         async with running_node(tmp_path, two_folders(tmp_path), disk) as node, connected(node) as connection:
@@ -85,7 +85,7 @@ class NoSync(list[str]):
             raise OSError(errno.EIO, "Input/output error", path)
 
 
-def test_a_flush_that_fails_is_told_to_the_producer(tmp_path: Path) -> None:
+def test_a_failed_flush_is_reported_to_the_producer(tmp_path: Path) -> None:
     """The records are written, but with `flush.messages` that is not enough."""
 
     async def scenario() -> None:
@@ -105,7 +105,7 @@ def test_a_flush_that_fails_is_told_to_the_producer(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_full_disk_refuses_and_then_takes_again(tmp_path: Path) -> None:
+def test_a_full_disk_refuses_records_until_there_is_space(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = FlakyDisk()
         async with running_node(tmp_path, disk=disk) as node, connected(node) as connection:
@@ -121,7 +121,7 @@ def test_a_full_disk_refuses_and_then_takes_again(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_client_that_goes_away_while_its_records_are_prepared(tmp_path: Path) -> None:
+def test_a_client_may_disconnect_while_its_records_are_prepared(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running_node(tmp_path) as node, connected(node) as other:
             await create(other, "t", compression_type="zstd")

@@ -67,7 +67,7 @@ def registered_in(node: Node, topic: str, folder: Path) -> bool:
     return directory == next(each.id for each in node.broker.logs.directories if each.path == str(folder))
 
 
-def test_a_replica_that_moves_is_described_twice_and_reported(tmp_path: Path) -> None:
+def test_a_future_replica_is_described_and_its_move_reported(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running_node(tmp_path, two_folders(tmp_path)) as node, connected(node) as connection:
             await create(connection, "t")
@@ -125,7 +125,7 @@ class NoRoom(PosixDisk):
         return super().open(path, create=create, read_only=read_only)
 
 
-def test_a_topic_made_while_there_is_no_room_works_when_there_is(tmp_path: Path) -> None:
+def test_a_topic_created_on_a_full_disk_works_once_there_is_space(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = NoRoom(tmp_path / "logs")
         config = {"metadata.log.dir": str(tmp_path / "meta")}

@@ -211,7 +211,7 @@ def check_partition(partition: PartitionRegistration, *, elr_enabled: bool) -> N
 
 @pytest.mark.parametrize("elr", [0, 1])
 @pytest.mark.parametrize("seed", [*range(12), 60])
-def test_a_random_life(seed: int, elr: int) -> None:
+def test_invariants_hold_in_a_random_history(seed: int, elr: int) -> None:
     life = Life(seed, elr)
     for _ in range(200):
         life.step()
@@ -223,7 +223,7 @@ def test_a_random_life(seed: int, elr: int) -> None:
         assert delta.apply(final.offset, final.epoch) == final
 
 
-def test_the_random_lives_are_eventful() -> None:
+def test_random_histories_cover_all_events() -> None:
     life = Life(1, 1)
     for _ in range(300):
         life.step()

@@ -9,7 +9,7 @@ import pytest
 from moldau.server.tasks import BackgroundTasks
 
 
-def test_what_is_left_is_given_up_and_nothing_begins_any_more() -> None:
+def test_close_cancels_tasks_and_refuses_new_ones() -> None:
     async def main() -> None:
         background, ended, begun = BackgroundTasks(), [], []
 
@@ -32,7 +32,7 @@ def test_what_is_left_is_given_up_and_nothing_begins_any_more() -> None:
     asyncio.run(main())
 
 
-def test_a_failure_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_failure_of_a_background_task_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         background = BackgroundTasks()
 

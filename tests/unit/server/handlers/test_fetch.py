@@ -1,4 +1,4 @@
-"""Fetches that wait: what ends the wait, and that nothing of it is left behind."""
+"""Fetches that wait for records."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def begin_to_wait(node: Node, connection: NodeConnection, request: FetchRe
     return task
 
 
-def test_a_client_that_goes_away_leaves_no_waiter(tmp_path: Path) -> None:
+def test_a_disconnected_client_leaves_no_waiter(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running_node(tmp_path) as node, connected(node) as other:
             topic_id = await create(other)
@@ -74,7 +74,7 @@ def test_a_client_that_goes_away_leaves_no_waiter(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "code"), [(12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (13, ErrorCode.UNKNOWN_TOPIC_ID)]
 )
-def test_a_topic_that_is_deleted_ends_the_wait(tmp_path: Path, version: int, code: ErrorCode) -> None:
+def test_deleting_the_topic_ends_the_wait(tmp_path: Path, version: int, code: ErrorCode) -> None:
     async def scenario() -> None:
         async with running_node(tmp_path) as node, connected(node) as one, connected(node) as other:
             topic_id = await create(one)
@@ -87,7 +87,7 @@ def test_a_topic_that_is_deleted_ends_the_wait(tmp_path: Path, version: int, cod
     asyncio.run(scenario())
 
 
-def test_a_disk_that_fails_ends_the_wait(tmp_path: Path) -> None:
+def test_a_failing_disk_ends_the_wait(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running_node(tmp_path) as node, connected(node) as connection:
             topic_id = await create(connection)
@@ -100,7 +100,7 @@ def test_a_disk_that_fails_ends_the_wait(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_records_end_the_wait_when_there_are_enough(tmp_path: Path) -> None:
+def test_min_bytes_of_records_end_the_wait(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running_node(tmp_path) as node, connected(node) as one, connected(node) as other:
             topic_id = await create(one)
@@ -116,7 +116,7 @@ def test_records_end_the_wait_when_there_are_enough(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_records_that_come_in_the_same_moment_are_not_missed(tmp_path: Path) -> None:
+def test_records_appended_before_the_wait_are_not_missed(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running_node(tmp_path) as node, connected(node) as one, connected(node) as other:
             topic_id = await create(one)
@@ -132,7 +132,7 @@ def test_records_that_come_in_the_same_moment_are_not_missed(tmp_path: Path) -> 
     asyncio.run(scenario())
 
 
-def test_reading_from_the_disk_does_not_make_the_wait_longer(tmp_path: Path) -> None:
+def test_reading_from_the_disk_does_not_extend_the_wait(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = FlakyDisk()
         async with running_node(tmp_path, disk=disk) as node, connected(node) as connection:
@@ -147,7 +147,7 @@ def test_reading_from_the_disk_does_not_make_the_wait_longer(tmp_path: Path) -> 
     asyncio.run(scenario())
 
 
-def test_a_disk_that_cannot_be_read_goes_offline(tmp_path: Path) -> None:
+def test_a_disk_that_fails_during_a_read_goes_offline(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = FlakyDisk()
         async with running_node(tmp_path, disk=disk) as node, connected(node) as connection:
@@ -161,9 +161,7 @@ def test_a_disk_that_cannot_be_read_goes_offline(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_partitions_where_nothing_happened_are_not_looked_at_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_partitions_are_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with running_node(tmp_path) as node, connected(node) as connection:
             topic_id = await create(connection)

@@ -1,10 +1,10 @@
-"""Click-stream: who visits a site, in sessions that end after half an hour without a click.
+"""Click stream: visits of a site as session windows that end after half an hour without a click.
 
     python examples/pipelines/click_stream.py
 
-Clicks of a user within thirty minutes of each other are one visit. Each visit is told once it is over: how
-long it was, how many pages it saw, where it began and ended. Time is that of the clicks, so yesterday's log
-gives the same visits as the clicks did when they happened.
+Clicks of a user within thirty minutes of each other are one visit. Each visit is written once it has ended,
+with its duration, number of pages, first and last page. Time is event time, so yesterday's log yields the
+same visits as the live clicks did.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the examples share: a cluster to run on, records to begin with, and waiting for an outcome."""
+"""Shared by the examples: a cluster, input records, and waiting for results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from moldau.testing import Cluster
 
 
 class Place(NamedTuple):
-    """Where an example runs: a cluster, and a folder for checkpoints and files."""
+    """The cluster of an example and its folder for checkpoints and files."""
 
     bootstrap_servers: str
     folder: Path
@@ -30,20 +30,22 @@ def parser(description: str | None) -> argparse.ArgumentParser:
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument(
-        "--bootstrap-server", help="a running cluster; without it one is started for the example"
+        "--bootstrap-server", help="use this cluster; by default one is started for the example"
     )
-    made.add_argument("--folder", type=Path, help="for checkpoints and files; without it a temporary one")
+    made.add_argument(
+        "--folder", type=Path, help="folder for checkpoints and files; by default a temporary one"
+    )
     return made
 
 
 @contextmanager
 def place(options: argparse.Namespace) -> Iterator[Place]:
-    """The cluster and the folder that were named, or ones that are gone afterwards."""
+    """Yield the cluster and folder in the options, or temporary ones."""
     try:
         find_java(os.environ)
     except JavaMissing as missing:
         raise SystemExit(str(missing)) from missing
-    print("Spark starts, which takes some seconds ...", file=sys.stderr)
+    print("Starting Spark, which takes some seconds ...", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="moldau-example-") as temporary:
         folder = options.folder or Path(temporary)
         if options.bootstrap_server:
@@ -54,7 +56,7 @@ def place(options: argparse.Namespace) -> Iterator[Place]:
 
 
 def create_topics(servers: str, *names: str, partitions: int = 2, compacted: bool = False) -> set[str]:
-    """Create the topics that are not there yet; their names."""
+    """Create the topics that do not exist; return their names."""
     configs = {"cleanup.policy": "compact"} if compacted else {}
     with AdminClient(servers) as admin:
         missing = set(names) - set(admin.list_topics())
@@ -65,7 +67,7 @@ def create_topics(servers: str, *names: str, partitions: int = 2, compacted: boo
 
 
 def send(servers: str, topic: str, records: Iterable[tuple[str | None, Any, int | None]]) -> int:
-    """Send JSON values with their keys and, where given, their times in milliseconds."""
+    """Send JSON values with keys and optional timestamps in milliseconds; return their number."""
     count = 0
     settings = {"bootstrap.servers": servers, "linger.ms": 5}
     with Producer(settings, key_serializer="string", value_serializer="json") as producer:
@@ -76,7 +78,7 @@ def send(servers: str, topic: str, records: Iterable[tuple[str | None, Any, int 
 
 
 def wait_for(what: str, look: Callable[[], Any], seconds: float = 300.0) -> Any:
-    """Look until there is an outcome. Sooner or later: a busy machine takes its time."""
+    """Poll until there is a result; exit after a timeout that suits a busy machine."""
     deadline = time.monotonic() + seconds
     while not (seen := look()):
         if time.monotonic() > deadline:
@@ -86,5 +88,5 @@ def wait_for(what: str, look: Callable[[], Any], seconds: float = 300.0) -> Any:
 
 
 def some_hours_ago(hours: int = 6) -> int:
-    """The full hour that many hours ago, in milliseconds: records much older are deleted by retention."""
+    """Return the full hour this many hours ago in milliseconds: retention would delete much older records."""
     return (int(time.time()) // 3600 - hours) * 3_600_000

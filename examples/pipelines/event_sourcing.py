@@ -1,10 +1,10 @@
-"""Event sourcing: accounts are nothing but their events; what they hold is worked out from the log.
+"""Event sourcing: the balances of accounts are derived from a log of events.
 
     python examples/pipelines/event_sourcing.py
 
-Events are appended and never changed. The balance of every account is a table that follows from them; it is
-made a second time, by a program that has nothing but the log, and the same balances come out. The same
-events, read another way, say what every account held at an earlier time.
+Events are appended and never changed. The balances are a table computed from the events; a second application
+computes the same table from the log alone. A batch query of the same events returns the balances at an
+earlier time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from moldau.pipelines.streams import (
 
 Event = dict[str, Any]
 _START = some_hours_ago()
-#: Account, what happened, how much; one a second.
+#: Account, type and amount; one event per second.
 EVENTS = (
     ("alice", "deposited", 100),
     ("bob", "deposited", 50),
@@ -41,7 +41,7 @@ BALANCES = {"alice": 75, "carol": 10}
 
 
 def changed(_: str, event: Event, account: Event) -> Event | None:
-    """The account after an event. Closed accounts are gone."""
+    """Return the account after an event; None for a closed account."""
     match event["type"]:
         case "deposited":
             return {"balance": account["balance"] + event["amount"], "events": account["events"] + 1}
@@ -49,7 +49,7 @@ def changed(_: str, event: Event, account: Event) -> Event | None:
             return {"balance": account["balance"] - event["amount"], "events": account["events"] + 1}
         case "closed":
             return None
-    raise ValueError(f"nobody knows what {event['type']} means")
+    raise ValueError(f"unknown event type {event['type']}")
 
 
 def topology() -> Topology:
@@ -64,7 +64,7 @@ def topology() -> Topology:
 
 
 def balances(where: Place, application: str) -> dict[str, int]:
-    """Run the program until all events are in its table."""
+    """Run the application until its table contains all events."""
     config = {
         "application.id": application,
         "bootstrap.servers": where.bootstrap_servers,
@@ -83,7 +83,7 @@ def balances(where: Place, application: str) -> dict[str, int]:
 
 
 def at(where: Place, time_ms: int) -> dict[str, int]:
-    """The balances as they were then: the same events, read up to a time."""
+    """Return the balances at a time, from the events before it."""
     spark = pipelines.session("event-sourcing")
     events = pipelines.read_topic(
         spark, where.bootstrap_servers, "account-events", {"endingTimestamp": str(time_ms)}
@@ -102,11 +102,11 @@ def main() -> int:
             (account, {"type": kind, "amount": amount}, _START + 1000 * number)
             for number, (account, kind, amount) in enumerate(EVENTS)
         )
-        # What has happened happened once: events of an earlier run are still there.
+        # The events of an earlier run are still in the topic.
         if create_topics(where.bootstrap_servers, "account-events"):
             send(where.bootstrap_servers, "account-events", records)
         print(f"balances:                       {balances(where, 'accounts')}")
-        print(f"made again, from the log alone: {balances(where, 'accounts-again')}")
+        print(f"rebuilt from the log alone:     {balances(where, 'accounts-again')}")
         print(f"after the third event:          {at(where, _START + 3000)}")
     return 0
 

@@ -1,10 +1,10 @@
-"""A KPI board: what a shop earns, by the minute, kept up to date by SQL and drawn in the terminal.
+"""A KPI board: sales and revenue of shops by minute, computed by SQL and shown in the terminal.
 
     python examples/pipelines/kpi_board.py
     python examples/pipelines/kpi_board.py --bootstrap-server localhost:9092 --follow
 
-Sales come in as JSON. Statements of `kpi_board.sql` make a table of them, by minute and shop, that every new
-sale changes; the board asks the table and draws it. With `--follow` it does so until Ctrl-C.
+The statements in `kpi_board.sql` aggregate sales, which are JSON, into a table by minute and shop. The board
+queries the table and prints it; with `--follow` it does so until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BOARD = "SELECT shop, minute, sales, revenue, best FROM kpis;"
 
 def main() -> int:
     options = parser(__doc__)
-    options.add_argument("--follow", action="store_true", help="go on until Ctrl-C")
+    options.add_argument("--follow", action="store_true", help="run until Ctrl-C")
     chosen = options.parse_args()
     with place(chosen) as where:
         if create_topics(where.bootstrap_servers, "sales"):

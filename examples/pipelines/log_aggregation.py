@@ -1,9 +1,9 @@
-"""Log aggregation: the lines of many services become one table in Parquet, by day and service.
+"""Log aggregation: log lines of many services as one Parquet table, partitioned by day and service.
 
     python examples/pipelines/log_aggregation.py
 
-`log_aggregation.yaml` is the pipeline; this file sends some lines, has `moldau pipeline run` do the work, and
-looks at what lies in the lake then. Lines that cannot be read or have no known level are in `logs-dead`.
+`log_aggregation.yaml` is the pipeline. This program sends log lines, runs `moldau pipeline run`, and queries
+the table. Lines that cannot be decoded or have an unknown level are sent to the topic `logs-dead`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Stock prices with moving averages: the mean of the last five minutes of every stock, every minute.
+"""Moving averages of stock prices: the mean of the last five minutes of every stock, every minute.
 
     python examples/pipelines/moving_averages.py
 
-Prices come as JSON, keyed by the stock, as `examples/stock_prices.py` makes them. Windows of five minutes
-begin every minute; each one's mean, lowest and highest price go to `stock-averages` once the window is over.
+Prices are JSON values with the stock as key, as in `examples/stock_prices.py`. A hopping window of five
+minutes starts every minute; its average, lowest and highest price are written to `stock-averages` when it
+closes.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def main() -> int:
             for minute in range(20)
             for stock in STOCKS
         ]
-        # Time goes on only when records do: one that is an hour later ends all windows.
+        # Event time advances only with records: one that is an hour later closes all windows.
         records.append(("END", {"stock": "END", "price": 0.0}, _START + 80 * MINUTE))
         send(where.bootstrap_servers, "stock-prices", records)
         spark = pipelines.session("moving-averages")

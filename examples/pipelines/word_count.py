@@ -1,9 +1,9 @@
-"""Word count: lines come in, every word is counted, and the table of counts can be asked at any time.
+"""Word count: count the words of lines in a table that can be queried at any time.
 
     python examples/pipelines/word_count.py
     python examples/pipelines/word_count.py --bootstrap-server localhost:9092 --follow
 
-With `--follow` it goes on until Ctrl-C and counts what you type into
+With `--follow` it runs until Ctrl-C and counts the lines that you type into
 `kafka-console-producer --bootstrap-server localhost:9092 --topic lines`.
 """
 
@@ -43,7 +43,7 @@ def topology() -> Topology:
 
 def main() -> int:
     options = parser(__doc__)
-    options.add_argument("--follow", action="store_true", help="go on until Ctrl-C")
+    options.add_argument("--follow", action="store_true", help="run until Ctrl-C")
     chosen = options.parse_args()
     with place(chosen) as where:
         create_topics(where.bootstrap_servers, "lines", "words")

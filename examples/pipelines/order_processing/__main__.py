@@ -1,9 +1,10 @@
-"""Order processing: a REST service, three checks in parallel, an aggregator, e-mails, and a view to search.
+"""Order processing: a REST service, three parallel checks, an aggregator, e-mails, and a view to query.
 
-    python examples/pipelines/order_processing            # a few orders go through, then it ends
-    python examples/pipelines/order_processing --serve    # goes on until Ctrl-C, for orders of your own
+    pip install starlette uvicorn
+    python examples/pipelines/order_processing            # process some orders, then exit
+    python examples/pipelines/order_processing --serve    # serve your own orders until Ctrl-C
 
-`topology.py` is what runs on Spark, `rest.py` the service in front, `mailer.py` the last step.
+`topology.py` runs on Spark, `rest.py` is the REST service, `mailer.py` the last step.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ CUSTOMERS = {
     name: {"name": name.title(), "email": f"{name}@example.org"} for name in ("alice", "bob", "carol")
 }
 STOCK = {"book": 10, "lamp": 1}
-#: Customer, product, quantity, price, and what becomes of it.
+#: Customer, product, quantity, price, and the expected state.
 Order = tuple[str, str, int, int, str]
 ORDERS: tuple[Order, ...] = (
     ("alice", "book", 2, 20, "VALIDATED"),
@@ -42,14 +43,16 @@ ORDERS: tuple[Order, ...] = (
 
 def main() -> int:
     options = parser(__doc__)
-    options.add_argument("--port", type=int, default=0, help="of the REST service; 0 takes a free one")
-    options.add_argument("--serve", action="store_true", help="go on until Ctrl-C")
+    options.add_argument(
+        "--port", type=int, default=0, help="port of the REST service; 0 takes any free port"
+    )
+    options.add_argument("--serve", action="store_true", help="run until Ctrl-C")
     chosen = options.parse_args()
     with place(chosen) as where:
         if not prepare(where) and not chosen.serve:
             raise SystemExit(
-                f"There is a topic {steps.ORDERS} on this cluster already, whose orders count as well: "
-                "name another cluster, or none to have one started"
+                f"The topic {steps.ORDERS} already exists on this cluster, and its orders would be counted, "
+                "too. Use another cluster, or omit --bootstrap-server to start one."
             )
         streams = KafkaStreams(
             steps.topology(),
@@ -65,13 +68,13 @@ def main() -> int:
             service = OrdersService(where.bootstrap_servers, lambda: dict(store.all()))
             mails = where.folder / "mails.jsonl"
             with serving(service, chosen.port) as address, mailing(where.bootstrap_servers, mails):
-                print(f"Orders are taken at {address}/orders, mails go to {mails}")
+                print(f"The orders service is at {address}/orders; e-mails are written to {mails}")
                 serve() if chosen.serve else demonstrate(address, mails)
     return 0
 
 
 def prepare(where: Place) -> bool:
-    """Make the topics and fill the tables; whether there were no orders before."""
+    """Create the topics and fill the tables; return whether the topic of orders is new."""
     made = create_topics(where.bootstrap_servers, steps.ORDERS, steps.VALIDATIONS, steps.EMAILS)
     create_topics(where.bootstrap_servers, steps.INVENTORY, steps.CUSTOMERS, compacted=True)
     send(where.bootstrap_servers, steps.CUSTOMERS, ((name, each, None) for name, each in CUSTOMERS.items()))
@@ -88,10 +91,10 @@ def serve() -> None:
 
 
 def demonstrate(address: str, mails: Path) -> None:
-    # Orders of the same moment are in no order among each other: whoever comes late for a lamp comes later.
+    # Concurrent orders are processed in any order, so the second order of a lamp is placed later.
     for orders in (ORDERS[:2], ORDERS[2:]):
         place_orders(address, orders)
-    found = _asked(f"{address}/orders?state=VALIDATED&text=lamp")
+    found = _request(f"{address}/orders?state=VALIDATED&text=lamp")
     print(f"Validated orders of lamps: {[order['customer'] for order in found]}")
     wait_for("all mails", lambda: len(mails.read_text().splitlines()) == len(ORDERS))
     for line in mails.read_text().splitlines():
@@ -99,22 +102,22 @@ def demonstrate(address: str, mails: Path) -> None:
 
 
 def place_orders(address: str, orders: Sequence[Order]) -> None:
-    """Place some orders at once, and see what becomes of each."""
+    """Place orders concurrently and check the final state of each."""
     placed = []
     for customer, product, quantity, price, expected in orders:
         body = {"customer": customer, "product": product, "quantity": quantity, "price": price}
-        placed.append((_asked(f"{address}/orders", body)["id"], expected))
+        placed.append((_request(f"{address}/orders", body)["id"], expected))
     for order_id, expected in placed:
-        order = _asked(f"{address}/orders/{order_id}?wait=240")
+        order = _request(f"{address}/orders/{order_id}?wait=240")
         print(f"{order_id} {order['state']:9} {', '.join(order.get('failed_checks', []))}")
         if order["state"] != expected:
             raise SystemExit(f"order {order_id} should be {expected}: {order}")
 
 
-def _asked(url: str, body: dict[str, Any] | None = None) -> Any:
+def _request(url: str, body: dict[str, Any] | None = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    with urllib.request.urlopen(urllib.request.Request(url, data), timeout=270) as answer:
-        return json.load(answer)
+    with urllib.request.urlopen(urllib.request.Request(url, data), timeout=270) as response:
+        return json.load(response)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The e-mail step: a consumer group of its own that writes what is to be sent into a file, a mail a line."""
+"""The e-mail step: a consumer group that writes e-mails to a file, one JSON object per line."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What happens to an order, as one program of streams.
+"""The processing of an order as one Kafka Streams topology.
 
     orders ──► details, fraud, inventory ──► order-validations ──► aggregator ──► orders (VALIDATED or FAILED)
                                                                                     └─► e-mails, and the view
 
-Every step knows only topics. The three checks run side by side and write what they found; the aggregator
-waits for all three and writes the order again in its new state; the e-mail step looks the customer up.
+The steps communicate only through topics. The three checks run in parallel and write their findings; the
+aggregator waits for all three and writes the order with its new state; the e-mail step looks up the customer.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def _finding(check: str, passed: bool) -> Json:
 
 
 def check_details(order: Json) -> Json:
-    """Does the order make sense by itself?"""
+    """Check the order by itself."""
     return _finding("details", order["quantity"] > 0 and order["price"] >= 0 and bool(order["product"]))
 
 
 class Spending(Processor):
-    """Fraud: a customer may spend so much and no more."""
+    """Fraud check: limit the total of each customer."""
 
     def init(self, context: Any) -> None:
         super().init(context)
@@ -90,7 +90,7 @@ def check_fraud(builder: StreamsBuilder, created: KStream) -> KStream:
 
 
 class Reserving(Processor):
-    """Inventory: what is in stock and not promised to somebody else is reserved."""
+    """Inventory check: reserve products that are in stock and not yet reserved."""
 
     def init(self, context: Any) -> None:
         super().init(context)
@@ -118,7 +118,7 @@ def check_inventory(builder: StreamsBuilder, created: KStream) -> KStream:
 
 
 def aggregate(builder: StreamsBuilder, created: KStream) -> KStream:
-    """The order again, in its new state, once all checks have spoken."""
+    """Return the order with its new state once all checks are complete."""
     findings = builder.stream(VALIDATIONS, Consumed.with_("string", "json"))
     verdicts = findings.group_by_key(Grouped.with_("string", "json")).aggregate(
         dict,

@@ -1,4 +1,4 @@
-"""The examples run with the one command that their first lines show, and say what they should."""
+"""The examples run with the command in their docstrings and print the expected results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(name: str) -> str:
     return done.stdout
 
 
-def test_without_java_an_example_says_what_to_install() -> None:
+def test_example_without_java_explains_the_installation() -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "word_count.py")],
         env={**os.environ, "JAVA_HOME": "/nowhere"},
@@ -34,7 +34,7 @@ def test_without_java_an_example_says_what_to_install() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("JAVA_HOME is /nowhere, and there is no Java.\n")
+    assert done.stderr.startswith("JAVA_HOME is /nowhere, which is not a Java installation.\n")
 
 
 def test_word_count() -> None:
@@ -63,33 +63,33 @@ def test_moving_averages() -> None:
 
 
 def test_event_sourcing() -> None:
-    said = run("event_sourcing.py")
-    assert "balances:                       {'alice': 75, 'carol': 10}" in said
-    assert "made again, from the log alone: {'alice': 75, 'carol': 10}" in said
-    assert "after the third event:          {'alice': 70, 'bob': 50}" in said
+    printed = run("event_sourcing.py")
+    assert "balances:                       {'alice': 75, 'carol': 10}" in printed
+    assert "rebuilt from the log alone:     {'alice': 75, 'carol': 10}" in printed
+    assert "after the third event:          {'alice': 70, 'bob': 50}" in printed
 
 
 def test_log_aggregation() -> None:
-    said = run("log_aggregation.py")
-    assert said.count("100 lines") == 6
-    assert "602 rows" in said and "2 dead letters" in said
+    printed = run("log_aggregation.py")
+    assert printed.count("100 lines") == 6
+    assert "602 rows" in printed and "2 dead letters" in printed
 
 
 def test_kpi_board() -> None:
-    said = run("kpi_board.py")
-    rows = re.findall(r"│ (\w+) +│ \d\d:\d\d +│ +(\d+) │ +([\d.]+) │ +([\d.]+) │", said)
+    printed = run("kpi_board.py")
+    rows = re.findall(r"│ (\w+) +│ \d\d:\d\d +│ +(\d+) │ +([\d.]+) │ +([\d.]+) │", printed)
     assert len(rows) == 6 and all(row[1] == "10" for row in rows)
     assert sum(float(row[2]) for row in rows) == sum(5.0 + number % 7 for number in range(60))
 
 
 def test_order_processing() -> None:
-    said = run("order_processing")
-    assert re.findall(r"^\w{12} (\w+) +([\w, ]*)$", said, re.M) == [
+    printed = run("order_processing")
+    assert re.findall(r"^\w{12} (\w+) +([\w, ]*)$", printed, re.M) == [
         ("VALIDATED", ""),
         ("VALIDATED", ""),
         ("FAILED", "inventory"),
         ("FAILED", "details"),
         ("FAILED", "fraud"),
     ]
-    assert "Validated orders of lamps: ['bob']" in said
-    assert said.count("mail to") == 5 and "mail to carol@example.org" in said
+    assert "Validated orders of lamps: ['bob']" in printed
+    assert printed.count("mail to") == 5 and "mail to carol@example.org" in printed

@@ -1,4 +1,4 @@
-"""The pipelines of the README run as they are written, until what they read is through."""
+"""The pipelines of the README run as written, until all input is processed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(600)
 
 ADDRESS = "localhost:9092"
 PART = section("README.md", "Pipelines on Spark")
-#: A reader ends them with Ctrl-C; here they end when all is processed.
+#: A user stops them with Ctrl-C; here they end when all input is processed.
 ENDLESS = {
     "spec).awaitTermination()": "spec).processAllAvailable()",
     "    streams.await_termination()": "    [query.processAllAvailable() for query in streams.queries]",
@@ -35,10 +35,10 @@ def script(address: str) -> str:
     return text.replace(ADDRESS, address)
 
 
-def run(words: list[str], folder: Path) -> str:
-    """Python with these words; what it keeps without being told where goes into the folder."""
+def run(arguments: list[str], folder: Path) -> str:
+    """Run Python with these arguments; its temporary files are in the folder."""
     done = subprocess.run(
-        [sys.executable, *words],
+        [sys.executable, *arguments],
         cwd=folder,
         env={**os.environ, "TMPDIR": str(folder)},
         capture_output=True,
@@ -64,7 +64,7 @@ def read(servers: str, topic: str, count: int) -> list[tuple[bytes | None, bytes
     return found
 
 
-def test_the_python(tmp_path: Path) -> None:
+def test_python_of_the_readme_runs(tmp_path: Path) -> None:
     with Cluster() as node:
         servers = node.bootstrap_servers
         with AdminClient(servers) as admin:
@@ -87,12 +87,12 @@ def test_the_python(tmp_path: Path) -> None:
             b'{"amount": 150}',
             b'{"amount": 250}',
         ]
-        assert not (tmp_path / "data").exists(), "the README's broker wants that folder for itself"
+        assert not (tmp_path / "data").exists(), "a broker does not accept other folders there"
         counts = {key: int.from_bytes(value, "big") for key, value in read(servers, "counts", 4)}
         assert counts == {b"to": 2, b"be": 2, b"or": 1, b"not": 1}
 
 
-def test_the_pipeline_from_a_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_yaml_pipeline_of_the_readme_runs(spark: SparkSession, tmp_path: Path) -> None:
     (definition,) = blocks(PART, "yaml")
     assert blocks(PART, "sh")[-1].text == "moldau pipeline run amounts.yaml\n"
     with Cluster() as node:
@@ -108,7 +108,7 @@ def test_the_pipeline_from_a_file(spark: SparkSession, tmp_path: Path) -> None:
         assert {value for _, value in read(servers, "orders-dead", 2)} == {b"book", b'{"amount": -1}'}
 
 
-def test_the_sql(tmp_path: Path) -> None:
+def test_sql_of_the_readme_runs(tmp_path: Path) -> None:
     (line,) = [
         line
         for found in blocks(PART)
@@ -119,5 +119,5 @@ def test_the_sql(tmp_path: Path) -> None:
     statements = line.removeprefix('moldau sql -e "').removesuffix('"')
     with Cluster() as node:
         place = ("--bootstrap-server", node.bootstrap_servers, "--state-dir", str(tmp_path))
-        said = run(["-m", "moldau.cli.main", "sql", "-e", statements, *place], tmp_path)
-        assert "orders" in said
+        printed = run(["-m", "moldau.cli.main", "sql", "-e", statements, *place], tmp_path)
+        assert "orders" in printed

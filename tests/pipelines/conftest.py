@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _missing_java() -> str:
-    """Why there is no Java for Spark."""
+    """Return why there is no Java for Spark, or an empty string."""
     try:
         find_java(os.environ)
     except JavaMissing as missing:
@@ -42,7 +42,7 @@ def _missing_java() -> str:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session with what tests want: two cores, few shuffle partitions, quick to start."""
+    """A local quick-start session with few shuffle partitions."""
     from moldau import pipelines
 
     session = pipelines.session(
@@ -57,7 +57,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
-#: Records with made-up times of long ago would be deleted by retention in the middle of a test.
+#: Retention would delete records with old timestamps during a test.
 KEEPS_EVERYTHING = {"log.retention.ms": -1}
 
 

@@ -1,5 +1,5 @@
-"""`moldau pipeline` as a user runs it: several pipelines in one driver, seen and stopped from elsewhere, and
-the driver killed while it works."""
+"""The command `moldau pipeline`: several pipelines in one driver, monitored and stopped from another process,
+with the driver killed while it runs."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_pipelines_survive_the_death_of_their_driver(broker: Cluster, tmp_path: 
         run.send_signal(signal.SIGINT)
         printed = run.communicate(timeout=180)[0]
     assert "The driver was killed by SIGKILL and restarts" in printed
-    assert run.returncode == 1  # one of them has failed
+    assert run.returncode == 1  # one pipeline has failed
     assert ids(values) == list(range(COUNT))
     assert len(committed(servers, "command-copy")) == COUNT + 3
     dead = {value: headers for _, value, headers in committed(servers, "command-dead")}

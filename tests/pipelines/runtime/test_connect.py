@@ -1,4 +1,4 @@
-"""A pipeline through Spark Connect: the session is elsewhere, the definition is the same."""
+"""A pipeline on a Spark Connect server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipelines side by side in one session: one fails and is started again, the other notices nothing."""
+"""Several pipelines in one session: one fails and restarts, the others are not affected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL scripts and applications of streams are hosted beside other pipelines."""
+"""SQL scripts and streams applications as pipelines."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Data and pipelines that change their schema: nothing is lost, what does not fit is a dead letter, and what
-cannot go on says what to do."""
+"""Changed schemas of data and pipelines: records that do not match become dead letters, and a pipeline that
+cannot continue says what to do."""
 
 from __future__ import annotations
 

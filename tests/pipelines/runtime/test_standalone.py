@@ -1,4 +1,4 @@
-"""A pipeline on a standalone cluster of two workers, one of which dies with its executor while it runs."""
+"""A pipeline on a standalone cluster of two workers, one of which is killed with its executor."""
 
 from __future__ import annotations
 

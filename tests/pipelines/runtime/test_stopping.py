@@ -1,4 +1,4 @@
-"""A pipeline that is stopped in the middle of a batch does the batch again, and writes it once."""
+"""A pipeline that is stopped in the middle of a batch replays the batch and writes it once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics of a test, filled and read."""
+"""Fill and read the topics of a test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def produce(servers: str, topic: str, values: Iterable[bytes]) -> None:
 
 
 def committed(servers: str, topic: str) -> list[tuple[bytes | None, bytes | None, dict[str, bytes]]]:
-    """All committed records: keys, values and headers."""
+    """Return all committed records: key, value and headers."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
@@ -55,7 +55,7 @@ def committed(servers: str, topic: str) -> list[tuple[bytes | None, bytes | None
 
 
 def wait_for(servers: str, topic: str, count: int, timeout: float = 180.0) -> list[bytes | None]:
-    """The values, when there are so many of them; more would be duplicates."""
+    """Wait for this many values and return them; more would be duplicates."""
 
     def read() -> list[bytes | None]:
         values = [value for _, value, _ in committed(servers, topic)]

@@ -1,4 +1,4 @@
-"""Topics on the broker that all tests of a worker share, and what a committed reader finds in them."""
+"""Topics on the broker that all tests of a worker share."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A driver that copies a topic, to be killed: `python -m tests.pipelines.sink.copying SETTINGS_AS_JSON`.
 
-Three queries at once, each with its own target: `plain` keeps partitions and order, `cut` shuffles without
-state, `unique` keeps state. It says that it has started, and with `to_end` it ends when everything is
-copied.
+It runs three queries, each with its own target: `plain` keeps partitions and order, `cut` shuffles without
+state, `unique` has state. It prints that it has started, and with `to_end` exits when all records are copied.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ class Settings:
     per_trigger: int = 500
     to_end: bool = False
     master: str | None = None
+    quick_start: bool = True
 
     def as_argument(self) -> str:
         return json.dumps(asdict(self))
@@ -41,7 +41,7 @@ def main(settings: Settings) -> None:
     spark = pipelines.session(
         "copying",
         master=settings.master or f"local[{settings.cores},4]",
-        quick_start=True,
+        quick_start=settings.quick_start,
         config={"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)},
     )
     spark.sparkContext.setLogLevel("ERROR")
@@ -54,7 +54,7 @@ def main(settings: Settings) -> None:
 
 
 def frame_of(spark: SparkSession, settings: Settings, plan: str) -> DataFrame:
-    # More tasks than partitions would lose the order within keys.
+    # More tasks than partitions would change the order of records with the same key.
     options = {"maxOffsetsPerTrigger": str(settings.per_trigger)}
     if plan != "plain":
         options["minPartitions"] = str(settings.min_partitions)

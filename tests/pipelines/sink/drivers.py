@@ -1,4 +1,4 @@
-"""Drivers as processes of their own: the JVM, Python's daemon and its workers are what they started."""
+"""Driver processes with their JVM, Python daemons and workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MODULE = "tests.pipelines.sink.copying"
 
 
 class Driver:
-    """One run of the copying driver. Whatever happens, nothing of it is left behind."""
+    """One run of the copying driver; its processes are killed at the end."""
 
     def __init__(self, settings: Settings, folder: Path) -> None:
         self._log = folder / "driver.log"
@@ -43,13 +43,13 @@ class Driver:
         return self._log.read_bytes()[self._begin :].decode(errors="replace")
 
     def kill_worker(self, chance: random.Random) -> bool:
-        """Kill one of the Python processes that work on tasks, with no warning."""
+        """Kill one of the Python workers."""
         pid = self._process.pid
         workers = eventually(lambda: [each for each in descendants(pid) if _is_worker(each)], what="a worker")
         return _kill(chance.choice(workers))
 
     def kill(self) -> None:
-        """Kill the driver and its JVM. Workers live on until they notice: they are what must be fenced."""
+        """Kill the driver and its JVM. Workers run on until they notice: these must be fenced."""
         self._followers = [pid for pid in descendants(self._process.pid) if pid != self._process.pid]
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(10)
@@ -72,7 +72,7 @@ class Driver:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """The process and all that came from it."""
+    """Yield the process and all its descendants."""
     parents: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -85,10 +85,12 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def _is_worker(pid: int) -> bool:
-    """Whether a daemon, itself forked from the fork server, has forked this process."""
+    """Whether a worker daemon has forked this process: one that Spark has started, or the fork server."""
     with contextlib.suppress(OSError):
         line = [pid, _parent(pid), _parent(_parent(pid))]
-        return all(b"spark.forks.server" in Path(f"/proc/{each}/cmdline").read_bytes() for each in line)
+        commands = [Path(f"/proc/{each}/cmdline").read_bytes() for each in line]
+        forked_by_daemon = all(b"spark.worker_daemon" in command for command in commands[:2])
+        return forked_by_daemon or all(b"fork_server.server" in command for command in commands)
     return False
 
 

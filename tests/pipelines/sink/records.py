@@ -1,4 +1,4 @@
-"""What a reader of committed records finds in topics, seen by another client than ours."""
+"""Committed records of topics, read with another client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.pipelines.source.topics import Topics
 
 
 def committed(topics: Topics, *names: str) -> list[Any]:
-    """All records of the topics, partition by partition, in stored order."""
+    """Return all records of the topics by partition, in offset order."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": topics.bootstrap_servers,
@@ -52,12 +52,12 @@ def committed(topics: Topics, *names: str) -> list[Any]:
 
 
 def numbers(topics: Topics, *names: str) -> list[int]:
-    """The values of the topics' records, which are numbers."""
+    """Return the values of the records, which are numbers."""
     return sorted(int(message.value()) for message in committed(topics, *names))
 
 
 def written(topics: Topics, *names: str) -> int:
-    """How far committed readers can get, all partitions together."""
+    """Return the sum of the last stable offsets of all partitions."""
     known = topics.admin.describe_topics(names)
     wanted = {
         TopicPartition(name, each.partition): OffsetSpec.LATEST
@@ -70,6 +70,6 @@ def written(topics: Topics, *names: str) -> int:
 
 
 def wait_for_more(topics: Topics, *names: str, timeout: float = 90) -> None:
-    """Until something is committed that was not there before."""
+    """Wait until more records are committed."""
     before = written(topics, *names)
     eventually(lambda: written(topics, *names) > before, timeout=timeout, every=0.1, what=f"more in {names}")

@@ -1,11 +1,11 @@
-"""Exactly once, topic to topic, while drivers and workers are killed at random points.
+"""Exactly-once delivery from topic to topic while drivers and workers are killed at random points.
 
-A driver of its own copies a topic in three ways; again and again it is killed with everything it started,
-or loses a worker process in the middle of a task, and goes on with other cores and other wishes for the
-number of tasks. In the end each target has every record once, and in the order of the source where the plan
-keeps it.
+A driver process copies a topic in three ways. It is killed repeatedly with its JVM, or loses a worker in the
+middle of a task, and restarts with another number of cores and tasks, with Spark's own worker start or with
+the fork server. At the end each target has every record once, in the order of the source where the plan keeps
+it.
 
-`MOLDAU_KILLS` says how many drivers are killed (2 unless told), `MOLDAU_KILL_SEED` where the chance begins.
+`MOLDAU_KILLS` is the number of drivers to kill (default 2), `MOLDAU_KILL_SEED` the seed.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def test_killed_drivers_neither_lose_nor_duplicate_records(topics: Topics, tmp_p
             **given,
         )
 
-    for _ in range(KILLS):
-        with Driver(settings(), tmp_path) as driver:
+    for number in range(KILLS):
+        with Driver(settings(quick_start=number % 2 == 1), tmp_path) as driver:
             driver.wait_started()
             wait_for_more(topics, *targets)
             time.sleep(chance.uniform(0, 1))

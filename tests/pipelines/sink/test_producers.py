@@ -1,4 +1,4 @@
-"""The producers of a worker process, against a broker and without a session of Spark."""
+"""The producers of a worker process, with a broker and without Spark."""
 
 from __future__ import annotations
 

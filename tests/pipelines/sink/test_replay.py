@@ -1,7 +1,7 @@
-"""Batches that Spark runs again: what was written of them is not written a second time, task by task.
+"""Batches that Spark replays: a task that was written is not written a second time.
 
-A batch is left half done by a task that fails until a file exists; a batch whose end Spark forgot by
-removing the end from the checkpoint.
+A batch is half written because a task fails until a file exists. A complete batch is replayed by removing its
+commit from the checkpoint.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.pipelines.source.topics import Topics, options, stream
 
 
 def run(frame: DataFrame, topics: Topics, checkpoint: Path, **sink: Any) -> None:
-    """Run the query over everything that is there."""
+    """Run the query over all available records."""
     writer = frame.writeStream.format("moldau").option("checkpointLocation", str(checkpoint))
     query = writer.options(**options(topics.bootstrap_servers, sink)).trigger(availableNow=True).start()
     assert query.awaitTermination(90)
@@ -37,7 +37,7 @@ def forget_last_batch(checkpoint: Path) -> None:
 
 
 def failing_unless(path: Path, *values: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """A step that fails at the rows with these values as long as the file does not exist."""
+    """Fail at the rows with these values until the file exists."""
     wanted, flag = {str(value).encode() for value in values}, str(path)
 
     def step(batches: Iterator[Any]) -> Iterator[Any]:
@@ -54,7 +54,7 @@ def failing_unless(path: Path, *values: int) -> Callable[[Iterator[Any]], Iterat
 def test_half_written_batch_is_completed_by_another_session(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
-    """Three tasks of five are written; the restart asks for other cuts of source and shuffle."""
+    """Three of five tasks are written; the restart has other numbers of tasks for source and shuffle."""
     source, plain, shuffled = topics.create(3), topics.create(2), topics.create(2)
     for partition in range(3):
         topics.fill(source, partition, *range(partition * 100, partition * 100 + 100))
@@ -78,7 +78,7 @@ def test_half_written_batch_is_completed_by_another_session(
 
 
 def waiting(task: int, fail: Path, go: Path) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """A step whose rows wait in one task until it may go on, or is to fail."""
+    """Hold the rows of one task until it may continue or must fail."""
     stops, goes_on = str(fail), str(go)
 
     def step(batches: Iterator[Any]) -> Iterator[Any]:
@@ -99,7 +99,7 @@ def waiting(task: int, fail: Path, go: Path) -> Callable[[Iterator[Any]], Iterat
 
 
 def test_input_lost_from_a_half_written_batch(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
-    """What was written stays, what is left is written, nothing twice; where rows move, the query stops."""
+    """Written tasks stay, the others write the remaining rows; where rows move, the query stops."""
     source, plain, hashed, dealt = topics.create(3), topics.create(), topics.create(), topics.create()
     for partition in range(3):
         topics.fill(source, partition, *range(partition * 100, partition * 100 + 100))
@@ -125,7 +125,7 @@ def test_input_lost_from_a_half_written_batch(spark: SparkSession, topics: Topic
     go.touch()
     for target in (plain, hashed):
         run(cuts[target], topics, tmp_path / target, topic=target)
-        assert set(before[target]) - left, "something that is lost now was written"
+        assert set(before[target]) - left, "records that are now lost were written"
         assert numbers(topics, target) == sorted(left | set(before[target]))
     with pytest.raises(PySparkException, match="set the sink's option failOnDataLoss to false"):
         run(cuts[dealt], topics, tmp_path / dealt, topic=dealt)
@@ -144,7 +144,7 @@ def test_tasks_that_write_nothing_store_their_state(
     frame = stream(spark, topics, subscribe=source).select("value").dropDuplicates(["value"])
     run(frame, topics, tmp_path / "c", topic=target)
     forget_last_batch(tmp_path / "c")
-    # The state of the batch goes, too, so that it has to be made again.
+    # The state of the batch is deleted, too, so that it must be computed again.
     for delta in (tmp_path / "c" / "state").rglob("1.*"):
         delta.unlink()
     topics.fill(source, 1, *range(40, 60))
@@ -214,7 +214,7 @@ def test_several_writes_in_one_foreach_batch_function(
 
 
 def test_update_and_complete_mode(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
-    """Counts as updates, and complete; each batch once although its end was forgotten."""
+    """Each batch is written once although its commit was removed."""
     source, updates, tables = topics.create(2), topics.create(2), topics.create()
     topics.produce(source, [{"key": key, "value": "x"} for key in ("a", "b", "a")])
     frame = stream(spark, topics, subscribe=source)

@@ -1,4 +1,4 @@
-"""Tasks that break off in the middle of their rows: what came so far must not pass for everything."""
+"""Tasks that are truncated in the middle of their rows must not be committed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDTH = 4000
 
 
 def breaking_off(folder: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Rows with an obstacle in their middle: the first time it takes long, the second time it fails."""
+    """Rows that block in the middle the first time, and fail the second time."""
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         count = 0
@@ -59,7 +59,7 @@ def test_stopped_query_and_failed_task_commit_nothing(
         checkpoint = str(tmp_path / "checkpoint")
         return writer.options(**where).option("checkpointLocation", checkpoint).start()
 
-    # Rows come to the sink in small portions, so it has some already.
+    # Rows reach the sink in small batches, so it has received some already.
     spark.conf.set(PORTION, "100")
     request.addfinalizer(lambda: spark.conf.unset(PORTION))
     query = start()

@@ -1,4 +1,4 @@
-"""`df.write.format("moldau")`: columns become records; what cannot be written is refused with a sentence."""
+"""`df.write.format("moldau")`: columns become records; invalid rows are refused."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def test_keys_headers_partitions_timestamps_and_topics(spark: SparkSession, topi
     assert found[one, b"2"].partition() == 2
     assert (found[one, None].key(), found[one, None].partition()) == (None, 1)
     assert abs(found[one, None].timestamp()[1] / 1000 - datetime.now(UTC).timestamp()) < 300
-    # As with Spark's connector: a column of that name that is no timestamp is left out like any other.
+    # As in Spark's Kafka connector, a column timestamp of another type is ignored.
     other = spark.createDataFrame([(b"5", "now", [("A", b"b")])], OTHER_CASE)
     write(other, topics, topic=two)
     [last] = [m for m in committed(topics, two) if m.value() == b"5"]
     assert last.headers() == [("A", b"b")]
     assert abs(last.timestamp()[1] / 1000 - datetime.now(UTC).timestamp()) < 300
-    # The option comes before the column.
+    # The option overrides the column.
     write(spark.createDataFrame(rows[:1], schema), topics, topic=two, **{"kafka.compression.type": "zstd"})
     assert sorted(m.value() for m in committed(topics, two)) == [b"1", b"4", b"5"]
 
@@ -163,7 +163,7 @@ def test_transaction_timeout_is_an_error(spark: SparkSession, tmp_path: Path) ->
 
             for _ in batches:
                 for _ in range(2):
-                    # Enough to be sent at once, so that the transaction begins.
+                    # Enough to be sent at once, so that the transaction starts.
                     yield pa.RecordBatch.from_pydict({"value": [b"x" * 900_000] * 12})
                     time.sleep(1.5)
 

@@ -1,4 +1,4 @@
-"""`spark.read.format("moldau")`: every column as it was written, from where to where the user says."""
+"""`spark.read.format("moldau")`: columns, starting and ending positions, errors."""
 
 from __future__ import annotations
 

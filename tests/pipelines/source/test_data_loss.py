@@ -1,4 +1,4 @@
-"""Topics deleted, made anew, cleaned by retention, and a broker that goes away, while queries run."""
+"""Deleted and recreated topics, retention, and a broker that restarts, while queries run."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def shown(topics: Topics, group: str) -> dict[TopicPartition, int]:
 def test_recreated_topic_that_has_grown_past_the_old_offset(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
-    """Its offsets look as if nothing had happened; the id in the checkpoint tells."""
+    """Its offsets look unchanged; the id in the checkpoint detects it."""
     topic, other = topics.create(2), topics.create()
     topics.fill(topic, 0, *range(5))
     topics.fill(other, 0, 100)
@@ -103,14 +103,14 @@ def test_recreated_topic_that_has_grown_past_the_old_offset(
         "To read the recreated topic from its beginning, set the option failOnDataLoss to false",
     ):
         assert sentence in str(stopped.value)
-    # What the old topic was read up to is not shown as the lag of the new one.
+    # Offsets of the old topic are not committed for the new one.
     assert set(shown(topics, f"{topic}-group")) == {TopicPartition(other, 0)}
     anew = run_now(stream(spark, topics, failOnDataLoss=False, **wanted), tmp_path)
     assert sorted(anew.values) == list(range(10, 21))
     assert shown(topics, f"{topic}-group")[TopicPartition(topic, 0)] == 10
     topics.fill(topic, 0, 30)
     assert run_now(stream(spark, topics, **wanted), tmp_path).values == [30]
-    # Whoever says that it is the same topic in another place goes on where he was.
+    # With topicIds=false the query continues at its offsets.
     make_anew(topics, topic, 2)
     topics.fill(topic, 0, *range(12))
     topics.fill(topic, 1, 0)
@@ -123,7 +123,7 @@ def test_recreated_topic_that_has_grown_past_the_old_offset(
 def test_topic_recreated_between_planning_and_commit_of_a_batch(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
-    """The batch was planned, and fails; when it is repeated, the topic has other records at its offsets."""
+    """The batch is planned and fails; when it is replayed, the topic has other records at its offsets."""
     topic, other = topics.create(), topics.create()
     topics.fill(topic, 0, *range(5))
     topics.fill(other, 0, 100)
@@ -152,7 +152,7 @@ def test_query_survives_the_restart_of_a_broker(spark: SparkSession, tmp_path: P
         with running(frame, tmp_path, topic) as (query, seen):
             eventually(lambda: seen.values == [1], timeout=40)
             alone.kill()
-            # The reader notices at its next look, and waits.
+            # The reader retries at its next trigger.
             eventually(lambda: query.status["isTriggerActive"], timeout=20)
             alone.restart()
             topics.fill(topic, 0, 2, 3)

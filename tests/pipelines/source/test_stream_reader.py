@@ -1,4 +1,4 @@
-"""`spark.readStream.format("moldau")`: trigger by trigger, over restarts, and seen by lag tools."""
+"""`spark.readStream.format("moldau")`: limits per trigger, restarts, group offsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_max_offsets_restart_splits_and_group_offsets(
     name = f"lag-{topic}"
     first = run_now(stream(spark, topics, subscribe=topic, maxOffsetsPerTrigger=20), tmp_path, name)
     assert sorted(first.values) == [*range(30), *range(100, 110)]
-    # In proportion to what waits: three times as much of the first partition.
+    # In proportion to the lag: three times as much of the first partition.
     assert [len(batch) for batch in first.batches] == [20, 20]
     assert [sum(row.partition for row in batch) for batch in first.batches] == [5, 5]
     assert first.tasks == [2, 2]
@@ -40,7 +40,7 @@ def test_max_offsets_restart_splits_and_group_offsets(
 
 
 def test_batch_is_replayed_with_the_same_tasks(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
-    """Begun at "latest" and cut in four; repeated by a query with other options, when there is more."""
+    """Started at "latest" with four tasks; replayed by a query with other options and more records."""
     topic = topics.create()
     topics.fill(topic, 0, *range(5))
     frame = stream(spark, topics, subscribe=topic, startingOffsets="latest", minPartitions=4)
@@ -67,7 +67,7 @@ def test_batch_is_replayed_with_the_same_tasks(spark: SparkSession, topics: Topi
 def test_first_batch_is_replayed_from_the_same_offsets(
     spark: SparkSession, topics: Topics, tmp_path: Path
 ) -> None:
-    """It failed; whoever repeats it is told to begin elsewhere, which is for new queries only."""
+    """The first batch failed; other starting offsets at the restart apply to new queries only."""
     topic = topics.create()
     topics.fill(topic, 0, *range(3))
     frame = stream(spark, topics, subscribe=topic)

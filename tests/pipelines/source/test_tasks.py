@@ -1,4 +1,4 @@
-"""What a task of the source does, without a session of Spark."""
+"""The tasks of the source, without a Spark session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics with known records for the tests of the source, and streams that collect what they read."""
+"""Topics with known records, and streams that collect the records they read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _numbers = itertools.count()
 
 
 class Topics:
-    """Makes topics and fills them. Records go where they are told, in the order they are told."""
+    """Creates and fills topics; records are written to given partitions in order."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
@@ -39,7 +39,7 @@ class Topics:
         assert producer.flush(30) == 0
 
     def fill(self, topic: str, partition: int, *numbers: int) -> None:
-        """Records whose values are numbers."""
+        """Write records whose values are numbers."""
         self.produce(topic, [{"value": str(number), "partition": partition} for number in numbers])
 
     def close(self) -> None:
@@ -63,7 +63,7 @@ def stream(spark: SparkSession, topics: Topics, **given: Any) -> DataFrame:
 
 
 class Collected:
-    """What a streaming query read, batch by batch."""
+    """The records that a streaming query has read, by batch."""
 
     def __init__(self) -> None:
         self.batches: list[list[Row]] = []
@@ -84,7 +84,7 @@ class Collected:
 
 
 def run_now(frame: DataFrame, checkpoint: Path, name: str = "q") -> Collected:
-    """Run the query over everything that is there."""
+    """Run the query over all available records."""
     collected = Collected()
     writer = frame.writeStream.queryName(name).option("checkpointLocation", str(checkpoint))
     writer.foreachBatch(collected).trigger(availableNow=True).start().awaitTermination(60)
@@ -93,7 +93,7 @@ def run_now(frame: DataFrame, checkpoint: Path, name: str = "q") -> Collected:
 
 @contextmanager
 def running(frame: DataFrame, checkpoint: Path, name: str) -> Iterator[tuple[StreamingQuery, Collected]]:
-    """The query running until the block ends."""
+    """Run the query until the block ends."""
     collected = Collected()
     writer = frame.writeStream.queryName(name).option("checkpointLocation", str(checkpoint))
     query = writer.foreachBatch(collected).trigger(processingTime="100 milliseconds").start()

@@ -16,7 +16,7 @@ from tests.harness.prometheus import figures, scrape
 
 
 def served() -> str:
-    """Where a pipeline with figures of all kinds is served."""
+    """Serve the metrics of a pipeline with values of all kinds; return the address."""
 
     def function() -> Any:
         return None

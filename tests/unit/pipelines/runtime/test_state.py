@@ -1,4 +1,4 @@
-"""The state folder: what one process writes, another understands, whatever became of the first."""
+"""The state folder, shared by processes that may die."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a task of a batch was written before, from what the brokers say; no Spark here."""
+"""Markers detect whether a task of a batch was written before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options and columns of a sink, as far as they can be checked without a cluster."""
+"""The options and columns of the sink, checked without a cluster."""
 
 from __future__ import annotations
 

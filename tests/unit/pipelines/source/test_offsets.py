@@ -1,4 +1,4 @@
-"""The offset in checkpoints: Spark's own form, and everything comes back as it was written."""
+"""The JSON of offsets in checkpoints."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_json_of_sparks_kafka_connector() -> None:
         == '{"a": {"2": 2, "10": 3}, "b": {"0": 1}}'
     )
     assert from_json({"a": {"2": 2}}) == SourceOffset({a2: 2})
-    assert re.fullmatch("[a-zA-Z0-9._-]+", EXTRA) is None, "it could be a topic"
+    assert re.fullmatch("[a-zA-Z0-9._-]+", EXTRA) is None, "it could be the name of a topic"
 
 
 @pytest.mark.parametrize(

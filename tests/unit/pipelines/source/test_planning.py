@@ -1,4 +1,4 @@
-"""Tasks: what they cover, how they are cut, and that a batch that is repeated has the same ones."""
+"""How batches are limited and split into tasks, the same ones at a replay."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_min_partitions_splits_ranges() -> None:
 
 
 def test_small_ranges_are_not_split() -> None:
-    """The case of Spark's own calculator: the large ranges share what the small ones leave."""
+    """As in Spark's offset range calculator, the large ranges share the remaining tasks."""
     whole = [Range(A0, 0, 1), Range(A1, 0, 5), Range(A2, 0, 1000)]
     assert split(whole, least=5) == [(0, 1), (0, 5), (0, 333), (333, 666), (666, 1000)]
 
@@ -74,7 +74,7 @@ def test_limit_is_distributed_over_partitions(
     until = limited(start, end, limit)
     taken = {each: until[each] - start[each] for each in end}
     assert all(0 <= taken[each] <= end[each] - start[each] for each in end)
-    # Nobody who has something is left out, so a tiny limit may be exceeded by one for each partition.
+    # Every partition with lag makes progress, so a small limit may be exceeded by one per partition.
     assert all(taken[each] > 0 for each in end if end[each] > start[each])
     assert sum(taken.values()) <= max(limit, 0) + len(end)
 

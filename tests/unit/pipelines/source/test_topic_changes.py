@@ -1,4 +1,4 @@
-"""What became of partitions, and how it is told."""
+"""Changes of topics since the last batch, and the messages about lost records."""
 
 from __future__ import annotations
 

@@ -1,21 +1,21 @@
-"""The commands of scenarios about classic groups.
+"""The commands of scenarios for classic groups.
 
-    config NAME=VALUE ...          settings of the broker, before anything else
-    topic NAME PARTITIONS          creates a topic, or gives it more partitions
+    config NAME=VALUE ...          broker configs; must be the first command
+    topic NAME PARTITIONS          create a topic, or add partitions
     client NAME [instance=I] [protocols=a,b] [topics=a,b] [session=MS] [rebalance=MS] [type=T] [version=V]
-    join NAME ...                  each joins, twice if it is told a member id
-    sync NAME ...                  each asks for its assignment; a leader assigns first, by the range of names
+    join NAME ...                  join; join again after MEMBER_ID_REQUIRED
+    sync NAME ...                  send SyncGroup; leaders first, with a range assignment by name
     heartbeat NAME ...
     leave NAME ...
-    forget NAME                    the client loses its member id, as after a restart
+    forget_member_id NAME          restart the client: it loses its member id
     commit NAME TOPIC PARTITION OFFSET
-    offsets GROUP                  what the group has committed
-    pass MS                        time passes
-    group GROUP                    its state, generation, leader and members
-    crash                          another coordinator takes over what is stored
+    offsets GROUP                  print the committed offsets
+    pass MS                        let time pass
+    describe GROUP                 print state, generation, leader and members
+    crash                          load a new coordinator from the log
     delete GROUP
 
-Whatever is answered is printed when it is: `A: generation 1, leads A B`.
+Responses are printed when they arrive: `A: generation 1, range, leader of A B`.
 """
 
 from __future__ import annotations
@@ -41,43 +41,43 @@ class ClassicWorld:
     def run(self, line: str) -> list[str]:
         command, *arguments = line.split()
         printed: list[str] = getattr(self, "_" + command)(*arguments) or []
-        return printed + self._arrived()
+        return printed + self._new_responses()
 
-    def _arrived(self) -> list[str]:
-        """What was answered since the last time."""
+    def _new_responses(self) -> list[str]:
+        """Return the responses since the last command."""
         waiting, self._waiting = self._waiting, []
         lines = []
         for name, promise in waiting:
             if promise.settled:
-                lines.append(f"{name}: {self._told(promise)}")
+                lines.append(f"{name}: {self._text(promise)}")
             else:
                 self._waiting.append((name, promise))
         return lines
 
-    def _told(self, promise: Promise[Any]) -> str:
-        answer = promise.value
+    def _text(self, promise: Promise[Any]) -> str:
+        response = promise.value
         if promise.error is not None:
             return promise.error.code.name
-        if isinstance(answer, JoinGroupResponse) and answer.error_code == ErrorCode.NONE:
-            return self._joined(answer)
-        if isinstance(answer, SyncGroupResponse) and answer.error_code == ErrorCode.NONE:
-            return f"assigned {answer.assignment.decode() or 'nothing'}"
+        if isinstance(response, JoinGroupResponse) and response.error_code == ErrorCode.NONE:
+            return self._joined(response)
+        if isinstance(response, SyncGroupResponse) and response.error_code == ErrorCode.NONE:
+            return f"assigned {response.assignment.decode() or 'nothing'}"
         codes = [
-            getattr(answer, "error_code", ErrorCode.NONE),
-            *(each.error_code for each in getattr(answer, "members", ())),
+            getattr(response, "error_code", ErrorCode.NONE),
+            *(each.error_code for each in getattr(response, "members", ())),
         ]
-        for topic in getattr(answer, "topics", ()):
+        for topic in getattr(response, "topics", ()):
             codes += [each.error_code for each in topic.partitions]
         failed = [ErrorCode(code).name for code in codes if code]
-        return ", ".join(failed) or "done"
+        return ", ".join(failed) or "ok"
 
-    def _joined(self, answer: JoinGroupResponse) -> str:
-        role = f"follows {self._name_of(answer.leader)}"
-        if answer.members:
-            names = sorted(self._name_of(each.member_id) for each in answer.members)
-            role = f"leads {' '.join(names)}"
-        skip = ", need not assign" if answer.skip_assignment else ""
-        return f"generation {answer.generation_id}, {answer.protocol_name}, {role}{skip}"
+    def _joined(self, response: JoinGroupResponse) -> str:
+        role = f"follower of {self._name_of(response.leader)}"
+        if response.members:
+            names = sorted(self._name_of(each.member_id) for each in response.members)
+            role = f"leader of {' '.join(names)}"
+        skip = ", skips the assignment" if response.skip_assignment else ""
+        return f"generation {response.generation_id}, {response.protocol_name}, {role}{skip}"
 
     def _name_of(self, member_id: str) -> str:
         known = [each.name for each in self._clients.values() if each.member_id == member_id]
@@ -113,7 +113,7 @@ class ClassicWorld:
             self._waiting.append((name, client.sync(self._range(client))))
 
     def _range(self, leader: ClassicClient) -> dict[str, bytes]:
-        """Every topic cut into one piece for each member, in the order of their names."""
+        """Assign a range of every topic to each member, in the order of names."""
         if leader.joined is None or not leader.joined.members:
             return {}
         members = sorted((self._name_of(each.member_id), each.member_id) for each in leader.joined.members)
@@ -133,7 +133,7 @@ class ClassicWorld:
         for name in names:
             self._waiting.append((name, self._clients[name].leave()))
 
-    def _forget(self, name: str) -> None:
+    def _forget_member_id(self, name: str) -> None:
         self._clients[name].member_id = ""
 
     def _commit(self, name: str, topic: str, partition: str, offset: str) -> None:
@@ -147,13 +147,13 @@ class ClassicWorld:
     def _pass(self, milliseconds: str) -> None:
         self._coordination.pass_ms(int(milliseconds))
 
-    def _group(self, group_id: str) -> list[str]:
+    def _describe(self, group_id: str) -> list[str]:
         group = self._coordination.shard.registry.find(group_id)
         if not isinstance(group, ClassicGroup):
-            return ["no such group"]
+            return [f"{group_id} does not exist"]
         names = sorted(self._name_of(each) for each in group.members)
-        leader = f", led by {self._name_of(group.leader)}" if group.leader else ""
-        members = ", ".join(names) or "nobody"
+        leader = f", leader {self._name_of(group.leader)}" if group.leader else ""
+        members = ", ".join(names) or "no members"
         return [f"{group.state_name}, generation {group.generation}{leader}: {members}"]
 
     def _crash(self) -> None:

@@ -1,18 +1,18 @@
-"""The commands of scenarios about consumer groups, beside those of classic clients, which may be in them too.
+"""The commands of scenarios for consumer groups, in addition to those for classic clients.
 
 member NAME [instance=I] [topics=a,b] [regex=R] [assignor=A] [rebalance=MS] [version=V] [id=MEMBER_ID]
-beat NAME ...                  a heartbeat each; `A: epoch 2, assigned orders-0` when it hears an assignment
-slow NAME                      goes on to own what it was told to give up
-hurry NAME                     gives it up
+heartbeat NAME ...             send a heartbeat; prints `A: epoch 2, assigned orders-0`
+delay_revocation NAME          keep revoked partitions
+revoke NAME                    give up revoked partitions
 subscribe NAME [topics=a,b] [regex=R]
-rejoin NAME                    begins anew with epoch 0
-depart NAME                    leaves the group
-pause NAME                     a static member leaves for a while
-say NAME FIELD=VALUE ...       a heartbeat with other numbers or texts in it
-resolve                        the regular expressions that wait for it are matched
-drop TOPIC                     deletes a topic
-state GROUP                    state and epochs of a group, and a line for each member
-records                        what was stored since the last time
+rejoin NAME                    start again with epoch 0
+leave NAME                     leave the group
+leave_temporarily NAME         leave as a static member, with epoch -2
+heartbeat_with NAME FIELD=VALUE ...   send a heartbeat with changed fields
+resolve_regexes                execute the effects ResolveRegexes
+delete_topic TOPIC
+describe GROUP                 print state and epochs of a group, and a line for each member
+records                        print the records since the last time
 """
 
 from __future__ import annotations
@@ -48,29 +48,31 @@ class ConsumerWorld(ClassicWorld):
         given = _settings(settings)
         self._members[name] = ConsumerClient(self._coordination, name, given.pop("group", "g"), **given)
 
-    def _beat(self, *names: str) -> list[str]:
-        return [f"{name}: {self._heard(name)}" for name in names]
+    def _heartbeat(self, *names: str) -> list[str] | None:  # type: ignore[override]
+        if names[0] in self._clients:
+            return super()._heartbeat(*names)  # type: ignore[func-returns-value]
+        return [f"{name}: {self._send(name)}" for name in names]
 
-    def _say(self, name: str, *settings: str) -> list[str]:
-        return [f"{name}: {self._heard(name, **_settings(settings))}"]
+    def _heartbeat_with(self, name: str, *settings: str) -> list[str]:
+        return [f"{name}: {self._send(name, **_settings(settings))}"]
 
-    def _heard(self, name: str, **changes: Any) -> str:
+    def _send(self, name: str, **changes: Any) -> str:
         try:
-            answer = self._members[name].beat(**changes)
+            answer = self._members[name].heartbeat(**changes)
         except KafkaError as error:
             return f"{error.code.name}: {error.message}"
         if answer.assignment is None:
             return f"epoch {answer.member_epoch}"
         assigned = {each.topic_id: each.partitions for each in answer.assignment.topic_partitions}
-        return f"epoch {answer.member_epoch}, assigned {self._places(assigned)}"
+        return f"epoch {answer.member_epoch}, assigned {self._partition_names(assigned)}"
 
-    def _slow(self, *names: str) -> None:
+    def _delay_revocation(self, *names: str) -> None:
         for name in names:
-            self._members[name].slow = True
+            self._members[name].delays_revocation = True
 
-    def _hurry(self, *names: str) -> None:
+    def _revoke(self, *names: str) -> None:
         for name in names:
-            self._members[name].hurry()
+            self._members[name].revoke()
 
     def _rejoin(self, *names: str) -> None:
         for name in names:
@@ -80,19 +82,21 @@ class ConsumerWorld(ClassicWorld):
         given = _settings(settings)
         self._members[name].subscribe(given.get("topics", []), given.get("regex", ""))
 
-    def _depart(self, name: str) -> list[str]:
-        return self._leaves(name, -1)
+    def _leave(self, *names: str) -> list[str] | None:  # type: ignore[override]
+        if names[0] in self._clients:
+            return super()._leave(*names)  # type: ignore[func-returns-value]
+        return [line for name in names for line in self._leave_with(name, -1)]
 
-    def _pause(self, name: str) -> list[str]:
-        return self._leaves(name, -2)
+    def _leave_temporarily(self, name: str) -> list[str]:
+        return self._leave_with(name, -2)
 
-    def _leaves(self, name: str, epoch: int) -> list[str]:
+    def _leave_with(self, name: str, epoch: int) -> list[str]:
         try:
             return [f"{name}: epoch {self._members[name].leave(epoch).member_epoch}"]
         except KafkaError as error:
             return [f"{name}: {error.code.name}: {error.message}"]
 
-    def _resolve(self) -> None:
+    def _resolve_regexes(self) -> None:
         effects = list(self._coordination.effects)
         self._coordination.effects.clear()
         for each in effects:
@@ -101,13 +105,13 @@ class ConsumerWorld(ClassicWorld):
                 lambda shard, each=each, found=found: shard.regexes_resolved(each.group_id, found)
             )
 
-    def _drop(self, topic: str) -> None:
+    def _delete_topic(self, topic: str) -> None:
         self._coordination.delete_topic(topic)
 
-    def _state(self, group_id: str) -> list[str]:
+    def _describe(self, group_id: str) -> list[str]:
         group = self._coordination.shard.registry.find(group_id)
         if not isinstance(group, ConsumerGroup):
-            return [f"{group_id} is {'not there' if group is None else 'a ' + group.type + ' group'}"]
+            return super()._describe(group_id)
         members = sorted(group.members.values(), key=lambda each: each.member_id)
         epochs = f"epoch {group.epoch}, target {group.assignment_epoch}"
         return [f"{group.state_name}, {epochs}", *(self._line(group, each) for each in members)]
@@ -115,17 +119,17 @@ class ConsumerWorld(ClassicWorld):
     def _line(self, group: ConsumerGroup, member: ConsumerMember) -> str:
         parts = [
             f"  {self._who(member.member_id)}: epoch {member.member_epoch}",
-            f"before {member.previous_member_epoch}",
+            f"previous {member.previous_member_epoch}",
             member.state.name.lower(),
-            f"has {self._places(member.assigned)}",
+            f"assigned {self._partition_names(member.assigned)}",
         ]
         if member.pending_revocation:
-            parts.append(f"is to give up {self._places(member.pending_revocation)}")
+            parts.append(f"pending revocation {self._partition_names(member.pending_revocation)}")
         target = group.targets.get(member.member_id, {})
         if {key: set(owned) for key, owned in member.assigned.items()} != {
             key: set(owned) for key, owned in target.items()
         }:
-            parts.append(f"target {self._places(target)}")
+            parts.append(f"target {self._partition_names(target)}")
         if member.uses_classic_protocol:
             parts.append("classic")
         return ", ".join(parts)
@@ -141,19 +145,19 @@ class ConsumerWorld(ClassicWorld):
         for name, client in self._members.items():
             if client.member_id == member_id:
                 return name
-        return self._name_of(member_id) if member_id in self._ids() else "somebody"
+        return self._name_of(member_id) if member_id in self._ids() else "unknown"
 
     def _ids(self) -> set[str]:
         return {each.member_id for each in self._clients.values()}
 
-    def _places(self, partitions: Any) -> str:
+    def _partition_names(self, partitions: Any) -> str:
         topics = self._coordination.image.topics.by_id
-        named = sorted((topics[key].name if key in topics else "gone", key) for key in partitions)
+        named = sorted((topics[key].name if key in topics else "deleted", key) for key in partitions)
         return (
             " ".join(f"{name}-{each}" for name, key in named for each in sorted(partitions[key])) or "nothing"
         )
 
-    # Classic clients speak the consumers' own protocol in full, so that the coordinator can read it.
+    # Classic clients use the embedded consumer protocol, so that the coordinator can decode it.
 
     def _range(self, leader: ClassicClient) -> dict[str, bytes]:
         return {member_id: _encoded(text.decode()) for member_id, text in super()._range(leader).items()}
@@ -163,18 +167,18 @@ class ConsumerWorld(ClassicWorld):
             return f"generation {answer.generation_id}, {answer.protocol_name}"
         return super()._joined(answer)
 
-    def _told(self, promise: Promise[Any]) -> str:
-        answer = promise.value
-        if promise.error is None and answer is None:
+    def _text(self, promise: Promise[Any]) -> str:
+        response = promise.value
+        if promise.error is None and response is None:
             return "nothing"
-        if isinstance(answer, SyncGroupResponse) and answer.error_code == ErrorCode.NONE:
+        if isinstance(response, SyncGroupResponse) and response.error_code == ErrorCode.NONE:
             by_name = self._coordination.image.topics.by_name
             found: dict[TopicId, list[int]] = {
                 by_name[each.topic].id: each.partitions
-                for each in decode_assignment(bytes(answer.assignment)).assigned_partitions
+                for each in decode_assignment(bytes(response.assignment)).assigned_partitions
             }
-            return f"assigned {self._places(found)}"
-        return super()._told(promise)
+            return f"assigned {self._partition_names(found)}"
+        return super()._text(promise)
 
 
 def _settings(settings: tuple[str, ...]) -> dict[str, Any]:
@@ -189,8 +193,8 @@ def _settings(settings: tuple[str, ...]) -> dict[str, Any]:
 
 def _encoded(text: str) -> bytes:
     topics: dict[str, list[int]] = {}
-    for place in text.split():
-        topic, _, partition = place.rpartition("-")
+    for name in text.split():
+        topic, _, partition = name.rpartition("-")
         topics.setdefault(topic, []).append(int(partition))
     message = ConsumerProtocolAssignment(
         assigned_partitions=[

@@ -1,14 +1,14 @@
-"""The commands of scenarios about share groups.
+"""The commands of scenarios for share groups.
 
-topic NAME PARTITIONS | drop NAME
+topic NAME PARTITIONS | delete_topic NAME
 member NAME [topics=a,b] [group=G]
-beat NAME ...                  a heartbeat each; `A: epoch 2, assigned orders-0` when it hears an assignment
-say NAME FIELD=VALUE ...       a heartbeat with other numbers or texts in it
-depart NAME                    leaves the group
-made | failed                  what the share coordinator was asked for is there, or is not
-state GROUP                    state and epochs of a group, a line for each member, its partitions with state
-records                        what was stored since the last time
-pass MS | restart
+heartbeat NAME ...             send a heartbeat; prints `A: epoch 2, assigned orders-0`
+heartbeat_with NAME FIELD=VALUE ...   send a heartbeat with changed fields
+leave NAME                     leave the group
+initialized | not_initialized  report the outcome of the requested initializations
+describe GROUP                 print state and epochs, a line for each member, and initialized partitions
+records                        print the records since the last time
+pass MS | crash
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ShareWorld:
     def _topic(self, name: str, partitions: str) -> None:
         self._coordination.create_topic(name, int(partitions))
 
-    def _drop(self, name: str) -> None:
+    def _delete_topic(self, name: str) -> None:
         self._coordination.delete_topic(name)
         self._coordination.pass_ms(0)
 
@@ -53,22 +53,22 @@ class ShareWorld:
         self._members[name] = (given.get("group", "g"), given.get("topics", "orders").split(","))
         self._epochs[name] = 0
 
-    def _beat(self, *names: str) -> list[str]:
-        return [f"{name}: {self._heard(name)}" for name in names]
+    def _heartbeat(self, *names: str) -> list[str]:
+        return [f"{name}: {self._send(name)}" for name in names]
 
-    def _say(self, name: str, *settings: str) -> list[str]:
+    def _heartbeat_with(self, name: str, *settings: str) -> list[str]:
         given: dict[str, Any] = dict(each.split("=", 1) for each in settings)
         fields = {key: int(value) if value.lstrip("-").isdigit() else value for key, value in given.items()}
         if "topics" in fields:
             fields["subscribed_topic_names"] = fields.pop("topics").split(",")
-        return [f"{name}: {self._heard(name, **fields)}"]
+        return [f"{name}: {self._send(name, **fields)}"]
 
-    def _depart(self, name: str) -> list[str]:
-        heard = self._heard(name, member_epoch=-1)
+    def _leave(self, name: str) -> list[str]:
+        response = self._send(name, member_epoch=-1)
         self._epochs[name] = 0
-        return [f"{name}: {heard}"]
+        return [f"{name}: {response}"]
 
-    def _heard(self, name: str, **fields: Any) -> str:
+    def _send(self, name: str, **fields: Any) -> str:
         group_id, topics = self._members[name]
         request = ShareGroupHeartbeatRequest(
             group_id=group_id, member_id=f"{name}-id", member_epoch=self._epochs[name]
@@ -89,15 +89,15 @@ class ShareWorld:
         if answer.assignment is None:
             return f"epoch {answer.member_epoch}"
         found = {each.topic_id: each.partitions for each in answer.assignment.topic_partitions}
-        return f"epoch {answer.member_epoch}, assigned {self._places(found)}"
+        return f"epoch {answer.member_epoch}, assigned {self._partition_names(found)}"
 
-    def _made(self) -> list[str]:
-        return self._coordinated("initialized")
+    def _initialized(self) -> list[str]:
+        return self._report("initialized")
 
-    def _failed(self) -> list[str]:
-        return self._coordinated("not_initialized")
+    def _not_initialized(self) -> list[str]:
+        return self._report("not_initialized")
 
-    def _coordinated(self, outcome: str) -> list[str]:
+    def _report(self, outcome: str) -> list[str]:
         effects = [each for each in self._coordination.effects if isinstance(each, InitializeShareGroupState)]
         self._coordination.effects.clear()
         printed = []
@@ -108,23 +108,23 @@ class ShareWorld:
                     each.group_id, topics
                 )
             )
-            printed.append(f"{self._places(topics)} in epoch {each.state_epoch}")
-        return printed or ["nothing was asked for"]
+            printed.append(f"{self._partition_names(topics)} in epoch {each.state_epoch}")
+        return printed or ["no initialization requested"]
 
-    def _state(self, group_id: str) -> list[str]:
+    def _describe(self, group_id: str) -> list[str]:
         group = self._coordination.shard.registry.find(group_id)
         if not isinstance(group, ShareGroup):
-            return [f"{group_id} is not there"]
+            return [f"{group_id} does not exist"]
         lines = [f"{group.state_name}, epoch {group.epoch}, target {group.assignment_epoch}"]
         for member in sorted(group.members.values(), key=lambda each: each.member_id):
             lines.append(
-                f"  {member.member_id}: epoch {member.member_epoch}, before {member.previous_member_epoch}, "
-                f"has {self._places(member.assigned)}"
+                f"  {member.member_id}: epoch {member.member_epoch}, previous {member.previous_member_epoch}, "
+                f"assigned {self._partition_names(member.assigned)}"
             )
         if group.topics is not None:
-            lines.append(f"  state: {self._topics(group.topics.initialized)}")
+            lines.append(f"  initialized: {self._topics(group.topics.initialized)}")
             if group.topics.initializing:
-                lines.append(f"  being made: {self._topics(group.topics.initializing)}")
+                lines.append(f"  initializing: {self._topics(group.topics.initializing)}")
         return lines
 
     def _records(self) -> list[str]:
@@ -135,19 +135,19 @@ class ShareWorld:
     def _pass(self, milliseconds: str) -> None:
         self._coordination.pass_ms(int(milliseconds))
 
-    def _restart(self) -> None:
+    def _crash(self) -> None:
         self._coordination.load()
 
     # Names.
 
     def _topics(self, topics: StateTopics) -> str:
-        return self._places({key: topic.partitions for key, topic in topics.items()})
+        return self._partition_names({key: topic.partitions for key, topic in topics.items()})
 
-    def _places(self, partitions: Any) -> str:
+    def _partition_names(self, partitions: Any) -> str:
         topics = self._coordination.image.topics.by_id
-        named = sorted((topics[key].name if key in topics else "gone", key) for key in partitions)
-        places = [f"{name}-{each}" for name, key in named for each in sorted(partitions[key])]
-        return " ".join(places) or "nothing"
+        named = sorted((topics[key].name if key in topics else "deleted", key) for key in partitions)
+        names = [f"{name}-{each}" for name, key in named for each in sorted(partitions[key])]
+        return " ".join(names) or "nothing"
 
 
 def _described(record: CoordinatorRecord) -> str:

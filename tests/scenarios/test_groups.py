@@ -1,4 +1,4 @@
-"""Scenarios about groups, written to be read."""
+"""Scenario scripts for classic, consumer and share groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios about transactions, written to be read."""
+"""Scenario scripts for transactions."""
 
 from __future__ import annotations
 

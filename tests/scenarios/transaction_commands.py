@@ -1,23 +1,23 @@
-"""The commands of scenarios about transactions.
+"""The commands of scenarios for transactions.
 
-    level N                        the cluster's `transaction.version`, before anything else
-    init P [timeout=MS]            P is a producer and its id; `B=A` is another producer of the id A
-    recover P                      P asks for its next epoch after an error
-    add P PARTITION ...            P adds partitions itself (the classic flow)
-    send P PARTITION VALUE         P writes; with level 2 whoever leads the partition adds it
-    commit P, abort P              P adopts the epoch it is told
-    again commit|abort|recover P   the same request once more: the answer was lost
-    epoch P N                      makes N the epoch of P's id, as if it had begun that often
-    hold, deliver                  markers wait, and are written
-    partly PARTITION               of the markers that wait, only this partition's is written
-    late                           the first markers of all are written once more
-    pass MS                        time passes, and transactions run out of theirs
-    expire                         ids that are too old are forgotten
-    crash                          another coordinator takes over what is stored; partitions are read again
-    show ID                        what the coordinator knows
-    read PARTITION                 what `read_committed` shows, and how far
+    transaction_version N          set the feature level; must be the first command
+    init P [timeout=MS]            start producer P with transactional id P; `B=A` has the id A
+    recover P                      recover from an error: InitProducerId with id and epoch (KIP-360)
+    add P PARTITION ...            add partitions (the classic flow)
+    send P PARTITION VALUE         write a record; with version 2 the partition leader adds the partition
+    commit P, abort P              end the transaction; P uses the epoch of the response
+    retry commit|abort|recover P   repeat the request after a lost response
+    epoch P N                      set the epoch of P's transactional id
+    hold_markers, write_markers    hold back markers, and write them
+    write_marker PARTITION         write the held markers of one partition only
+    repeat_markers                 write the very first markers again
+    pass MS                        let time pass; transactions may time out
+    expire                         expire transactional ids
+    crash                          load a new coordinator and reopen the partitions
+    describe ID                    print the state of a transactional id
+    read PARTITION                 print what `read_committed` shows
 
-`id.epoch` is what a producer is told.
+Responses are printed as `producer id.epoch`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class TransactionCommands:
         except KafkaError as error:
             return [f"{line}: {error.code.name}"]
 
-    def _level(self, level: str) -> None:
+    def _transaction_version(self, level: str) -> None:
         self._world.level = int(level)
 
     def _init(self, name: str, timeout: str = "timeout=60000") -> list[str]:
@@ -80,15 +80,15 @@ class TransactionCommands:
             InitProducerId(client.transactional_id, timeout_ms, expected),
             TransactionSettings(MAX_TIMEOUT_MS, EXPIRATION_MS, False),
         )
-        return self._told(name, client, self._world.decide(lambda shard: shard.init_producer_id(request)))
+        return self._text(name, client, self._world.decide(lambda shard: shard.init_producer_id(request)))
 
-    def _told(self, name: str, client: Client, answer: ProducerResponse) -> list[str]:
-        if answer.error:
-            return [f"{name}: {answer.error.name}"]
-        if answer.producer_id >= 0:
-            client.adopt(Producer(answer.producer_id, answer.producer_epoch))
-            return [f"{name}: {answer.producer_id}.{answer.producer_epoch}"]
-        return [f"{name}: done"]
+    def _text(self, name: str, client: Client, response: ProducerResponse) -> list[str]:
+        if response.error:
+            return [f"{name}: {response.error.name}"]
+        if response.producer_id >= 0:
+            client.adopt(Producer(response.producer_id, response.producer_epoch))
+            return [f"{name}: {response.producer_id}.{response.producer_epoch}"]
+        return [f"{name}: ok"]
 
     def _add(self, name: str, *partitions: str) -> None:
         client = self._clients[name]
@@ -121,9 +121,9 @@ class TransactionCommands:
         client.last_end = EndTxn(
             client.transactional_id, client.producer, committed, 2 if self._world.level >= 2 else 0
         )
-        return self._again("", name)
+        return self._retry("", name)
 
-    def _again(self, word: str, name: str) -> list[str]:
+    def _retry(self, word: str, name: str) -> list[str]:
         client = self._clients[name]
         if word == "recover":
             return self._begin(name, client, 60_000, client.recovered)
@@ -131,7 +131,7 @@ class TransactionCommands:
         assert request is not None
         if word:
             request = request._replace(committed=word == "commit")
-        return self._told(name, client, self._world.decide(lambda shard: shard.end_transaction(request)))
+        return self._text(name, client, self._world.decide(lambda shard: shard.end_transaction(request)))
 
     def _epoch(self, name: str, epoch: str) -> None:
         client = self._clients[name]
@@ -140,32 +140,32 @@ class TransactionCommands:
         self._world.decide(lambda shard: Decision([to_record(aged, self._world.level)], None))
         client.adopt(Producer(found.producer_id, int(epoch)))
 
-    def _hold(self) -> None:
+    def _hold_markers(self) -> None:
         self._world.holds = True
 
-    def _deliver(self) -> None:
+    def _write_markers(self) -> None:
         self._world.holds = False
         self._world.deliver()
 
-    def _partly(self, partition: str) -> None:
+    def _write_marker(self, partition: str) -> None:
         for markers in self._world.held:
             self._world.write_markers(markers, [_partition(partition)])
 
-    def _late(self) -> None:
-        markers = self._world.asked[0]
+    def _repeat_markers(self) -> None:
+        markers = self._world.requested[0]
         self._world.write_markers(markers, sorted(markers.partitions))
 
     def _pass(self, milliseconds: str) -> None:
         self._world.pass_time(int(milliseconds))
 
     def _expire(self) -> list[str]:
-        return [f"{self._world.decide(lambda shard: shard.expire())} forgotten"]
+        return [f"{self._world.decide(lambda shard: shard.expire())} expired"]
 
     def _crash(self) -> None:
         self._world.restart_partitions()
         self._world.take_over()
 
-    def _show(self, transactional_id: str) -> list[str]:
+    def _describe(self, transactional_id: str) -> list[str]:
         found = self._world.shard.describe(transactional_id)
         partitions = " ".join(str(each) for each in sorted(found.partitions))
         return [
@@ -177,7 +177,7 @@ class TransactionCommands:
         each = _partition(partition)
         log = self._world.log(each)
         values = " ".join(value.decode() for value in self._world.committed(each)) or "nothing"
-        is_open = "" if log.last_stable_offset == log.log_end_offset else ", more is undecided"
+        is_open = "" if log.last_stable_offset == log.log_end_offset else ", transaction open"
         return [f"{partition}: {values}{is_open}"]
 
 

@@ -1,8 +1,8 @@
-"""What the coordinators write to their topics: records with typed keys and values, and ends of transactions.
+"""The records that coordinators write to their topics: typed keys and values, and end markers of transactions.
 
-One decision becomes one batch. Records that belong to a producer's transaction carry that producer, and their
-batch is transactional; the end of the transaction is a control batch. Reading is the reverse, for a node that
-takes a partition over. A record of a type that this release does not know is left out: a newer one wrote it.
+One decision becomes one batch. Records of a producer's transaction carry the producer, and their batch is
+transactional; the end of a transaction is a control batch. Decoding is the reverse, when a shard is loaded.
+Records of unknown types are skipped: a newer release may have written them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from moldau.protocol.stored.coordinator import (
     encode_value,
 )
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Producer(NamedTuple):
-    """A producer in one of its lives."""
+    """A producer id with its epoch."""
 
     id: int
     epoch: int
@@ -42,16 +42,16 @@ class Producer(NamedTuple):
 
 class CoordinatorRecord(NamedTuple):
     key: Message
-    #: None removes what the key stands for.
+    #: None makes the record a tombstone.
     value: Message | None
-    #: The version the value is written in.
+    #: The version of the encoded value.
     version: int = 0
-    #: Whose transaction it belongs to.
+    #: The producer whose transaction the record belongs to.
     producer: Producer | None = None
 
 
 class EndTransaction(NamedTuple):
-    """The transaction of a producer on this partition is over."""
+    """The end marker of a producer's transaction."""
 
     producer: Producer
     committed: bool
@@ -64,7 +64,7 @@ Entry = CoordinatorRecord | EndTransaction
 
 
 def encode_entries(entries: Sequence[Entry], now_ms: int, codec: int = 0) -> bytearray:
-    """The batch of one decision; the end of a transaction comes alone."""
+    """Encode the batch of one decision; an end marker has a batch of its own."""
     first = entries[0]
     if isinstance(first, EndTransaction):
         return _encode_end(first, now_ms)
@@ -99,7 +99,7 @@ def _encode_end(end: EndTransaction, now_ms: int) -> bytearray:
 
 
 def decode_entries(table: CoordinatorTable, data: memoryview) -> Iterator[tuple[int, Entry]]:
-    """Every entry of whole batches with its offset."""
+    """Decode whole batches; yield each entry with its offset."""
     for position, header in iter_batches(data):
         batch = data[position : position + header.size_in_bytes]
         producer = Producer(header.producer_id, header.producer_epoch) if header.is_transactional else None
@@ -122,7 +122,7 @@ def _decode_record(
         key = decode_key(table, record.key)
         value = None if record.value is None else decode_value(table, key, record.value)
     except DecodeError as error:
-        log.warning("a coordinator's record at offset %d is left out: %s", record.offset, error)
+        logger.warning("skipping a coordinator record at offset %d: %s", record.offset, error)
         return None
     version = 0 if record.value is None else int.from_bytes(record.value[:2], "big", signed=True)
     return CoordinatorRecord(key, value, version, producer)

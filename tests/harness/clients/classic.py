@@ -1,7 +1,6 @@
-"""Clients of the classic protocol as far as the coordinator sees them: they join, sync, leave and commit.
+"""Clients of the classic protocol, without a network: join, sync, heartbeat, leave and commit.
 
-A client remembers what it was told (its member id, its generation, whether it leads), so that a test can
-speak of clients by name.
+A client stores its member id, its generation and its role, so that tests refer to clients by name.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class ClassicClient:
         return self.coordination.ask(decide)
 
     def join_once(self) -> Promise[JoinGroupResponse]:
-        """One request; what it is answered is remembered."""
+        """Send one JoinGroup request and store the response."""
         metadata = subscription(*self.topics)
         request = JoinGroupRequest(
             group_id=self.group_id,
@@ -75,30 +74,34 @@ class ClassicClient:
             protocols=[JoinGroupRequestProtocol(name=each, metadata=metadata) for each in self.protocols],
         )
         promise = self.ask(lambda shard: shard.join_group(self.requester, request))
-        promise.when_settled(lambda: self._remember(promise))
+        promise.when_settled(lambda: self._store(promise))
         return promise
 
     def join(self) -> Promise[JoinGroupResponse]:
-        """As clients do: who is told its member id comes back with it."""
+        """Join as clients do: again with the member id after MEMBER_ID_REQUIRED."""
         promise = self.join_once()
-        told = promise.settled and promise.value is not None
-        if told and promise.value.error_code == ErrorCode.MEMBER_ID_REQUIRED:  # type: ignore[union-attr]
+        answered = promise.settled and promise.value is not None
+        if answered and promise.value.error_code == ErrorCode.MEMBER_ID_REQUIRED:  # type: ignore[union-attr]
             return self.join_once()
         return promise
 
-    def _remember(self, promise: Promise[JoinGroupResponse]) -> None:
-        answer = promise.value
-        if answer is None:
+    def _store(self, promise: Promise[JoinGroupResponse]) -> None:
+        response = promise.value
+        if response is None:
             return
-        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self.member_id = answer.member_id
-        elif answer.error_code == ErrorCode.NONE:
-            self.member_id, self.generation, self.joined = answer.member_id, answer.generation_id, answer
-        elif answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
+        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = response.member_id
+        elif response.error_code == ErrorCode.NONE:
+            self.member_id, self.generation, self.joined = (
+                response.member_id,
+                response.generation_id,
+                response,
+            )
+        elif response.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
             self.member_id = ""
 
     def sync(self, assignments: dict[str, bytes] | None = None, **changes: Any) -> Promise[Any]:
-        """`assignments` by member id, for the leader."""
+        """Send SyncGroup; the leader sends `assignments` by member id."""
         request = SyncGroupRequest(
             group_id=self.group_id,
             generation_id=self.generation,
@@ -115,11 +118,11 @@ class ClassicClient:
             setattr(request, name, value)
         promise = self.ask(lambda shard: shard.sync_group(self.requester, request))
 
-        def remember() -> None:
+        def store() -> None:
             if promise.value is not None and promise.value.error_code == ErrorCode.NONE:
                 self.assignment = promise.value.assignment
 
-        promise.when_settled(remember)
+        promise.when_settled(store)
         return promise
 
     def heartbeat(self, **changes: Any) -> Promise[Any]:
@@ -153,7 +156,7 @@ class ClassicClient:
 def commit_request(
     group_id: str, topic: str, partition: int, offset: int, metadata: str | None = ""
 ) -> OffsetCommitRequest:
-    """A commit without a member."""
+    """Make a commit without a member."""
     committed = OffsetCommitRequestPartition(
         partition_index=partition, committed_offset=offset, committed_metadata=metadata
     )
@@ -164,18 +167,18 @@ def commit_request(
 
 
 def fetched(shard: GroupShard, group_id: str, *, require_stable: bool = False) -> dict[tuple[str, int], int]:
-    """Everything the group has committed; offsets that are not stable are left out."""
-    answer = shard.fetch_offsets(
+    """Return all committed offsets; unstable ones are left out if `require_stable` is set."""
+    response = shard.fetch_offsets(
         OffsetFetchRequestGroup(group_id=group_id, topics=None), require_stable=require_stable
     )
     return {
         (topic.name, each.partition_index): each.committed_offset
-        for topic in answer.topics
+        for topic in response.topics
         for each in topic.partitions
         if each.error_code == ErrorCode.NONE
     }
 
 
 def fetch_request(group_id: str, topic: str, *partitions: int) -> OffsetFetchRequestGroup:
-    asked = OffsetFetchRequestTopics(name=topic, partition_indexes=list(partitions))
-    return OffsetFetchRequestGroup(group_id=group_id, topics=[asked])
+    requested = OffsetFetchRequestTopics(name=topic, partition_indexes=list(partitions))
+    return OffsetFetchRequestGroup(group_id=group_id, topics=[requested])

@@ -1,7 +1,7 @@
-"""Clients of the consumer protocol as far as the coordinator sees them.
+"""Clients of the consumer protocol (KIP-848), without a network.
 
-A client remembers its epoch and what it owns. Told of an assignment it gives up and takes at once, unless
-it is `slow`: then it goes on to own what it had until it is told to hurry.
+A client stores its epoch and its partitions. It applies a new assignment immediately, unless
+`delays_revocation` is set: then it keeps its partitions until `revoke` is called.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ class ConsumerClient:
         self.version: int = settings.get("version", 1)
         self.epoch = 0
         self.owned: Owned = {}
-        self.slow = False
-        self._told: Owned | None = None
-        self._says_everything = True
+        self.delays_revocation = False
+        self._new_assignment: Owned | None = None
+        self._sends_full = True
 
-    def beat(self, **changes: Any) -> ConsumerGroupHeartbeatResponse:
-        """One heartbeat; what it is answered is remembered, errors are raised."""
+    def heartbeat(self, **changes: Any) -> ConsumerGroupHeartbeatResponse:
+        """Send one heartbeat and store the response; errors are raised."""
         request = self._request()
         for name, value in changes.items():
             setattr(request, name, value)
         check_request(request, self.version, ASSIGNORS)
         requester = Requester(self.version, self.name, "/127.0.0.1")
-        answer: ConsumerGroupHeartbeatResponse = self.coordination.answer(
+        response: ConsumerGroupHeartbeatResponse = self.coordination.answer(
             lambda shard: shard.consumer_group_heartbeat(requester, request)
         )
-        self._remember(answer)
-        return answer
+        self._store(response)
+        return response
 
     def _request(self) -> ConsumerGroupHeartbeatRequest:
         request = ConsumerGroupHeartbeatRequest(
@@ -64,36 +64,38 @@ class ConsumerClient:
             TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
             for topic_id, partitions in self.owned.items()
         ]
-        if self._says_everything:
+        if self._sends_full:
             request.rebalance_timeout_ms = self.rebalance_ms
             request.subscribed_topic_names = self.topics
             request.subscribed_topic_regex = self.regex
             request.server_assignor = self.assignor
         return request
 
-    def _remember(self, answer: ConsumerGroupHeartbeatResponse) -> None:
-        self.epoch = answer.member_epoch
-        self._says_everything = False
-        if answer.assignment is not None:
-            self._told = {each.topic_id: set(each.partitions) for each in answer.assignment.topic_partitions}
-            if not self.slow:
-                self.hurry()
+    def _store(self, response: ConsumerGroupHeartbeatResponse) -> None:
+        self.epoch = response.member_epoch
+        self._sends_full = False
+        if response.assignment is not None:
+            self._new_assignment = {
+                each.topic_id: set(each.partitions) for each in response.assignment.topic_partitions
+            }
+            if not self.delays_revocation:
+                self.revoke()
 
-    def hurry(self) -> None:
-        """Own what it was told last, and nothing else."""
-        self.slow = False
-        if self._told is not None:
-            self.owned, self._told = self._told, None
+    def revoke(self) -> None:
+        """Apply the last assignment."""
+        self.delays_revocation = False
+        if self._new_assignment is not None:
+            self.owned, self._new_assignment = self._new_assignment, None
 
     def subscribe(self, topics: list[str] | None, regex: str | None) -> None:
         self.topics, self.regex = topics, regex
-        self._says_everything = True
+        self._sends_full = True
 
     def rejoin(self) -> None:
-        """Begin anew, as after being fenced."""
-        self.epoch, self.owned, self._told, self._says_everything = 0, {}, None, True
+        """Start again with epoch 0, as after being fenced."""
+        self.epoch, self.owned, self._new_assignment, self._sends_full = 0, {}, None, True
 
     def leave(self, epoch: int = -1) -> ConsumerGroupHeartbeatResponse:
-        answer = self.beat(member_epoch=epoch, topic_partitions=None)
+        response = self.heartbeat(member_epoch=epoch, topic_partitions=None)
         self.rejoin()
-        return answer
+        return response

@@ -1,4 +1,4 @@
-"""A member of a share group that speaks the protocol itself: heartbeats, fetches, acknowledgements."""
+"""A member of a share group on raw connections: heartbeats, fetches and acknowledgements."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class ShareClient:
         self, bootstrap: str, group_id: str, topics: list[str], *, member_id: str | None = None
     ) -> None:
         self._wire = Wire(bootstrap, timeout=60)
-        #: Fetches wait, so heartbeats have a connection of their own, as every client does it.
-        self._heart = Wire(bootstrap, timeout=60)
+        #: Fetches wait, so heartbeats have their own connection, as in every client.
+        self._heartbeats = Wire(bootstrap, timeout=60)
         self.group_id = group_id
         self.topics = topics
         self.member_id = member_id or str(uuid.uuid4())[:22]
@@ -48,7 +48,7 @@ class ShareClient:
             request.subscribed_topic_names = self.topics
         for name, value in fields.items():
             setattr(request, name, value)
-        answer = self._heart.call(request, 1)
+        answer = self._heartbeats.call(request, 1)
         if answer.error_code == 0:
             self.epoch = max(answer.member_epoch, 0)
             if answer.assignment is not None:
@@ -58,7 +58,7 @@ class ShareClient:
         return answer
 
     def join(self, partitions: int | None = None) -> None:
-        """Heartbeats until it has partitions: so many, or any."""
+        """Send heartbeats until the member has `partitions` partitions, by default any."""
         eventually(self._has_coordinator, every=0.1, what="a coordinator")
 
         def assigned() -> bool:
@@ -70,8 +70,8 @@ class ShareClient:
         eventually(assigned, every=0.1, what="an assignment")
 
     def _has_coordinator(self) -> bool:
-        found = self._heart.call(FindCoordinatorRequest(coordinator_keys=[self.group_id]), 6)
-        described = self._heart.call(ShareGroupDescribeRequest(group_ids=[self.group_id]), 1)
+        found = self._heartbeats.call(FindCoordinatorRequest(coordinator_keys=[self.group_id]), 6)
+        described = self._heartbeats.call(ShareGroupDescribeRequest(group_ids=[self.group_id]), 1)
         return found.coordinators[0].error_code == 0 and described.groups[0].error_code in (0, 69)
 
     def leave(self) -> Any:
@@ -88,7 +88,7 @@ class ShareClient:
         batch_size: int = 500,
         **fields: Any,
     ) -> Any:
-        """One request; names the assigned partitions when it opens the session."""
+        """Send one request; the first one of a session names the assigned partitions."""
         request = ShareFetchRequest(
             group_id=self.group_id,
             member_id=self.member_id,
@@ -158,16 +158,16 @@ class ShareClient:
 
     def close(self) -> None:
         self._wire.close()
-        self._heart.close()
+        self._heartbeats.close()
 
     def drop(self) -> None:
-        """The connection breaks, and nothing is said."""
+        """Close the connection without leaving the group."""
         self._wire.abort()
-        self._heart.close()
+        self._heartbeats.close()
 
 
 def acquired(answer: Any) -> list[tuple[bytes, int, int, int, int]]:
-    """Topic id, partition, first offset, last offset and delivery count of what a fetch brought."""
+    """Return topic id, partition, first offset, last offset and delivery count of acquired records."""
     assert answer.error_code == 0, answer
     return [
         (topic.topic_id, partition.partition_index, each.first_offset, each.last_offset, each.delivery_count)
@@ -182,7 +182,7 @@ def offsets(answer: Any) -> list[int]:
 
 
 def values(answer: Any) -> list[bytes]:
-    """The values of the records that were acquired."""
+    """Return the values of the acquired records."""
     found = []
     for topic in answer.responses:
         for partition in topic.partitions:
@@ -201,5 +201,5 @@ def values(answer: Any) -> list[bytes]:
 
 
 def accepted(answer: Any, kind: int = ACCEPT) -> list[Ack]:
-    """An acknowledgement of everything a fetch brought."""
+    """Acknowledge all acquired records of a fetch."""
     return [(topic, partition, first, last, [kind]) for topic, partition, first, last, _ in acquired(answer)]

@@ -1,4 +1,4 @@
-"""A coordinator's shard on the real runtime, with a log, a clock and timers that move only when told to."""
+"""A group shard on the real runtime, with a log, a clock and timers under the control of the test."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Decide = Callable[[], Decision[Entry, Any]]
 
 
 class EntryLog:
-    """Keeps batches as the bytes they would be on disk; refuses when told to."""
+    """Stores batches as the bytes they would be on disk; `refusal` makes appends fail."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, bytes]] = []
         self.end_offset = 0
-        #: Where what is committed ends.
+        #: The end of the committed records.
         self.committed_end = 0
         self.refusal: KafkaError | None = None
         self.now_ms = 0
@@ -42,7 +42,7 @@ class EntryLog:
         return self.end_offset - 1
 
     def truncate(self) -> None:
-        """Lose what is not committed, as a leader's log does when another becomes the leader."""
+        """Remove uncommitted records, as when another broker becomes the leader."""
         self.batches = [each for each in self.batches if each[0] < self.committed_end]
         self.end_offset = self.committed_end
 
@@ -71,7 +71,7 @@ class ManualTimers:
         return key in self.deadlines
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, and whatever is due happen in its order; what is refused is due again."""
+        """Let time pass and run expired timers in order; refused decisions are retried."""
         end = self._clock.time_ms() + milliseconds
         while self.deadlines:
             key = min(self.deadlines, key=lambda each: self.deadlines[each][0])
@@ -88,13 +88,13 @@ class ManualTimers:
 
 
 class Coordination:
-    """One shard of groups. Commits follow at once, unless `commits` is False."""
+    """One group shard. Records are committed immediately unless `commits` is False."""
 
     def __init__(self, config: Mapping[str, str] | None = None) -> None:
         self.clock = ManualClock()
         self.log = EntryLog()
         self.commits = True
-        #: What decisions asked the node to do.
+        #: The requested effects.
         self.effects: list[Any] = []
         self.image = MetadataImage.empty()
         self.config = broker_config(config)
@@ -102,7 +102,7 @@ class Coordination:
         self.load()
 
     def load(self) -> None:
-        """A new shard from what the log holds, as after a crash."""
+        """Load a new shard from the log, as after a crash."""
         self.timers = ManualTimers(self.clock, self.take)
         context = GroupContext(
             self.timers, self.clock, self._random, lambda: GroupSettings.from_config(self.config)
@@ -125,15 +125,15 @@ class Coordination:
         self.runtime.committed(self.log.end_offset - 1)
 
     def lose_leadership(self) -> None:
-        """Whoever waits is told, what is not committed is lost, and another takes over."""
+        """Fail pending requests, remove uncommitted records, and load a new shard."""
         self.runtime.close(KafkaError(ErrorCode.NOT_COORDINATOR))
         self.log.truncate()
         self.load()
 
     def ask(self, decide: Callable[[GroupShard], Decision[Entry, Any]]) -> Promise[Any]:
-        """The answer as a promise, which may be kept already; an error raised is an error promised.
+        """Return the response as a promise, which may be settled; a raised error fails it.
 
-        As on a node, an answer waits until everything it may have seen is committed.
+        As on a node, a response waits until all records it may have seen are committed.
         """
         answer: Promise[Any] = Promise()
         try:
@@ -147,17 +147,17 @@ class Coordination:
         return answer
 
     def answer(self, decide: Callable[[GroupShard], Decision[Entry, Any]]) -> Any:
-        """The answer of a decision that does not wait."""
+        """Return the response of a decision that does not wait."""
         promise = self.ask(decide)
         if promise.error is not None:
             raise promise.error
-        assert promise.settled, "the answer is still to come"
+        assert promise.settled, "the response is still pending"
         return promise.value
 
     def pass_ms(self, milliseconds: int) -> None:
         self.timers.advance(milliseconds)
 
-    # The cluster around it.
+    # Metadata.
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         delta = MetadataDelta(self.image)

@@ -1,8 +1,8 @@
-"""A transaction coordinator and the partitions it writes markers to, without a node around them.
+"""A transaction coordinator and the partitions it writes markers to, without a node.
 
-The shard is the real one on the real runtime, its log keeps bytes; partitions are real logs in a folder.
-Markers are written at once unless they are held back, and time passes only when told to. A crash leaves what
-is stored.
+The shard runs on the real runtime, and its log stores bytes; partitions are real logs in a directory. Markers
+are written immediately unless they are held back, and the test controls the time. Stored state survives a
+crash.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class TransactionWorld:
         self.logs: dict[TopicPartition, Log] = {}
         self.holds = False
         self.held: list[WriteTxnMarkers] = []
-        #: All that were ever asked for: one may come late.
-        self.asked: list[WriteTxnMarkers] = []
+        #: All markers ever requested, for late repetitions.
+        self.requested: list[WriteTxnMarkers] = []
         self._folder = folder
         self._last_producer_id = 0
         self._leader_epoch = -1
@@ -58,7 +58,7 @@ class TransactionWorld:
     # The coordinator.
 
     def take_over(self) -> None:
-        """Another coordinator begins with what is stored."""
+        """Load a new coordinator from the log."""
         self._leader_epoch += 1
         self.held.clear()
         context = TransactionContext(
@@ -73,12 +73,12 @@ class TransactionWorld:
             self.shard.replay(
                 [entry for _, entry in decode_entries(TRANSACTION_STATE, memoryview(data))], base_offset
             )
-        self.runtime: Runtime[Entry] = Runtime(self.stored, self.shard.replay, self._markers_asked)
+        self.runtime: Runtime[Entry] = Runtime(self.stored, self.shard.replay, self._markers_requested)
         self.shard.activate(MetadataImage.empty())
         self.timers.advance(0)
 
     def decide(self, decide: Callable[[TransactionShard], Decision[Entry, Any]]) -> Any:
-        """The answer; KafkaError when it is refused."""
+        """Return the response; raise KafkaError if refused."""
         decision = self.runtime.take(lambda: decide(self.shard))
         self.runtime.committed(self.stored.end_offset - 1)
         return decision.response
@@ -94,14 +94,14 @@ class TransactionWorld:
 
     # Markers.
 
-    def _markers_asked(self, markers: WriteTxnMarkers) -> None:
+    def _markers_requested(self, markers: WriteTxnMarkers) -> None:
         self.held.append(markers)
-        self.asked.append(markers)
+        self.requested.append(markers)
         if not self.holds:
             self.deliver()
 
     def deliver(self) -> None:
-        """Write what is held back, and tell the coordinator."""
+        """Write the held markers and complete their transactions."""
         while self.held:
             markers = self.held.pop(0)
             self.write_markers(markers, sorted(markers.partitions))
@@ -135,7 +135,7 @@ class TransactionWorld:
         log.high_watermark = log.log_end_offset
 
     def restart_partitions(self) -> None:
-        """As after `kill -9`: the logs are read from disk again."""
+        """Reopen the logs from disk, as after `kill -9`."""
         partitions, self.logs = list(self.logs), {}
         for each in partitions:
             log = self.log(each)
@@ -151,11 +151,11 @@ class TransactionWorld:
         *,
         implicit: bool,
     ) -> None:
-        """A batch of one record as the leader of the partition takes it."""
-        guard = self.ask(transactional_id, producer, topic_partition, sequence, implicit=implicit)
+        """Write a batch of one record as the partition leader does."""
+        guard = self.verify(transactional_id, producer, topic_partition, sequence, implicit=implicit)
         self.write(producer, topic_partition, sequence, value, guard)
 
-    def ask(
+    def verify(
         self,
         transactional_id: str,
         producer: Producer,
@@ -164,12 +164,12 @@ class TransactionWorld:
         *,
         implicit: bool,
     ) -> Guard | None:
-        """What the leader of a partition does before a first batch; the answer may get old."""
+        """Verify the partition before a first batch, as its leader does; the result may become outdated."""
         guard = self.log(topic_partition).producer_state.begin_verification(
             producer.id, producer.epoch, sequence, epoch_per_transaction=implicit, now_ms=self.clock.time_ms()
         )
         if guard is not None:
-            self._ask(transactional_id, producer, topic_partition, implicit=implicit)
+            self._verify(transactional_id, producer, topic_partition, implicit=implicit)
         return guard
 
     def write(
@@ -189,7 +189,7 @@ class TransactionWorld:
         )
         self.append(topic_partition, data, guard=guard)
 
-    def _ask(
+    def _verify(
         self, transactional_id: str, producer: Producer, each: TopicPartition, *, implicit: bool
     ) -> None:
         if implicit:
@@ -200,7 +200,7 @@ class TransactionWorld:
             raise KafkaError(code)
 
     def committed(self, topic_partition: TopicPartition) -> list[bytes]:
-        """What a consumer with `read_committed` is shown."""
+        """Return the values that a `read_committed` consumer gets."""
         log = self.log(topic_partition)
         bound = log.last_stable_offset
         aborted = {

@@ -107,7 +107,7 @@ class Atomicity(RuleBasedStateMachine):
             return Question(sender, sender.producer, partition, sequence, None, -1)
 
         def asked() -> Question:
-            guard = self.world.ask(
+            guard = self.world.verify(
                 sender.transactional_id, sender.producer, partition, sequence, implicit=self.level >= 2
             )
             return Question(sender, sender.producer, partition, sequence, guard, sender.ends)
@@ -169,8 +169,8 @@ class Atomicity(RuleBasedStateMachine):
     @rule(back=integers(1, 3))
     def a_marker_comes_late(self, back: int) -> None:
         """Deliver a marker late; only an epoch per transaction lets a partition detect it."""
-        if self.level >= 2 and len(self.world.asked) >= back:
-            markers = self.world.asked[-back]
+        if self.level >= 2 and len(self.world.requested) >= back:
+            markers = self.world.requested[-back]
             for partition in markers.partitions:
                 self._try(lambda each=partition: self.world.write_markers(markers, [each]))
 

@@ -59,7 +59,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         client = ConsumerClient(self.coordination, name, topics=topics, regex=regex, assignor=assignor)
         client.member_id = f"{name}-{self.restarts}"
         self.clients[name] = client
-        client.beat()
+        client.heartbeat()
 
     @rule(name=NAMES)
     def beat(self, name: str) -> None:
@@ -69,7 +69,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def _beat(self, client: ConsumerClient) -> None:
         before = client.epoch
         try:
-            client.beat()
+            client.heartbeat()
         except KafkaError:
             client.rejoin()
             return
@@ -79,9 +79,9 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def change_pace(self, name: str, slow: bool) -> None:
         client = self.clients.get(name)
         if client is not None and slow:
-            client.slow = True
+            client.delays_revocation = True
         elif client is not None:
-            client.hurry()
+            client.revoke()
 
     @rule(name=NAMES, subscription=SUBSCRIPTIONS)
     def subscribe(self, name: str, subscription: tuple[list[str], str]) -> None:
@@ -138,7 +138,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         for _ in range(26):
             self.resolve()
             for client in self.clients.values():
-                client.hurry()
+                client.revoke()
                 self._beat(client)
             self.coordination.pass_ms(1_000)
         self._check_everything_is_assigned()

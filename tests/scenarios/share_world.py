@@ -118,8 +118,8 @@ class ShareWorld:
         lines = [f"{group.state_name}, epoch {group.epoch}, target {group.assignment_epoch}"]
         for member in sorted(group.members.values(), key=lambda each: each.member_id):
             lines.append(
-                f"  {member.member_id}: epoch {member.member_epoch}, previous {member.previous_member_epoch}, "
-                f"assigned {self._partition_names(member.assigned)}"
+                f"  {member.member_id}: epoch {member.member_epoch}, "
+                f"previous {member.previous_member_epoch}, assigned {self._partition_names(member.assigned)}"
             )
         if group.topics is not None:
             lines.append(f"  initialized: {self._topics(group.topics.initialized)}")

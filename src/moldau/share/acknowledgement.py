@@ -64,9 +64,9 @@ def release(partition: SharePartitionState, member_id: str) -> StateTransition:
         partition.split_at_start(batch, member_id)
         for first, last, state in batch.runs():
             if state.member_id == member_id and state.state is RecordState.ACQUIRED:
-                behind = last < partition.start_offset
+                before_start = last < partition.start_offset
                 update.start_transition(
-                    state, first, last, RecordEvent.ARCHIVE if behind else RecordEvent.RELEASE
+                    state, first, last, RecordEvent.ARCHIVE if before_start else RecordEvent.RELEASE
                 )
     return update.transition
 

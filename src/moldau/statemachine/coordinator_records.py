@@ -1,4 +1,4 @@
-"""The records that coordinators write to their topics: typed keys and values, and end markers of transactions.
+"""The records of the coordinators: typed keys and values, and the end markers of transactions.
 
 One decision becomes one batch. Records of a producer's transaction carry the producer, and their batch is
 transactional; the end of a transaction is a control batch. Decoding is the reverse, when a shard is loaded.

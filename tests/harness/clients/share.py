@@ -40,7 +40,7 @@ class ShareClient:
 
     # The group.
 
-    def beat(self, **fields: Any) -> Any:
+    def heartbeat(self, **fields: Any) -> Any:
         request = ShareGroupHeartbeatRequest(
             group_id=self.group_id, member_id=self.member_id, member_epoch=self.epoch
         )
@@ -62,7 +62,7 @@ class ShareClient:
         eventually(self._has_coordinator, every=0.1, what="a coordinator")
 
         def assigned() -> bool:
-            answer = self.beat()
+            answer = self.heartbeat()
             assert answer.error_code == 0, answer
             found = sum(map(len, self.assigned.values()))
             return found > 0 if partitions is None else found == partitions
@@ -75,7 +75,7 @@ class ShareClient:
         return found.coordinators[0].error_code == 0 and described.groups[0].error_code in (0, 69)
 
     def leave(self) -> Any:
-        return self.beat(member_epoch=-1)
+        return self.heartbeat(member_epoch=-1)
 
     # Records.
 

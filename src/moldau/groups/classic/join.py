@@ -1,7 +1,7 @@
 """JoinGroup for classic groups.
 
 A new dynamic member gets a member id and, from version 4, must join again with it (KIP-394), so that a client
-that never does leaves no member behind. A static member that rejoins replaces its former self (KIP-345). Any
+that never does adds no member. A static member that rejoins replaces its former self (KIP-345). Any
 other join starts a rebalance, and its response waits for the next generation.
 
 The first member creates the group: the group's record is written first, and the member is admitted when the

@@ -1,4 +1,4 @@
-"""What the classes of the consumer protocol share within one shard."""
+"""The common dependencies of the consumer protocol's classes within one shard."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What consumer and share groups have in common: epochs, subscriptions and server-side assignment."""
+"""Common parts of consumer and share groups: epochs, subscriptions and server-side assignment."""

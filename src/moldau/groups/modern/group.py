@@ -1,4 +1,4 @@
-"""What consumer and share groups have in common: the coordinator computes the assignment of each member.
+"""Common state of consumer and share groups: the coordinator computes the assignment of each member.
 
 Three epochs describe such a group. The group epoch is bumped with every change of members, subscriptions or
 topics; the target assignment has the group epoch it was computed for; each member has the epoch of the target

@@ -1,4 +1,4 @@
-"""What the classes of the share protocol have in common within one shard."""
+"""The common dependencies of the share protocol's classes within one shard."""
 
 from __future__ import annotations
 

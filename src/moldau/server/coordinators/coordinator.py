@@ -110,15 +110,15 @@ class Coordinator(Generic[S]):
         active = [
             self._active(index) for index, lead in sorted(self._lead_partitions.items()) if not lead.failure
         ]
-        answers = []
+        results = []
         for shard, runtime in active:
             try:
-                answers.append(await runtime.read(lambda shard=shard: look(shard)))  # type: ignore[misc]
+                results.append(await runtime.read(lambda shard=shard: look(shard)))  # type: ignore[misc]
             except KafkaError as error:
                 # So are shards that were closed since.
                 if error.code is not ErrorCode.NOT_COORDINATOR:
                     raise
-        return answers
+        return results
 
     def leads(self, index: int) -> bool:
         return index in self._lead_partitions

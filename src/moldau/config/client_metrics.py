@@ -1,4 +1,4 @@
-"""The settings of a client metrics subscription: which clients push which of their metrics, and how often."""
+"""The configs of client metrics subscriptions (KIP-714): which clients push which metrics, and how often."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MATCHABLE = frozenset(
 
 
 def validate_client_metrics_configs(subscription: str, configs: Mapping[str, str]) -> None:
-    """Refuse a subscription unless its name, its settings and its patterns make sense."""
+    """Validate the name, configs and patterns of a subscription."""
     if not subscription:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
     for name in configs:
@@ -61,7 +61,7 @@ def validate_client_metrics_configs(subscription: str, configs: Mapping[str, str
 
 
 def parse_match_patterns(patterns: Sequence[str]) -> dict[str, re.Pattern[str]]:
-    """`parameter=pattern` entries; each pattern must match the whole of what a client says about itself."""
+    """Parse `parameter=pattern` entries; a pattern must match the whole value of the client's parameter."""
     parsed = {}
     for text in patterns:
         parameter, _, pattern = (part.strip() for part in text.partition("="))

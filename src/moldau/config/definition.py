@@ -1,13 +1,12 @@
-"""One setting as a declaration: its name, type, default, allowed values, and how it may change.
+"""The definition of a config: its name, type, default, valid values, and how it may change.
 
-A `ConfigKey` reads the text of a properties file or of an AlterConfigs request (`parse`) and shows a value
-as DescribeConfigs does (`format_value`). Both follow Kafka's rules to the letter, refusals included, because
-tools and people compare the two: numbers may carry a sign and blanks around them but nothing else, a list is
-split at commas, doubles are printed the way Java prints them. Whatever is refused is a `ConfigError` whose
-sentence names the setting, the value and what would be right.
+A `ConfigKey` parses the text of a properties file or of an AlterConfigs request (`parse`) and formats a value
+as DescribeConfigs does (`format_value`). Both follow Kafka exactly, including its error messages: numbers may
+have a sign and surrounding blanks, a list is split at commas, doubles are printed as in Java. An invalid
+value raises `ConfigError` with a message that names the config, the value and the valid values.
 
-The tables themselves are plain tuples of `ConfigKey` in `broker_configs`, `topic_configs` and their
-neighbours; nothing is registered at import time.
+The tables of configs are tuples of `ConfigKey` in `broker.definitions`, `topic`, `group` and
+`client_metrics`; nothing is registered at import time.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ ConfigValue = bool | int | float | str | tuple[str, ...] | None
 
 
 class ConfigError(KafkaError):
-    """A setting or its value was refused; `code` is what a client that asked for it gets."""
+    """An invalid config or value; `code` is the error code for the client."""
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.INVALID_CONFIG) -> None:
         super().__init__(code, message)
@@ -31,12 +30,12 @@ class ConfigError(KafkaError):
 
 
 def invalid_value(name: str, value: object, reason: str) -> ConfigError:
-    """The refusal in the words Kafka's clients know."""
+    """Return the error with Kafka's own message."""
     return ConfigError(f"Invalid value {shown(value)} for configuration {name}: {reason}")
 
 
 def shown(value: object) -> str:
-    """A value inside a sentence."""
+    """Format a value for a message."""
     if value is None:
         return "null"
     if isinstance(value, tuple):
@@ -47,7 +46,7 @@ def shown(value: object) -> str:
 
 
 class ConfigType(IntEnum):
-    """The numbers are those of DescribeConfigs."""
+    """The type of a config; the numbers are those of DescribeConfigs."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -76,7 +75,7 @@ MAX_LONG: Final = 2**63 - 1
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from; the numbers are those of DescribeConfigs."""
+    """The source of a value; the numbers are those of DescribeConfigs."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -90,7 +89,7 @@ class ConfigSource(IntEnum):
 
 
 class UpdateMode(Enum):
-    """Whether a broker setting may change while the broker runs, and for whom."""
+    """Whether a broker config may change dynamically: never, per broker, or for the whole cluster."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -102,7 +101,7 @@ CLUSTER_WIDE: Final = UpdateMode.CLUSTER_WIDE
 
 
 class Required(Enum):
-    """The default of a setting that has none."""
+    """The default of a required config."""
 
     REQUIRED = "(required)"
 
@@ -111,13 +110,13 @@ REQUIRED: Final = Required.REQUIRED
 
 
 class Validator(Protocol):
-    """A rule a parsed value must keep; `str()` is what documentation shows as allowed."""
+    """A rule for a parsed value; `str()` is the "valid values" of the documentation."""
 
-    #: Whether entries of a list that are named twice count once.
+    #: Whether duplicate entries of a list are removed.
     drops_duplicates: bool
 
     def check(self, name: str, value: ConfigValue) -> None:
-        """Raise `ConfigError` unless `value` is allowed."""
+        """Raise `ConfigError` unless `value` is valid."""
         ...
 
 
@@ -128,7 +127,7 @@ class ConfigKey(NamedTuple):
     documentation: str
     valid: Validator | None = None
     update: UpdateMode = UpdateMode.READ_ONLY
-    #: Not shown to clients unless somebody set it.
+    #: Shown to clients only if it is set.
     internal: bool = False
 
     @property
@@ -137,20 +136,20 @@ class ConfigKey(NamedTuple):
 
     @property
     def default_text(self) -> str | None:
-        """The default as text; None when there is none."""
+        """The default as text; None if there is none."""
         if isinstance(self.default, Required):
             return None
         return format_value(self.default)
 
     def parse(self, text: str) -> ConfigValue:
-        """The typed and allowed value of `text`, or `ConfigError`."""
+        """Parse and validate `text`; `ConfigError` if it is invalid."""
         value = self.read(text)
         if self.valid is not None:
             self.valid.check(self.name, value)
         return value
 
     def read(self, text: str) -> ConfigValue:
-        """The typed value of `text`, allowed or not; `ConfigError` when it is not of the type."""
+        """Parse `text` without validation; `ConfigError` if it is not of the type."""
         value = parse_type(self.name, text, self.type)
         if isinstance(value, tuple) and self.valid is not None and self.valid.drops_duplicates:
             return tuple(dict.fromkeys(value))
@@ -158,7 +157,7 @@ class ConfigKey(NamedTuple):
 
 
 def table(*parts: Iterable[ConfigKey]) -> dict[str, ConfigKey]:
-    """The keys of all parts by name, sorted."""
+    """Combine tables of configs by name, sorted."""
     keys = sorted((key for part in parts for key in part), key=lambda key: key.name)
     return {key.name: key for key in keys}
 
@@ -172,7 +171,7 @@ _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
 def parse_type(name: str, text: str, config_type: ConfigType) -> ConfigValue:
-    """Read `text` as `config_type`, before any rule about allowed values."""
+    """Parse `text` as `config_type`, without validation."""
     trimmed = text.strip(_BLANK)
     match config_type:
         case ConfigType.BOOLEAN:
@@ -212,7 +211,7 @@ def _parse_double(name: str, text: str, trimmed: str) -> float:
 
 
 def format_value(value: ConfigValue) -> str | None:
-    """A value as clients see it; None when the setting has no value."""
+    """Format a value as clients see it; None if the config has no value."""
     match value:
         case None:
             return None
@@ -227,7 +226,7 @@ def format_value(value: ConfigValue) -> str | None:
 
 
 def format_double(value: float) -> str:
-    """A double as Java prints it: `0.5`, `1.0E-5`, `1.7976931348623157E308`, `Infinity`."""
+    """Format a double as Java does: `0.5`, `1.0E-5`, `1.7976931348623157E308`, `Infinity`."""
     text = repr(value)
     if text in ("inf", "-inf", "nan"):
         return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}[text]

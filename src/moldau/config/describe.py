@@ -1,8 +1,8 @@
-"""What DescribeConfigs answers: every setting of a resource with its value, its source and its synonyms.
+"""The entries of DescribeConfigs: every config of a resource with its value, its source and its synonyms.
 
-Pure functions over the settings kept in the metadata and the node's `BrokerConfig`. An entry's first synonym
-is the value in force and its source is the entry's source; a setting whose own name occurs in no source has
-DEFAULT_CONFIG and no synonyms, as in Kafka. Secrets, and values of names nobody knows, are never shown.
+Pure functions of the configs in the metadata and the node's `BrokerConfig`. The first synonym of an entry is
+the value in effect, and its source is the source of the entry; a config whose own name is in no source has
+DEFAULT_CONFIG and no synonyms, as in Kafka. Passwords and values of unknown names are never shown.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ConfigEntryDescription(NamedTuple):
 def describe_topic_configs(
     overrides: Mapping[str, str], config: BrokerConfig, names: Collection[str] | None = None
 ) -> list[ConfigEntryDescription]:
-    """A topic's settings; `overrides` are those set for the topic itself."""
+    """The configs of a topic; `overrides` are those set for the topic itself."""
     values = config.topic_values(overrides)
     described = []
     for name in _selected(TOPIC_CONFIGS, overrides, names):
@@ -62,7 +62,7 @@ def describe_topic_configs(
 def describe_broker_configs(
     config: BrokerConfig, names: Collection[str] | None = None
 ) -> list[ConfigEntryDescription]:
-    """All settings of this broker."""
+    """All configs of this broker."""
     described = []
     for name in _selected(BROKER_CONFIGS, config.texts, names):
         value = format_value(config.values[name]) if name in config.values else config.texts[name]
@@ -73,7 +73,7 @@ def describe_broker_configs(
 def describe_broker_defaults(
     config: BrokerConfig, names: Collection[str] | None = None
 ) -> list[ConfigEntryDescription]:
-    """The dynamic defaults of all brokers: only what was set, as it was set."""
+    """The cluster-wide dynamic defaults: only those that are set, as they were set."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     described = []
     for name in _selected({}, config.dynamic_default, names):
@@ -85,7 +85,7 @@ def describe_broker_defaults(
 def describe_group_configs(
     overrides: Mapping[str, str], config: BrokerConfig, names: Collection[str] | None = None
 ) -> list[ConfigEntryDescription]:
-    """A group's settings; `overrides` are those set for the group itself."""
+    """The configs of a group; `overrides` are those set for the group itself."""
     described = []
     for name in _selected(GROUP_CONFIGS, overrides, names):
         key, broker_name = GROUP_CONFIGS.get(name), GROUP_CONFIG_SYNONYMS.get(name)
@@ -104,7 +104,7 @@ def describe_group_configs(
 def describe_client_metrics_configs(
     overrides: Mapping[str, str], names: Collection[str] | None = None
 ) -> list[ConfigEntryDescription]:
-    """A client metrics subscription."""
+    """The configs of a client metrics subscription."""
     described = []
     for name in _selected(CLIENT_METRICS_CONFIGS, overrides, names):
         key = CLIENT_METRICS_CONFIGS.get(name)
@@ -118,13 +118,13 @@ def describe_client_metrics_configs(
 def _selected(
     table: Mapping[str, ConfigKey], present: Iterable[str], names: Collection[str] | None
 ) -> list[str]:
-    """The names to describe: all that are public or set, or those of them that were asked for."""
+    """The names to describe: all that are public or set, or the requested ones among them."""
     public = {name for name, key in table.items() if not key.internal}
     return sorted(name for name in public.union(present) if not names or name in names)
 
 
 def _shown(key: ConfigKey | None, text: str) -> str | None:
-    """A value as it is understood; as it was written when it is not."""
+    """Format the parsed value; text that cannot be parsed is returned as it is."""
     try:
         return text if key is None else format_value(key.read(text))
     except ConfigError:
@@ -138,7 +138,7 @@ def _own(
 
 
 def _broker_synonyms(config: BrokerConfig, name: str) -> tuple[ConfigSynonym, ...]:
-    """What sets the broker setting `name` or a synonym, strongest first, from the first with that name on."""
+    """The values of broker config `name` and its synonyms, in order of precedence, from `name` itself on."""
     sources = (
         (ConfigSource.DYNAMIC_BROKER_CONFIG, config.dynamic_broker),
         (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, config.dynamic_default),

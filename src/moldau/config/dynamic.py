@@ -1,9 +1,9 @@
-"""Changes to the configuration of a running cluster: what may change, and what it may change to.
+"""Dynamic config changes in a running cluster: which configs may change, and to which values.
 
-A change is judged by the state it leads to: the caller hands over a resource's complete settings after the
-change. Broker settings are also judged beside the static ones and beside the current values, because a pool
-of threads may at most double. What is already in the metadata but cannot be used (another release wrote it)
-never stops a node: `apply_dynamic_configs` leaves it out and says so.
+The result of a change is validated: the caller passes all configs of the resource as they would be
+afterwards. Broker configs are also validated together with the static ones and against the current values,
+because a thread pool may at most double. Invalid configs in the metadata (written by another release) do not
+stop a node: `apply_dynamic_configs` ignores them with a warning.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from moldau.config.topic import TOPIC_CONFIGS
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
-#: Stores of keys and certificates change only for one listener at a time.
+#: Key stores and trust stores can be changed only per listener.
 _ONLY_PER_LISTENER = frozenset(
     name
     for name in BROKER_CONFIGS
     if name.startswith(("ssl.keystore.", "ssl.truststore.")) or name == "ssl.key.password"
 )
-#: Per-listener settings that may be changed for the whole cluster.
+#: Per-listener configs that may be changed for the whole cluster.
 _CLUSTER_WIDE_PER_LISTENER = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 _THREAD_POOLS = (
     "num.io.threads",
@@ -55,7 +55,7 @@ class Operation(NamedTuple):
 
 
 def broker_configs_after(existing: Mapping[str, str], operations: Iterable[Operation]) -> dict[str, str]:
-    """A broker's dynamic settings after incremental changes."""
+    """Apply incremental changes to the dynamic configs of a broker."""
     changed = dict(existing)
     for operation in operations:
         if operation.kind == DELETE:
@@ -85,7 +85,7 @@ def _combined(current: str | None, operation: Operation) -> str:
 
 
 def validate_topic_configs(configs: Mapping[str, str], config: BrokerConfig) -> None:
-    """Refuse a topic's complete set of overrides unless all names and values make sense together."""
+    """Validate all overrides of a topic, alone and together."""
     for name in configs:
         if name not in TOPIC_CONFIGS:
             raise ConfigError(f"Unknown topic config name: {name}")
@@ -106,9 +106,9 @@ def validate_topic_configs(configs: Mapping[str, str], config: BrokerConfig) -> 
 
 
 def validate_broker_configs(config: BrokerConfig, changed: Mapping[str, str], *, per_broker: bool) -> None:
-    """Refuse dynamic settings, of this broker or of the whole cluster, unless they can be applied.
+    """Validate dynamic configs of this broker or of the whole cluster.
 
-    The refusal is a `KafkaError(INVALID_REQUEST)`, as Kafka has it for brokers.
+    Raises `KafkaError(INVALID_REQUEST)`, as Kafka does for brokers.
     """
     try:
         _check_names(changed, per_broker=per_broker)
@@ -210,7 +210,7 @@ def _number(value: ConfigValue) -> float:
 
 
 class Applied(NamedTuple):
-    """A configuration with dynamic settings in force, and sentences about those left out."""
+    """A configuration with dynamic configs applied, and warnings about those ignored."""
 
     config: BrokerConfig
     problems: tuple[str, ...]
@@ -219,7 +219,7 @@ class Applied(NamedTuple):
 def apply_dynamic_configs(
     config: BrokerConfig, default: Mapping[str, str], broker: Mapping[str, str]
 ) -> Applied:
-    """Bring dynamic settings from the metadata into force, as far as they can be used."""
+    """Apply the valid dynamic configs from the metadata."""
     problems: list[str] = []
     usable_default = _usable(default, problems, per_broker=False)
     usable_broker = _usable(broker, problems, per_broker=True)

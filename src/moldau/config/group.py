@@ -1,6 +1,6 @@
-"""Every setting of a single group. For most, the broker setting `group.` + name stands in when it is not set.
+"""The configs of groups. The default of most is the broker config `group.` + name.
 
-`GROUP_LIMITS` names the broker settings a group's own value has to stay within.
+`GROUP_LIMITS` maps a config to the broker configs with its minimum and maximum.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from moldau.config.validators import OneOf, ShareOffsetReset, at_least
 
 
 def _protocol(kind: str) -> tuple[ConfigKey, ...]:
-    """The settings that all server-side group protocols have in common."""
+    """The configs that all server-side group protocols have in common."""
     return (
         ConfigKey(
             f"{kind}.session.timeout.ms",
@@ -110,7 +110,7 @@ GROUP_CONFIGS: dict[str, ConfigKey] = table(
 
 _WITHOUT_SYNONYM = ("share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable")
 
-#: The broker setting that stands in for a group setting.
+#: The broker config that is the default of a group config.
 GROUP_CONFIG_SYNONYMS: dict[str, str] = {
     name: f"group.{name}" for name in GROUP_CONFIGS if name not in _WITHOUT_SYNONYM
 }
@@ -121,7 +121,7 @@ def _limits(name: str) -> tuple[str | None, str | None]:
     return f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
 
 
-#: The broker settings with the lowest and the highest value a group may have.
+#: The broker configs with the minimum and the maximum of a group config.
 GROUP_LIMITS: dict[str, tuple[str | None, str | None]] = {
     **{
         name: _limits(name)
@@ -133,7 +133,7 @@ GROUP_LIMITS: dict[str, tuple[str | None, str | None]] = {
 
 
 def validate_group_configs(configs: Mapping[str, str], broker: Mapping[str, ConfigValue]) -> None:
-    """Refuse a group's complete set of overrides unless names, values and limits of the broker are kept."""
+    """Validate all overrides of a group against their definitions and the limits of the broker."""
     for name in configs:
         if name not in GROUP_CONFIGS:
             raise ConfigError(f"Unknown group config name: {name}")

@@ -1,8 +1,8 @@
-"""Listeners: `NAME://host:port`, what security a name stands for, and which listeners may stand side by side.
+"""Listeners: `NAME://host:port`, the security protocol of a name, and which listeners may share a port.
 
 Names are compared in upper case. An empty host means every interface; port 0 lets the system choose one; IPv6
-hosts stand in brackets. Two listeners may share a port only when one is bound to an IPv4 and the other to an
-IPv6 address.
+hosts are in brackets. Two listeners may share a port only if one is bound to an IPv4 and the other to an IPv6
+address.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import NamedTuple
 from moldau.config.definition import ConfigError
 
 PLAINTEXT = "PLAINTEXT"
-#: Security protocols with the numbers that registrations carry.
+#: Security protocols with their numbers in registrations.
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 _ENDPOINT = r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)"
 
 
 class Endpoint(NamedTuple):
-    """One listener: where a node listens, or where it tells others to find it."""
+    """One listener: an address to bind to, or an advertised one."""
 
     name: str
     protocol: str
@@ -38,7 +38,7 @@ def format_address(host: str, port: int) -> str:
 
 
 def parse_protocol_map(setting: str, text: str) -> dict[str, str]:
-    """`NAME:PROTOCOL,...` as a dictionary with names in upper case."""
+    """Parse `NAME:PROTOCOL,...`; names become upper case."""
     protocols = {}
     for name, written in parse_map(setting, text).items():
         protocol = written.upper()
@@ -52,7 +52,7 @@ def parse_protocol_map(setting: str, text: str) -> dict[str, str]:
 
 
 def parse_map(setting: str, text: str) -> dict[str, str]:
-    """`key:value,...`; the value begins after the last colon, so that keys may be IPv6 addresses."""
+    """Parse `key:value,...`; the value begins after the last colon, so that keys may be IPv6 addresses."""
     entries = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         key, colon, value = entry.rpartition(":")
@@ -69,7 +69,7 @@ def parse_endpoints(setting: str, texts: Sequence[str], protocols: Mapping[str, 
 
 
 def listener_name(text: str) -> str:
-    """The name of a listener such as `PLAINTEXT://:9092`, whatever follows it."""
+    """The name of a listener such as `PLAINTEXT://:9092`."""
     return text.partition(":")[0].upper()
 
 
@@ -99,7 +99,7 @@ def _check_names(setting: str, endpoints: Sequence[Endpoint]) -> None:
 
 
 def check_ports(setting: str, endpoints: Iterable[Endpoint]) -> None:
-    """Refuse listeners that could not be bound side by side."""
+    """Refuse listeners that cannot be bound together."""
     by_port: dict[int, list[Endpoint]] = defaultdict(list)
     for endpoint in endpoints:
         if endpoint.port:

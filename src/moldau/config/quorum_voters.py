@@ -1,7 +1,7 @@
-"""The members of the metadata quorum as operators write them.
+"""Parsing the voters of the metadata quorum.
 
-Static voters are `id@host:port` in `controller.quorum.voters`; the voters a dynamic quorum begins with are
-`id@host:port:directory` on the command line of `kafka-storage format`.
+Static voters are `id@host:port` in `controller.quorum.voters`; the initial voters of a dynamic quorum
+(KIP-853) are `id@host:port:directory` on the command line of `kafka-storage format`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HOST_AND_PORT = r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)]?:([0-9]+)"
 
 
 class Voter(NamedTuple):
-    """A member of a static quorum."""
+    """A voter of a static quorum."""
 
     node_id: int
     host: str
@@ -26,7 +26,7 @@ class Voter(NamedTuple):
 
 
 class DynamicVoter(NamedTuple):
-    """A member of a dynamic quorum: the node and the directory its metadata log lives in."""
+    """A voter of a dynamic quorum: a node and the directory of its metadata log."""
 
     node_id: int
     directory_id: DirectoryId
@@ -43,7 +43,7 @@ class HostPort(NamedTuple):
 
 
 def parse_servers(setting: str, texts: Iterable[str]) -> tuple[HostPort, ...]:
-    """`host:port` entries."""
+    """Parse `host:port` entries."""
     return tuple(_parse_address(setting, text, text, "{host}:{port}") for text in texts)
 
 
@@ -58,7 +58,7 @@ def _parse_address(setting: str, entry: str, address: str, form: str) -> HostPor
 
 
 def parse_voters(setting: str, texts: Iterable[str]) -> tuple[Voter, ...]:
-    """`id@host:port` entries; of two with the same id the later one counts."""
+    """Parse `id@host:port` entries; of two with the same id the later one is used."""
     form = "{id}@{host}:{port}"
     voters = {}
     for text in texts:
@@ -70,7 +70,7 @@ def parse_voters(setting: str, texts: Iterable[str]) -> tuple[Voter, ...]:
 
 
 def parse_dynamic_voters(text: str) -> tuple[DynamicVoter, ...]:
-    """`id@host:port:directory,...`, sorted by id; `ConfigError` says what is missing."""
+    """Parse `id@host:port:directory,...`, sorted by id; `ConfigError` if an entry is invalid."""
     voters: dict[int, DynamicVoter] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         voter = _parse_dynamic_voter(entry)
@@ -100,7 +100,7 @@ def _parse_dynamic_voter(text: str) -> DynamicVoter:
 
 
 class VoterList:
-    """The rule of `controller.quorum.voters`."""
+    """Validates `controller.quorum.voters`."""
 
     drops_duplicates = False
 
@@ -112,7 +112,7 @@ class VoterList:
 
 
 class ServerList:
-    """The rule of `controller.quorum.bootstrap.servers`."""
+    """Validates `controller.quorum.bootstrap.servers`."""
 
     drops_duplicates = False
 

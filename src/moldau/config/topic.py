@@ -1,7 +1,7 @@
-"""Every setting of a topic, and the broker settings that stand in for it when the topic says nothing.
+"""The configs of topics, and the broker configs that are their defaults.
 
-Where several broker settings mean the same thing in different units, they are tried in the order given here;
-a value counts `milliseconds` per unit.
+Broker configs for the same value in different units are tried in the order given here; `milliseconds` is the
+length of their unit.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ TOPIC_CONFIGS: dict[str, ConfigKey] = table(_SEGMENTS, _RETENTION, _RECORDS, _RE
 
 
 class BrokerSynonym(NamedTuple):
-    """A broker setting that stands in for a topic setting; `milliseconds` is one of its units."""
+    """A broker config that is the default of a topic config; `milliseconds` is the length of its unit."""
 
     name: str
     milliseconds: int = 1

@@ -1,8 +1,8 @@
-"""The rules that values of settings must keep, with the refusals Kafka's clients know.
+"""Validators of config values, with Kafka's own error messages.
 
-Each rule is a small class with `check`; its `str()` is the "valid values" of the documentation. Rules that
-need the shape of an address live with the address (`listeners`, `quorum_voters`). Every tool imports the
-tables and so these classes: they are plain ones, and patterns are compiled when first used.
+Each validator is a small class with `check`; its `str()` is the "valid values" of the documentation. Those
+for addresses are in `listeners` and `quorum_voters`. Every tool imports these classes, so patterns are
+compiled at first use.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from moldau.config.definition import ConfigError, ConfigValue, format_double, in
 
 
 class Range:
-    """A number with a lowest and perhaps a highest value."""
+    """A number with a minimum and optionally a maximum."""
 
     drops_duplicates = False
     __slots__ = ("highest", "lowest")
@@ -48,7 +48,7 @@ def between(lowest: float, highest: float) -> Range:
 
 
 class OneOf:
-    """A string out of a few."""
+    """One of several strings."""
 
     drops_duplicates = False
     __slots__ = ("allowed",)
@@ -65,7 +65,7 @@ class OneOf:
 
 
 class OneOfAnyCase:
-    """A string out of a few, upper and lower case alike."""
+    """One of several strings, case-insensitive."""
 
     drops_duplicates = False
     __slots__ = ("allowed",)
@@ -83,7 +83,7 @@ class OneOfAnyCase:
 
 
 class ListOf:
-    """A list without blanks between its commas; what is named twice counts once."""
+    """A list without empty entries; duplicates are removed."""
 
     drops_duplicates = True
     __slots__ = ("allowed", "empty_allowed", "null_allowed")
@@ -115,7 +115,7 @@ class ListOf:
 
 
 class NonEmpty:
-    """A string of at least one character, if there is one at all."""
+    """A string of at least one character, or null."""
 
     drops_duplicates = False
 
@@ -128,7 +128,7 @@ class NonEmpty:
 
 
 class NonNull:
-    """Any string, the empty one included."""
+    """Any string, including the empty one, but not null."""
 
     drops_duplicates = False
 
@@ -141,7 +141,7 @@ class NonNull:
 
 
 class GzipLevel:
-    """1 to 9, or -1 for the level zlib prefers."""
+    """1 to 9, or -1 for zlib's default."""
 
     drops_duplicates = False
 
@@ -175,7 +175,7 @@ _DURATION = r"(?i)\+?P(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:[.,]\d{0,9})
 
 
 class ShareOffsetReset:
-    """Where a share group begins: `earliest`, `latest`, or `by_duration:` and an ISO 8601 length of time."""
+    """The start of a share group: `earliest`, `latest`, or `by_duration:` with an ISO 8601 duration."""
 
     drops_duplicates = False
 

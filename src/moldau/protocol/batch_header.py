@@ -1,10 +1,10 @@
-"""The 61-byte header of a record batch, and everything that can be done with a batch without opening it.
+"""The 61-byte header of a record batch, and what a broker does with a batch without parsing its records.
 
 Layout (magic 2): base offset 0-7, length 8-11 (of what follows it), leader epoch 12-15, magic 16, CRC-32C
 17-20 (of everything after it), attributes 21-22, last offset delta 23-26, base timestamp 27-34, max timestamp
-35-42, producer id 43-50, producer epoch 51-52, base sequence 53-56, count 57-60, records from 61 on. Base
-offset and leader epoch lie outside the checksum, so a broker writes them in place; the magic byte has the
-same place in the two formats before this one, which are recognised and refused.
+35-42, producer id 43-50, producer epoch 51-52, base sequence 53-56, count 57-60, records from 61 on. The
+checksum does not cover base offset and leader epoch, so a broker writes them in place. The magic byte has the
+same position in the two older formats, which are recognised and refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SEQUENCES = 1 << 31
 
 
 class UnsupportedMagic(CorruptBatch):
-    """A batch of another format: 0 and 1 were Kafka's before 0.11, anything else never was."""
+    """A batch of another format: magic 0 and 1 were used before Kafka 0.11."""
 
     def __init__(self, magic: int) -> None:
         super().__init__(f"record batch with magic {magic}; only {MAGIC} is supported")
@@ -84,7 +84,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def timestamp_type(self) -> int:
-        """0 when the producer set the timestamps, 1 when the broker did on append."""
+        """0 if the producer set the timestamps, 1 if the broker did on append."""
         return LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_FLAG else CREATE_TIME
 
     @property
@@ -97,7 +97,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether compaction has put into `base_timestamp` when tombstones and markers may go."""
+        """Whether `base_timestamp` is the delete horizon of tombstones and markers (KIP-534)."""
         return bool(self.attributes & DELETE_HORIZON_FLAG)
 
     @property
@@ -106,7 +106,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The sequence of the last record: after 2147483647 comes 0; -1 without a producer."""
+        """The sequence of the last record, which wraps around after 2147483647; -1 without a producer."""
         if self.base_sequence < 0:
             return -1
         return (self.base_sequence + self.last_offset_delta) % _SEQUENCES
@@ -117,7 +117,7 @@ _make_header = BatchHeader._make
 
 
 def read_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`; `CorruptBatch` if there is none or its length makes no sense."""
+    """Read the header at `position`; `CorruptBatch` if it is incomplete or its length is invalid."""
     if len(buffer) - position < BATCH_HEADER_SIZE:
         _refuse_short(buffer, position)
     header = _make_header(_unpack_header(buffer, position))
@@ -129,7 +129,7 @@ def read_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def _refuse_short(buffer: Buffer, position: int) -> None:
-    """Fewer bytes than a header has: a batch of an old format may still be recognised."""
+    """The error for fewer bytes than a header; a batch of an old format is still recognised."""
     left = len(buffer) - position
     if position >= 0 and left > 16:
         _, magic = _LENGTH_AND_MAGIC.unpack_from(buffer, position + 8)
@@ -139,7 +139,7 @@ def _refuse_short(buffer: Buffer, position: int) -> None:
 
 
 def iter_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each complete batch; the rest of a batch that was cut off is left alone."""
+    """Yield position and header of each complete batch; a truncated last batch is ignored."""
     position, size = 0, len(buffer)
     while size - position >= BATCH_HEADER_SIZE:
         header = read_batch_header(buffer, position)
@@ -151,7 +151,7 @@ def iter_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def batch_crc(buffer: Buffer, position: int, size_in_bytes: int) -> int:
-    """The checksum a batch should have."""
+    """Compute the checksum of a batch."""
     return crc32.iscsi(memoryview(buffer)[position + CHECKED_FROM : position + size_in_bytes])
 
 
@@ -160,7 +160,7 @@ def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> bool:
 
 
 def patch_batch(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Write the two fields a leader decides, in place; neither is covered by the checksum."""
+    """Write base offset and leader epoch in place; the checksum covers neither."""
     _BASE_OFFSET.pack_into(buffer, position, base_offset)
     _LEADER_EPOCH.pack_into(buffer, position + 12, leader_epoch)
 
@@ -172,7 +172,7 @@ def set_max_timestamp(
     timestamp_type: int,
     max_timestamp: int,
 ) -> None:
-    """Write timestamp type and max timestamp in place, and the checksum that follows from them."""
+    """Write timestamp type and max timestamp in place, and update the checksum."""
     attributes = header.attributes & ~TIMESTAMP_TYPE_FLAG
     if timestamp_type == LOG_APPEND_TIME:
         attributes |= TIMESTAMP_TYPE_FLAG
@@ -191,7 +191,7 @@ def set_producer(
     *,
     transactional: bool,
 ) -> None:
-    """Write whose batch this is in place, and the checksum that follows; the buffer is one whole batch."""
+    """Write the producer's fields of a whole batch in place, and update the checksum."""
     (attributes,) = _ATTRIBUTES.unpack_from(buffer, 21)
     attributes = attributes | TRANSACTIONAL_FLAG if transactional else attributes & ~TRANSACTIONAL_FLAG
     _ATTRIBUTES.pack_into(buffer, 21, attributes)

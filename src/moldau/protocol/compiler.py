@@ -1,7 +1,7 @@
-"""Declarations to Python, at the first use of each class and version.
+"""Compiles declarations to Python at the first use of each class and version.
 
-`encoder` and `decoder` compile and keep the codec of a message; `install_constructor` gives a class its
-`__init__`; `source` shows what was generated. The text is in `linecache`, so tracebacks show it.
+`encoder` and `decoder` compile and cache the codec of a message; `install_constructor` sets the `__init__` of
+a class; `source` returns the generated text, which is also in `linecache` for tracebacks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from moldau.protocol.schema import Buffer, Message, Struct, shared_default, shar
 
 
 def encoder(message: type[Message], version: int) -> Callable[[Any], list[bytes | memoryview]]:
-    """Compile the encoder of a message in a version, and keep it in the class."""
+    """Compile the encoder of a message in a version, and cache it in the class."""
     if not message.VERSIONS.has(version):
         raise EncodeError(f"{message.__name__} has no version {version}")
     writer = Encoder(message, version)
@@ -30,7 +30,7 @@ def encoder(message: type[Message], version: int) -> Callable[[Any], list[bytes 
 
 
 def decoder(message: type[Message], version: int) -> Callable[[Buffer, int], tuple[Any, int]]:
-    """Compile the decoder of a message in a version, and keep it in the class."""
+    """Compile the decoder of a message in a version, and cache it in the class."""
     if not message.VERSIONS.has(version):
         raise DecodeError(f"{message.__name__} has no version {version}")
     writer = Decoder(message, version)
@@ -50,7 +50,7 @@ def source(cls: type[Message], version: int) -> str:
 
 
 def install_constructor(struct_type: type[Struct]) -> Callable[..., None]:
-    """Compile `__init__` for a class and put it in its place."""
+    """Compile the `__init__` of a class and install it."""
     text, constants = _constructor_source(struct_type)
     function: Callable[..., None] = _compiled(
         text, f"<{struct_type.__name__} constructor>", "__init__", constants

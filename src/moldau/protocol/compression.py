@@ -1,11 +1,11 @@
 """The five codecs of record batches, every decompression bounded.
 
-gzip is zlib's; snappy, lz4 and zstd are cramjam's. Two traps: Java reads only lz4 frames of independent
-blocks, and snappy comes both raw and in the frames of the xerial library (a magic header, then raw blocks
-with their lengths). We read both and write frames, which every client reads.
+gzip is from zlib; snappy, lz4 and zstd are from cramjam. Java reads only lz4 frames of independent blocks.
+Snappy data is either raw or in the frames of the xerial library (a magic header, then raw blocks with their
+lengths); both are read, and frames are written, which every client reads.
 
-A bound is kept without trusting what the data announces: zlib stops at it, a raw snappy block says its size
-first and is refused before it is unpacked, lz4 and zstd unpack into a buffer that is never larger.
+The bound holds whatever size the data claims: zlib stops at the bound, a raw snappy block begins with its
+size and is refused before it is decompressed, lz4 and zstd decompress into a buffer of at most that size.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK = 32 * 1024
 _GZIP_WINDOW = 31
 _GZIP_MEMBERS = 16
-#: Above this the fast lz4 gives way to the thorough one; below it levels mean nothing to lz4.
+#: From this level on lz4 uses its high-compression mode; lower levels make no difference.
 _LZ4_FASTEST = 1
 _FIRST_BUFFER = 16 * 1024
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """`data` in a codec; `level` None or Kafka's default level means the usual effort."""
+    """Compress `data`; None or Kafka's default level selects the codec's default."""
     if level is not None and level == DEFAULT_LEVELS.get(codec):
         level = None
     try:
@@ -52,7 +52,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, max_bytes: int) -> bytes:
-    """What was compressed; `DecompressionBomb` if longer than `max_bytes`, `CorruptBatch` if damaged."""
+    """Decompress `data`; `DecompressionBomb` if longer than `max_bytes`, `CorruptBatch` if damaged."""
     decompressor = _DECOMPRESSORS.get(codec)
     if decompressor is None:
         raise CorruptBatch(f"there is no compression codec {codec}")
@@ -87,7 +87,7 @@ def _gunzip(data: Buffer, max_bytes: int) -> bytes:
     rest: Buffer = data
     for _ in range(_GZIP_MEMBERS):
         member = zlib.decompressobj(_GZIP_WINDOW)
-        # A limit of 0 means none to zlib, so one byte more than allowed is asked for.
+        # zlib takes a limit of 0 for none, so the limit is one byte more than allowed.
         part = member.decompress(rest, left + 1)
         left -= len(part)
         if left < 0:
@@ -149,7 +149,7 @@ def _zstd(data: Buffer, level: int | None) -> bytes:
 
 
 def _growing(decompress_into: Callable[[Buffer, bytearray], int]) -> Callable[[Buffer, int], bytes]:
-    """Decompress into a buffer of a likely size, and again into larger ones while it does not suffice."""
+    """Decompress into a buffer of a likely size, and retry with larger ones if it is too small."""
 
     def decompress_bounded(data: Buffer, max_bytes: int) -> bytes:
         size = max(_FIRST_BUFFER, 4 * len(data))

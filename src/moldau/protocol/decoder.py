@@ -1,11 +1,11 @@
 """Writes the source of a decoder: one function for one message in one version.
 
-`Decoder` walks the declaration. Fields of fixed width wait in `run` until something of variable length comes;
-then the run is read with one `unpack_from`, together with the length prefix of what follows (its first byte,
-when it is a varint). Structs and arrays are inlined, so reading an element calls nothing but `unpack`.
+`Decoder` walks the declaration. Fields of fixed width are collected in `run` up to the next field of variable
+length; then the run is read with one `unpack_from`, together with the length prefix of that field (its first
+byte, if it is a varint). Structs and arrays are inlined, so reading an element calls only `unpack`.
 
-Reading past the end raises `struct.error` or `IndexError`; slices do not, so they are checked. The number of
-elements an array announces must fit into the bytes left, whatever the smallest element is.
+Reading past the end raises `struct.error` or `IndexError`; slices do not, so they are checked. The elements
+of an array, each of its smallest size, must fit into the remaining bytes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Decoder(Writer):
         return self.source()
 
     def flush(self) -> None:
-        """Read the fields that wait, with one call."""
+        """Generate one call that reads the fields collected in `run`."""
         run, self.run = self.run, []
         if not run:
             return
@@ -62,7 +62,7 @@ class Decoder(Writer):
         self.line(f"pos += {struct.calcsize('>' + format)}")
 
     def struct_into(self, target: str, struct_type: StructType) -> None:
-        """Make a struct and read its fields; the last of them may still wait in `run`."""
+        """Create a struct and read its fields; the last of them may remain in `run`."""
         self.line(f"{target} = new({self.constant(struct_type.__name__, struct_type)})")
         placed, tagged, absent = self.split_fields(struct_type.FIELDS)
         for field in absent + tagged:
@@ -174,7 +174,7 @@ class Decoder(Writer):
         self.line("pos = end")
 
     def tagged_fields(self, target: str, tagged: list[Field]) -> None:
-        """The tagged section: known tags are read, unknown ones skipped. It is nearly always empty."""
+        """Read the tagged section, which is nearly always empty, and skip unknown tags."""
         count = self.name("n")
         self.run.append((count, "B"))
         self.flush()

@@ -1,12 +1,12 @@
 """Writes the source of an encoder: one function for one message in one version.
 
-`Encoder` walks the declaration. Fields of fixed width wait in `run` and become one `pack` together with the
-length prefix of what follows; finished expressions wait in `pieces` and go to the list `out` with one
-statement before anything that branches or loops. At the end `out` is joined; payloads of `LARGE` bytes and
-more split it and stay parts of their own.
+`Encoder` walks the declaration. Fields of fixed width are collected in `run` and become one `pack` together
+with the length prefix of the next field; finished expressions are collected in `pieces` and appended to the
+list `out` with one statement before each branch or loop. At the end `out` is joined; payloads of `LARGE`
+bytes and more split it and remain separate parts.
 
-A field that the version lacks must be at its default, unless it is ignorable. Tagged fields at their default
-are not written: mostly none is left, and then the section is one zero byte inside the `pack` before it.
+A field that the version lacks must have its default, unless it is ignorable. Tagged fields with their default
+are not written; if none remains, as usual, the section is one zero byte inside the preceding `pack`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Encoder(Writer):
         return self.source()
 
     def end_run(self) -> None:
-        """Turn the fields that wait into one expression."""
+        """Turn the fields in `run` into one expression."""
         run, self.run = self.run, []
         if run:
             self.pieces.append(self.packed(run))
@@ -51,7 +51,7 @@ class Encoder(Writer):
         return f"{self.struct_method('pack', format)}({arguments})"
 
     def flush(self) -> None:
-        """Hand everything that waits to `out`."""
+        """Append everything collected so far to `out`."""
         self.end_run()
         pieces, self.pieces = self.pieces, []
         if len(pieces) == 1:
@@ -96,7 +96,7 @@ class Encoder(Writer):
             self.payload(source, nullable)
 
     def nested(self, source: str, struct_type: StructType, nullable: bool, *, tagged: bool) -> None:
-        """A struct; in front of one that may be null a 1, or for null -1, which in a tagged field is a 0."""
+        """Write a struct; a nullable one has a prefix of 1, or -1 for null (0 in a tagged field)."""
         inner = self.name("o")
         self.line(f"{inner} = {source}")
         if not nullable:
@@ -142,7 +142,7 @@ class Encoder(Writer):
         self.pieces.append(text)
 
     def payload(self, source: str, nullable: bool) -> None:
-        """Bytes or records: copied when small, else a part (or several) of its own."""
+        """Write bytes or records: small ones are copied, large ones become separate parts."""
         payload, length = self.name("p"), self.name("n")
         self.line(f"{payload} = {source}")
         size = f"(sum(map(len, {payload})) if isinstance({payload}, several) else len({payload}))"
@@ -252,7 +252,7 @@ class Encoder(Writer):
         self.pieces = [*waiting, section]
 
     def is_unsent(self, source: str, field: Field) -> str:
-        """A cheap test that holds in the usual case; where it fails, `is_default` decides."""
+        """A cheap test for the usual case; if it fails, `is_default` decides."""
         if shares_default(field):
             return f"{source} is {self.default(field)}"
         return self.is_default(source, field)

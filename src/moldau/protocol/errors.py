@@ -1,19 +1,19 @@
-"""The exceptions that leave `protocol`: for reading messages, for writing them, for record batches."""
+"""The exceptions of `protocol`: for decoding, for encoding, for record batches."""
 
 from __future__ import annotations
 
 
 class DecodeError(ValueError):
-    """Bytes that are not the message they claim to be; the only exception that leaves decoding."""
+    """Bytes that are not a valid message; the only exception that decoding raises."""
 
 
 class EncodeError(ValueError):
-    """A message that cannot be written in the version asked for."""
+    """A message that cannot be encoded in the requested version."""
 
 
 class CorruptBatch(ValueError):
-    """A record batch, or the compressed payload of one, that does not hold together."""
+    """A damaged record batch, or a damaged compressed payload."""
 
 
 class DecompressionBomb(CorruptBatch):
-    """A payload that would grow past the bound it was given."""
+    """A payload that exceeds its bound when decompressed."""

@@ -1,6 +1,6 @@
-"""The words that messages are declared with: versions, fields, wire types.
+"""The parts of message declarations: versions, fields, wire types.
 
-Nothing is worked out here: a declaration is kept as it was written until a codec is compiled from it.
+Nothing is computed here: a declaration is kept as it is until a codec is compiled from it.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import Any, Final, NamedTuple
 
 from moldau.base.ids import ZERO_UUID
 
-#: A default that must be made anew for every message, or that is none at all.
+#: Marks a default that is created for every message, or a field without a default.
 FRESH: Final[Any] = type("Fresh", (), {"__slots__": (), "__repr__": lambda self: "FRESH"})()
 
 
 class Versions(NamedTuple):
-    """An inclusive range of versions; empty when `first` is greater than `last`."""
+    """An inclusive range of versions; empty if `first` is greater than `last`."""
 
     first: int
     last: int
 
     @classmethod
     def parse(cls, text: str | None) -> Versions:
-        """Read Kafka's notation: "3-13", "9+", "0" or "none"."""
+        """Parse Kafka's notation: "3-13", "9+", "0" or "none"."""
         if text is None or text == "none":
             return cls(0, -1)
         if text.endswith("+"):
@@ -85,7 +85,7 @@ class Field:
 
     @property
     def struct(self) -> StructType | None:
-        """The struct class this field holds, alone or in a list; None for scalars."""
+        """The struct class of this field or of its elements; None for scalars."""
         return self.type if isinstance(self.type, StructType) else None
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
-"""The headers in front of every request and response, by hand: they are read before anything else is known.
+"""The headers of requests and responses, coded by hand because they are read before the version is known.
 
-Requests have header 1, or 2 (with a tagged section) in flexible versions of their API. Responses have header
-0 or 1 likewise, but ApiVersions always answers with 0: its client does not know yet what the server speaks.
-The client id is a plain string in both request headers.
+Requests have header version 1, or 2 (with a tagged section) in flexible versions of their API. Responses have
+header version 0 or 1 accordingly, but ApiVersions responses always have 0: the client does not know yet which
+versions the server supports (KIP-511). The client id is a non-compact string in both request headers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RequestHeader(NamedTuple):
 
 
 def request_header_version(api_key: int, api_version: int) -> int:
-    """1 or 2; also for versions of a known API that nobody serves, whose answer needs the correlation id."""
+    """Return 1 or 2, also for an unsupported version: its response needs the correlation id."""
     api = APIS.get(api_key)
     if api is None:
         raise DecodeError(f"unknown API key {api_key}")
@@ -40,7 +40,7 @@ def response_header_version(api_key: int, api_version: int) -> int:
 
 
 def decode_request_header(frame: bytes | memoryview) -> tuple[RequestHeader, int]:
-    """The header at the start of a frame, and the offset of the body behind it."""
+    """Decode the header at the start of a frame; return it and the offset of the body."""
     try:
         api_key, api_version, correlation_id, length = _REQUEST.unpack_from(frame)
         position = end = _REQUEST.size
@@ -49,7 +49,7 @@ def decode_request_header(frame: bytes | memoryview) -> tuple[RequestHeader, int
             end = position + length
             if end > len(frame):
                 raise DecodeError(
-                    f"request header: a client id of {length} bytes goes past the end of the frame"
+                    f"request header: a client id of {length} bytes extends past the end of the frame"
                 )
             client_id = str(frame[position:end], "utf-8")
         if request_header_version(api_key, api_version) == 2:
@@ -64,7 +64,7 @@ def decode_request_header(frame: bytes | memoryview) -> tuple[RequestHeader, int
 def encode_request_header(header: RequestHeader) -> bytes:
     client_id = b"" if header.client_id is None else header.client_id.encode()
     if len(client_id) > MAX_STRING:
-        raise EncodeError(f"a client id of {len(client_id)} bytes; {MAX_STRING} is the most")
+        raise EncodeError(f"the client id has {len(client_id)} bytes; at most {MAX_STRING} are allowed")
     length = -1 if header.client_id is None else len(client_id)
     fixed = _REQUEST.pack(header.api_key, header.api_version, header.correlation_id, length)
     tags = b"\0" if request_header_version(header.api_key, header.api_version) == 2 else b""
@@ -77,7 +77,7 @@ def encode_response_header(api_key: int, api_version: int, correlation_id: int) 
 
 
 def decode_response_header(api_key: int, api_version: int, data: bytes | memoryview) -> tuple[int, int]:
-    """The correlation id, and the offset of the body."""
+    """Decode a response header; return the correlation id and the offset of the body."""
     try:
         (correlation_id,) = _CORRELATION.unpack_from(data)
         end = _CORRELATION.size

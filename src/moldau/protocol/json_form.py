@@ -1,7 +1,7 @@
-"""Messages as JSON, the way Kafka writes them: `quorum-state`, and what `kafka-dump-log` prints.
+"""Messages as JSON in Kafka's form, for the `quorum-state` file and `kafka-dump-log`.
 
-Names are Kafka's (camel case), ids are base64 text, bytes are plain base64. A tagged field at its default is
-left out, a field that the version lacks is not written.
+Names are Kafka's (camel case), ids are URL-safe base64, bytes are plain base64. A tagged field with its
+default and a field that the version lacks are left out.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def json_name(field_name: str) -> str:
 
 
 def to_json(message: Message, version: int) -> dict[str, Any]:
-    """What `json.dumps` takes. `EncodeError` if the message does not exist in the version."""
+    """Return an object for `json.dumps`; `EncodeError` if the message has no such version."""
     if not message.VERSIONS.has(version):
         raise EncodeError(f"{type(message).__name__} has no version {version}")
     return _struct_to_json(message, version)
 
 
 def from_json(cls: type[M], data: object, version: int) -> M:
-    """The message that `json.loads` read; fields that are not ours are ignored, as Kafka does."""
+    """Build a message from the result of `json.loads`; unknown fields are ignored, as in Kafka."""
     if not cls.VERSIONS.has(version):
         raise DecodeError(f"{cls.__name__} has no version {version}")
     message = _struct_from_json(cls, data, version, cls.__name__)

@@ -1,7 +1,8 @@
-"""What generated codecs call at run time: the uncommon branch of a varint, packers for arrays of numbers.
+"""Runtime functions of generated codecs: varints of several bytes, packers for arrays of numbers.
 
-Generated code reads and writes the common case inline (a length below 128 is one byte) and comes here for the
-rest. Packers for short arrays are kept, so that a replica list costs one dictionary look-up and one call.
+Generated code reads and writes the common case inline (a length below 128 is one byte) and calls these
+functions for the rest. Packers for short arrays are cached, so that a replica list costs one dictionary
+look-up and one call.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from typing import Any, NoReturn
 
 from moldau.protocol.errors import DecodeError, EncodeError
 
-#: Kafka's limit of a string in bytes, also where a longer one could be written.
+#: Kafka's limit of a string in bytes, also where the encoding would allow a longer one.
 MAX_STRING = 0x7FFF
-#: Bytes and records at least this long become parts of their own instead of being copied.
+#: Bytes and records of at least this length become separate parts instead of being copied.
 LARGE = 4096
 _KEPT_LENGTHS = 256
-#: A records field of one of these types is several buffers that follow each other.
+#: A records field of one of these types consists of several consecutive buffers.
 several = (list, tuple)
 
 
 def uvarint(value: int) -> bytes:
-    """An unsigned varint: seven bits a byte, the lowest first."""
+    """Encode an unsigned varint: seven bits per byte, lowest first."""
     encoded = bytearray()
     while value > 127:
         encoded.append(value & 127 | 128)
@@ -39,7 +40,7 @@ def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def long_uvarint(data: bytes | memoryview, position: int, first: int) -> tuple[int, int]:
-    """The rest of a varint whose first byte, just read, says that more follow: at most five in all."""
+    """Read the rest of a varint of at most five bytes, after its first byte."""
     value = first & 127
     for shift in (7, 14, 21, 28):
         byte = data[position]
@@ -51,7 +52,7 @@ def long_uvarint(data: bytes | memoryview, position: int, first: int) -> tuple[i
 
 
 def skip_tags(data: bytes | memoryview, position: int, count: int) -> int:
-    """The end of a tagged section of which no tag is known; `count` is its first byte."""
+    """Skip a tagged section without known tags; `count` is its first byte."""
     if count > 127:
         count, position = long_uvarint(data, position, count)
     for _ in range(count):
@@ -93,7 +94,7 @@ def absent_error(field: str, version: int) -> NoReturn:
 
 
 class Unpackers(dict[int, Callable[[Any, int], tuple[Any, ...]]]):
-    """n -> unpack n numbers of one format from a buffer at a position."""
+    """Maps n to a function that unpacks n numbers of one format."""
 
     def __init__(self, format: str) -> None:
         self.format = format
@@ -106,7 +107,7 @@ class Unpackers(dict[int, Callable[[Any, int], tuple[Any, ...]]]):
 
 
 class Packers(dict[int, Callable[..., bytes]]):
-    """n -> pack the length prefix given and n numbers of one format."""
+    """Maps n to a function that packs a length prefix and n numbers of one format."""
 
     def __init__(self, format: str, *, compact: bool) -> None:
         self.format = format
@@ -142,7 +143,7 @@ def packers(format: str, compact: bool) -> Packers:
 
 
 def uuid_packer(field: str, compact: bool) -> Callable[[list[bytes]], bytes]:
-    """Packs a list of ids behind its length."""
+    """Pack a list of ids after its length."""
 
     def pack(ids: list[bytes]) -> bytes:
         joined = b"".join(ids)

@@ -1,10 +1,10 @@
-"""Opening a record batch.
+"""Parsing the records of a batch.
 
-Inside a batch a record is a length, then attributes, timestamp and offset as differences to the header's,
-key, value and headers; numbers are zigzag varints.
+A record is a length, attributes, timestamp and offset relative to the batch header, key, value and headers;
+numbers are zigzag varints.
 
-`iter_records` trusts nothing: lengths must stay inside their record, records inside the payload, the number
-of records must be the header's, and the payload may not decompress to more than `max_bytes`.
+`iter_records` validates everything: fields must be inside their record and records inside the payload, the
+number of records must match the header, and the payload may not decompress to more than `max_bytes`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from moldau.protocol.compression import decompress
 from moldau.protocol.errors import CorruptBatch
 from moldau.protocol.schema import Buffer
 
-#: What one batch may become when decompressed, unless the caller says otherwise.
+#: The default limit of a decompressed batch.
 MAX_DECOMPRESSED: Final = 128 * 1024 * 1024
 
 
 class Record(NamedTuple):
-    """One record. A header's key that is not UTF-8 keeps its bytes as surrogate escapes."""
+    """One record. A header key that is not UTF-8 keeps its bytes as surrogate escapes."""
 
     offset: int
     timestamp: int
@@ -38,7 +38,7 @@ class Record(NamedTuple):
 
 
 def batch_payload(batch: Buffer, header: BatchHeader, max_bytes: int = MAX_DECOMPRESSED) -> bytes:
-    """The records of one batch as they follow each other, decompressed."""
+    """Return the decompressed records of a batch."""
     if len(batch) < header.size_in_bytes:
         raise CorruptBatch(f"a batch of {header.size_in_bytes} bytes, of which {len(batch)} are there")
     return decompress(header.codec, memoryview(batch)[BATCH_HEADER_SIZE : header.size_in_bytes], max_bytes)
@@ -47,7 +47,7 @@ def batch_payload(batch: Buffer, header: BatchHeader, max_bytes: int = MAX_DECOM
 def iter_records(
     batch: Buffer, header: BatchHeader | None = None, *, max_bytes: int = MAX_DECOMPRESSED
 ) -> Iterator[Record]:
-    """The records of the batch that `batch` begins with; `CorruptBatch`, perhaps after some, if damaged."""
+    """Yield the records of the batch at the start of `batch`; `CorruptBatch` where it is damaged."""
     if header is None:
         header = read_batch_header(batch)
     payload = batch_payload(batch, header, max_bytes)
@@ -60,7 +60,7 @@ def iter_records(
 
 
 def _parse(payload: bytes, header: BatchHeader) -> Iterator[Record]:
-    # Calls and attributes are what costs here, so key and value are read in line and the header unpacked.
+    # Calls and attribute look-ups dominate the cost, so key and value are read inline.
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     base_sequence = header.base_sequence
     append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_FLAG else None
@@ -118,7 +118,7 @@ def _read_bytes(payload: bytes, position: int, end: int) -> tuple[bytes | None, 
 
 
 def _read_varint(payload: bytes, position: int) -> tuple[int, int]:
-    """A zigzag varint of at most ten bytes."""
+    """Read a zigzag varint of at most ten bytes."""
     value = payload[position]
     if value < 128:
         return (value >> 1) ^ -(value & 1), position + 1

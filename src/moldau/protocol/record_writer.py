@@ -1,4 +1,4 @@
-"""Making a record batch, or the same one in another codec."""
+"""Building a record batch, and recompressing one with another codec."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def build_batch(
     is_control: bool = False,
     partition_leader_epoch: int = -1,
 ) -> bytearray:
-    """A batch of records, whose offsets are absolute and at least `base_offset`.
+    """Build a batch of records, whose offsets are absolute and at least `base_offset`.
 
     `last_offset` and `max_timestamp` are those of the records unless given: compaction keeps the old ones,
-    and may leave a batch without records; with `LogAppendTime`, the max timestamp is everybody's.
+    and may leave a batch without records; with `LogAppendTime`, the max timestamp applies to all records.
     `delete_horizon_ms` takes the place of the base timestamp.
     """
     if max_timestamp is None:
@@ -90,7 +90,7 @@ def build_batch(
 
 
 def _assemble(header: BatchHeader, payload: bytes) -> bytearray:
-    """Header and payload as one buffer with its checksum."""
+    """Join header and payload in one buffer, with the checksum."""
     batch = bytearray(BATCH_HEADER_SIZE)
     try:
         HEADER.pack_into(batch, 0, *header)
@@ -136,7 +136,7 @@ def recompress(
     *,
     max_bytes: int = MAX_DECOMPRESSED,
 ) -> bytearray:
-    """The same batch in another codec. Records are not parsed: inside, they stay the same bytes."""
+    """Recompress a batch with another codec; records are not parsed and do not change."""
     payload = compress(codec, batch_payload(batch, header, max_bytes), level)
     attributes = header.attributes & ~CODEC_MASK | codec
     length = BATCH_HEADER_SIZE - LOG_OVERHEAD + len(payload)
@@ -144,7 +144,7 @@ def recompress(
 
 
 def split_batch(batch: Buffer) -> list[bytearray]:
-    """A producer's batch as two of half as many records each, or as it is if there is but one record."""
+    """Split a producer's batch into two of half as many records; one with a single record is unchanged."""
     header = read_batch_header(batch)
     records = list(iter_records(batch, header))
     middle = len(records) // 2

@@ -1,9 +1,9 @@
-"""Record batches, magic 2: one place to import from.
+"""Record batches, magic 2: the names that other packages import.
 
-A batch is opaque on its way through a broker, and all that is needed there is in `batch_header`: read the
-header, check the checksum, patch offset and epoch in place. Opening batches (`record_reader`) and making them
-(`record_writer`) costs per record and is for compaction, timestamp search, validation of compacted topics,
-the metadata log and tools.
+A broker does not parse the records it stores and serves; `batch_header` is enough to read the header, verify
+the checksum, and write offset and epoch in place. Parsing (`record_reader`) and building batches
+(`record_writer`) cost time per record and are for compaction, timestamp search, validation of compacted
+topics, the metadata log and tools.
 """
 
 from __future__ import annotations

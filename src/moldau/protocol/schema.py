@@ -1,4 +1,4 @@
-"""Declaring messages, and the four functions that turn them into bytes and back.
+"""Declaring messages, and the functions that encode and decode them.
 
 A message is a class whose attributes are fields, each with the versions it exists in; one class serves all
 versions of its API:
@@ -7,12 +7,12 @@ versions of its API:
         name: str = string("0+")
         num_partitions: int = int32("0+")
 
-    class CreateTopicsRequest(Message, api_key=19, versions="2-7", flexible="5+"):
+    class CreateTopicsRequest(Message, api_key=ApiKey.CREATE_TOPICS, versions="2-7", flexible="5+"):
         topics: list[CreatableTopic] = array(CreatableTopic, "0+")
         timeout_ms: int = int32("0+", default=60000)
 
 Importing a declaration only collects its fields. The constructor and the codec of each version are compiled
-when first used (`compiler`), so a process pays for the messages it speaks.
+at first use (`compiler`), so that a process compiles only what it needs.
 
 Invariants: every field has a default, Kafka's own; constructors take keywords only; mutable defaults are
 fresh, except that of a tagged struct, which is one shared instance that refuses changes (`shared_default`):
@@ -83,18 +83,18 @@ __all__ = [
 ]
 
 Buffer = bytes | bytearray | memoryview
-#: What a records field may be given: one buffer, or several in a row. Decoding gives a memoryview.
+#: The value of a records field: one buffer, or several. Decoding returns a memoryview.
 Records = bytes | bytearray | memoryview | Sequence[bytes | bytearray | memoryview]
 
 
 @dataclass_transform(kw_only_default=True)
 class Struct(metaclass=StructType):
-    """Fields in a fixed order. Equal when of one class with equal fields."""
+    """Fields in a fixed order. Structs of one class with equal fields are equal."""
 
     FIELDS: ClassVar[tuple[Field, ...]]
 
     def __init__(self, **values: Any) -> None:
-        # The first construction compiles a constructor of the class's own, which takes this one's place.
+        # The first construction compiles the constructor of the class, which replaces this one.
         from moldau.protocol import compiler
 
         compiler.install_constructor(type(self))(self, **values)
@@ -112,8 +112,10 @@ class Struct(metaclass=StructType):
 
 
 class Message(Struct):
-    """A struct that is read and written by itself, in the versions given. `API_KEY` is the record type of a
-    stored record, and -1 where there is neither."""
+    """A top-level struct with its versions.
+
+    `API_KEY` is the API key of a request or response, the record type of a stored record, else -1.
+    """
 
     API_KEY: ClassVar[int]
     VERSIONS: ClassVar[Versions]
@@ -133,7 +135,7 @@ _SHARED: dict[StructType, Struct] = {}
 
 
 def shares_default(field: Field) -> bool:
-    """Whether a field is a tagged struct whose default may be shared: nothing inside it can be changed."""
+    """Whether a field is a tagged struct whose default may be shared, as all its fields are immutable."""
     nested = field.struct
     if nested is None or field.is_array or field.default is not FRESH or field.tagged_versions is None:
         return False
@@ -141,7 +143,7 @@ def shares_default(field: Field) -> bool:
 
 
 def shared_default(struct_type: StructType) -> Any:
-    """The one instance of a struct with all defaults that stands for "not sent"; it refuses changes."""
+    """The shared, immutable instance of a struct with all defaults, which stands for "not sent"."""
     shared = _SHARED.get(struct_type)
     if shared is None:
 
@@ -164,7 +166,7 @@ M = TypeVar("M", bound=Message)
 
 
 def encode(message: Message, version: int) -> list[bytes | memoryview]:
-    """The message as parts to be written one after the other; large payloads are not copied."""
+    """Encode a message as consecutive parts; large payloads are not copied."""
     encoder = message.ENCODERS.get(version)
     if encoder is None:
         from moldau.protocol import compiler
@@ -183,7 +185,7 @@ def encode_bytes(message: Message, version: int) -> bytes:
 
 
 def decode(cls: type[M], data: Buffer, version: int, offset: int = 0) -> M:
-    """The message that fills `data` from `offset` to its end; `DecodeError` for anything else."""
+    """Decode a message that fills `data` from `offset` to its end; `DecodeError` otherwise."""
     message, end = decode_prefix(cls, data, version, offset)
     if end != len(data):
         raise DecodeError(f"{cls.__name__} v{version}: {len(data) - end} bytes left over")
@@ -191,7 +193,7 @@ def decode(cls: type[M], data: Buffer, version: int, offset: int = 0) -> M:
 
 
 def decode_prefix(cls: type[M], data: Buffer, version: int, offset: int = 0) -> tuple[M, int]:
-    """The message that begins at `offset`, and the offset behind it."""
+    """Decode a message at `offset`; return it and the offset after it."""
     decoder = cls.DECODERS.get(version)
     if decoder is None:
         from moldau.protocol import compiler
@@ -206,7 +208,7 @@ def decode_prefix(cls: type[M], data: Buffer, version: int, offset: int = 0) -> 
 
 
 def records_view(records: Records | None) -> memoryview:
-    """A records field as one memoryview, whoever made the message; empty for null."""
+    """Return a records field as one memoryview; empty for null."""
     if records is None:
         return memoryview(b"")
     if isinstance(records, bytes | bytearray | memoryview):

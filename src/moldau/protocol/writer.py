@@ -1,4 +1,4 @@
-"""Building the source of one generated function: indented lines, fresh names, the constants it uses."""
+"""Builds the source of one generated function: indented lines, unique names, constants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moldau.protocol.schema import Message, shared_default, shares_default
 
 
 class Writer:
-    """One function in the making. `constants` becomes the global namespace it runs in."""
+    """The source of one function. `constants` becomes its global namespace."""
 
     def __init__(self, message: type[Message], version: int) -> None:
         self.message = message
@@ -34,12 +34,12 @@ class Writer:
         self._indent -= 1
 
     def name(self, prefix: str) -> str:
-        """A local variable that nothing else uses."""
+        """Return a unique local variable."""
         self._names += 1
         return f"{prefix}{self._names}"
 
     def constant(self, name: str, value: Any) -> str:
-        """A global of the function; different values under one name get different names."""
+        """Define a global of the function; different values with one name get different names."""
         candidate, number = name, 1
         while candidate in self.constants and self.constants[candidate] is not value:
             number += 1
@@ -60,7 +60,7 @@ class Writer:
         return field.nullable.has(self.version)
 
     def split_fields(self, fields: tuple[Field, ...]) -> tuple[list[Field], list[Field], list[Field]]:
-        """The fields in their place, the tagged ones by tag, and those this version lacks."""
+        """Split fields into those in order, the tagged ones by tag, and those this version lacks."""
         placed, tagged, absent = [], [], []
         for field in fields:
             if not field.versions.has(self.version):
@@ -73,7 +73,7 @@ class Writer:
         return placed, tagged, absent
 
     def default(self, field: Field) -> str:
-        """An expression for the default of a field, new if it can be changed."""
+        """Return an expression for the default of a field; a mutable default is created each time."""
         if field.default is not FRESH:
             return literal(field.default, self)
         if field.is_array:
@@ -87,14 +87,14 @@ class Writer:
 
 
 def literal(value: Any, writer: Writer) -> str:
-    """A default as source text; ids become named constants."""
+    """Return a default as source text; ids become named constants."""
     if isinstance(value, bytes) and len(value) == 16:
         return writer.constant("zero_uuid", value)
     return repr(value)
 
 
 def smallest_size(struct_type: StructType, version: int, flexible: bool) -> int:
-    """The fewest bytes a struct can take in a version, which bounds how many of them can still follow."""
+    """The minimum size of a struct in a version, which bounds the length of an array of them."""
     size = 1 if flexible else 0
     for field in struct_type.FIELDS:
         if not field.versions.has(version) or field.tagged.has(version):
@@ -122,7 +122,7 @@ def smallest_type_size(kind: Any, version: int, flexible: bool) -> int:
 
 
 def holds_records(struct_type: StructType, version: int) -> bool:
-    """Whether a struct has a records field somewhere below it in a version."""
+    """Whether a struct has a records field at any depth in a version."""
     for field in struct_type.FIELDS:
         if not field.versions.has(version):
             continue

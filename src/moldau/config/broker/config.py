@@ -1,9 +1,9 @@
-"""The configuration of one node: what its properties file says, what was changed since, and what it means.
+"""The configuration of one node: its properties file, dynamic changes, and values derived from both.
 
-A `BrokerConfig` never changes. It is made from the properties of a file and refuses them with a sentence when
-they make no sense; names nobody knows become `warnings`. Dynamic changes make a new one (`with_dynamic`) that
-keeps its sources apart, so that DescribeConfigs can name them. `config["num.partitions"]` is the typed value
-in force; the properties here are what several settings mean together.
+A `BrokerConfig` is immutable. It is built from the properties of a file and raises `ConfigError` if they are
+invalid; unknown names become `warnings`. A dynamic change builds a new one (`with_dynamic`) that keeps the
+sources apart for DescribeConfigs. `config["num.partitions"]` is the typed value in effect; the Python
+properties are derived from several configs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from moldau.config.properties import PropertiesError, load_properties
 from moldau.config.quorum_voters import HostPort, Voter, parse_servers, parse_voters
 
 _ANY_ADDRESS = ("0.0.0.0", "::")
-#: Names under these are handed on to plugins.
+#: Configs with these prefixes are passed to plugins.
 _PLUGIN_PREFIXES = ("config.providers.", "rsm.config.", "rlmm.config.")
 _BEFORE_4_0 = ("zookeeper.", "inter.broker.protocol.version", "log.message.format.version", "control.plane.")
 
@@ -49,7 +49,7 @@ class BrokerConfig(BrokerSettings):
     def from_properties(cls, properties: Mapping[str, str], *, supported_only: bool = True) -> BrokerConfig:
         """Read the properties of a node that is about to start.
 
-        `supported_only=False` is for tools: it leaves out the check for what Kafka can do and Moldau cannot.
+        `supported_only=False` is for tools: features that Moldau does not support are not refused.
         """
         config = cls(properties)
         if supported_only:
@@ -60,7 +60,7 @@ class BrokerConfig(BrokerSettings):
     def load(
         cls, path: str, overrides: Mapping[str, str] | None = None, *, supported_only: bool = True
     ) -> BrokerConfig:
-        """Read a properties file; `overrides` are those of the command line."""
+        """Read a properties file, with the `overrides` of the command line."""
         try:
             properties = load_properties(path)
         except OSError as error:
@@ -72,12 +72,12 @@ class BrokerConfig(BrokerSettings):
     def with_dynamic(
         self, dynamic_default: Mapping[str, str], dynamic_broker: Mapping[str, str]
     ) -> BrokerConfig:
-        """The same node with other dynamic settings; `ConfigError` when they do not fit together."""
+        """Return a copy with other dynamic configs; `ConfigError` if they are invalid together."""
         return BrokerConfig(self.static, dynamic_default, dynamic_broker)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences for the log: names nobody knows, and settings that will not do what was hoped for."""
+        """Messages for the log about unknown names and configs without effect."""
         unknown = sorted(name for name in self.static if not _known(name))
         sentences = tuple(f"Unknown setting {name} is ignored.{_hint(name)}" for name in unknown)
         return sentences + doubts(self)
@@ -100,12 +100,12 @@ class BrokerConfig(BrokerSettings):
 
     @cached_property
     def directories(self) -> tuple[str, ...]:
-        """Every folder of the node, sorted: those for data and the one for metadata."""
+        """All directories of the node, sorted: data directories and the metadata directory."""
         return tuple(sorted({*self.log_dirs, self.metadata_log_dir}))
 
     @cached_property
     def protocol_map(self) -> dict[str, str]:
-        """Which protocol each listener speaks; controller listeners are plain unless something is said."""
+        """The security protocol of each listener; controller listeners default to PLAINTEXT."""
         setting = "listener.security.protocol.map"
         protocols = parse_protocol_map(setting, self.text(setting) or "")
         secured = SECURITY_PROTOCOLS.keys() - {PLAINTEXT}
@@ -139,13 +139,13 @@ class BrokerConfig(BrokerSettings):
 
     @cached_property
     def advertised_listeners(self) -> tuple[Endpoint, ...]:
-        """Where clients and other brokers find this broker; an empty host is this machine's own name."""
+        """The advertised listeners of this broker; an empty host becomes the machine's host name."""
         advertised = self._advertised or self.listeners
         return tuple(each for each in advertised if each.name not in self.controller_listener_names)
 
     @cached_property
     def advertised_controller_listeners(self) -> tuple[Endpoint, ...]:
-        """Where others find this controller; an empty host is this machine's own name."""
+        """The advertised listeners of this controller; an empty host becomes the machine's host name."""
         bound = {each.name: _reachable(each) for each in self.controller_listeners}
         known = bound | {each.name: each for each in self._advertised}
         return tuple(known[name] for name in self.controller_listener_names if name in known)
@@ -161,7 +161,7 @@ class BrokerConfig(BrokerSettings):
 
     @cached_property
     def quorum_voters(self) -> tuple[Voter, ...]:
-        """The static quorum; empty when the quorum is a dynamic one."""
+        """The voters of a static quorum; empty for a dynamic quorum."""
         return parse_voters("controller.quorum.voters", self.entries("controller.quorum.voters"))
 
     @cached_property
@@ -183,7 +183,7 @@ def _known(name: str) -> bool:
 def _hint(name: str) -> str:
     if name.startswith(_BEFORE_4_0):
         return " It belongs to Kafka before 4.0."
-    # Only unknown names get here: a tool that reads a clean file never pays for this import.
+    # Imported only for unknown names, because the import takes time.
     from difflib import get_close_matches
 
     close = get_close_matches(name, BROKER_CONFIGS, n=1, cutoff=0.85)

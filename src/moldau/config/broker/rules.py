@@ -1,7 +1,7 @@
-"""Rules between settings: each value may be fine by itself and still make no sense beside another.
+"""Rules between configs, whose values are valid alone but not together.
 
-They are Kafka's own rules; a file that Apache Kafka accepts passes here and one that it refuses does not.
-Every refusal names the settings, their values and what would be right.
+They are Kafka's own rules: Moldau accepts the files that Apache Kafka accepts and refuses those it refuses.
+Every error names the configs, their values and the remedy.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def _connections(config: BrokerConfig) -> None:
 
 
 def connection_overrides(config: BrokerConfig) -> dict[str, int]:
-    """`max.connections.per.ip.overrides` as a dictionary."""
+    """Parse `max.connections.per.ip.overrides`."""
     setting = "max.connections.per.ip.overrides"
     limits = {}
     for host, limit in parse_map(setting, config[setting]).items():

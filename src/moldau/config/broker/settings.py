@@ -1,7 +1,8 @@
-"""The settings of one node from all their sources, as text and as typed values.
+"""The configs of one node from all their sources, as text and as typed values.
 
-Three sources lie on top of each other: the properties file, what was changed for the whole cluster, and what
-was changed for this broker. A name in a stronger source wins over the same name and over its synonyms below.
+There are three sources, in ascending precedence: the properties file, the dynamic configs of the whole
+cluster, and those of this broker. A name in one source takes precedence over the same name and its synonyms
+in lower sources.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from moldau.config.topic import TOPIC_CONFIG_SYNONYMS, TOPIC_CONFIGS
 
 
 class BrokerSettings:
-    """Never changes once made; the constructor refuses values that cannot be read."""
+    """Immutable; the constructor refuses values that cannot be parsed."""
 
     def __init__(
         self,
@@ -25,14 +26,14 @@ class BrokerSettings:
         dynamic_default: Mapping[str, str] | None = None,
         dynamic_broker: Mapping[str, str] | None = None,
     ) -> None:
-        #: What the file says, with `node.id` and `broker.id` standing in for each other.
+        #: The properties file; `node.id` and `broker.id` are the default of each other.
         self.static = _with_node_id(static)
-        #: What was changed for the whole cluster, and for this broker alone.
+        #: The dynamic configs of the whole cluster, and of this broker.
         self.dynamic_default = dict(dynamic_default or {})
         self.dynamic_broker = dict(dynamic_broker or {})
-        #: The text in force for every name that was set anywhere.
+        #: The text in effect of every name that is set in any source.
         self.texts = _overlay(self.static, self.dynamic_default, self.dynamic_broker)
-        #: The typed value in force for every known name.
+        #: The typed value in effect of every known name.
         self.values = _parse(self.texts)
 
     def __getitem__(self, name: str) -> Any:
@@ -51,18 +52,18 @@ class BrokerSettings:
         return value
 
     def entries(self, name: str) -> tuple[str, ...]:
-        """The entries of a list; none when it is not set."""
+        """The entries of a list; empty if it is not set."""
         value: tuple[str, ...] | None = self[name]
         return value or ()
 
     def for_listener(self, listener: str, name: str) -> Any:
-        """The value of a setting for one listener: its own, or the common one."""
+        """The value of a config for one listener: its own, or the common one."""
         text = self.texts.get(f"listener.name.{listener.lower()}.{name}")
         return self[name] if text is None else BROKER_CONFIGS[name].parse(text)
 
     @cached_property
     def topic_default_values(self) -> dict[str, ConfigValue]:
-        """What a topic gets for every setting it does not set itself."""
+        """The defaults of topic configs."""
         values = {name: _default_of(name) for name in TOPIC_CONFIGS}
         for name, synonyms in TOPIC_CONFIG_SYNONYMS.items():
             for synonym in synonyms:
@@ -75,9 +76,9 @@ class BrokerSettings:
         return values
 
     def topic_values(self, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
-        """The typed value of every topic setting. What cannot be read counts as not set.
+        """The typed values of all topic configs; text that cannot be parsed counts as not set.
 
-        Values are not judged here: a folder may hold some that an older release allowed.
+        Values are not validated here: an older release may have allowed them.
         """
         values = dict(self.topic_default_values)
         for name, text in overrides.items():
@@ -89,7 +90,7 @@ class BrokerSettings:
         return values
 
     def topic_defaults(self) -> dict[str, str]:
-        """The same as text, without the settings that have no value."""
+        """The topic configs as text, without those that have no value."""
         texts = {name: format_value(value) for name, value in self.topic_default_values.items()}
         return {name: text for name, text in texts.items() if text is not None}
 

@@ -1,8 +1,7 @@
-"""What Kafka can do and Moldau cannot yet: refused where leaving it out would be unsafe, mentioned otherwise.
+"""Kafka features that Moldau does not support yet: refused if ignoring them is unsafe, else a warning.
 
-A setting that promises protection (encryption, authentication, authorization, a policy) must never be passed
-over in silence, and neither must one that moves data elsewhere. Java classes that only observe are left out
-with a warning.
+A config for protection (encryption, authentication, authorization, a policy) or for remote storage must not
+be ignored silently. Java classes that only observe are ignored with a warning.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.name")
 _ASSIGNORS = {"group.consumer.assignors": ("uniform", "range"), "group.share.assignors": ("simple",)}
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
-#: Classes of Kafka that Moldau has, too.
+#: Classes of Kafka that Moldau implements.
 _BUILT_IN = (RACK_AWARE_SELECTOR, LEADER_SELECTOR)
 _OBSERVERS = (
     "metric.reporters",
@@ -33,7 +32,7 @@ _OBSERVERS = (
 
 
 def check_supported(config: BrokerConfig) -> None:
-    """Stop the start of a node that would ignore something it must not ignore."""
+    """Raise `ConfigError` for a config that must not be ignored."""
     _check_listeners(config)
     _check_plugins(config)
 
@@ -81,7 +80,7 @@ def _check_assignors(config: BrokerConfig) -> None:
 
 
 def _short_name(assignor: str) -> str:
-    """Kafka's own assignors may be given by the name of their class."""
+    """Map the class names of Kafka's own assignors to their names."""
     package, _, name = assignor.rpartition(".")
     if package.startswith("org.apache.kafka.coordinator.group.assignor"):
         return name.removesuffix("Assignor").lower()
@@ -89,7 +88,7 @@ def _short_name(assignor: str) -> str:
 
 
 def doubts(config: BrokerConfig) -> tuple[str, ...]:
-    """Sentences about settings that are allowed but will not do what was hoped for."""
+    """Warnings about configs that are valid but have no effect."""
     heartbeat, session = config["broker.heartbeat.interval.ms"], config["broker.session.timeout.ms"]
     if heartbeat * 2 <= session:
         return _ignored_plugins(config)

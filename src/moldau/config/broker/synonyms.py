@@ -1,8 +1,8 @@
-"""Broker settings that are several names for one thing.
+"""Synonyms: broker configs with several names.
 
 `log.roll.ms` and `log.roll.hours` set the same age in different units; `listener.name.x.max.connections` is
-`max.connections` of the listener X. When a stronger source sets any of the names, weaker ones are forgotten;
-DescribeConfigs lists them all, strongest first.
+`max.connections` of the listener X. A name in a source of higher precedence overrides all synonyms in lower
+sources; DescribeConfigs lists them all in order of precedence.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _UNITS = (
 _SYNONYMS = {name: names for names in _UNITS for name in names} | {
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 }
-#: Settings that a listener has once per SASL mechanism: `listener.name.internal.plain.sasl.jaas.config`.
+#: Configs of a listener for each SASL mechanism: `listener.name.internal.plain.sasl.jaas.config`.
 _PER_MECHANISM = (
     "connections.max.reauth.ms",
     "sasl.jaas.config",
@@ -28,12 +28,12 @@ _PER_MECHANISM = (
 
 
 def synonyms_of(name: str) -> tuple[str, ...]:
-    """All names for the same setting, strongest first; listener prefixes are left alone."""
+    """All names of a config, in order of precedence; listener prefixes are ignored."""
     return _SYNONYMS.get(name, (name,))
 
 
 def listener_synonyms_of(name: str) -> tuple[str, ...]:
-    """The same, and for a setting of one listener also the one without the prefix."""
+    """All names of a config, and for a config of one listener also those without the prefix."""
     base = without_listener(name)
     if base is None:
         return synonyms_of(name)
@@ -41,6 +41,6 @@ def listener_synonyms_of(name: str) -> tuple[str, ...]:
 
 
 def without_listener(name: str) -> str | None:
-    """What follows `listener.name.{name}.`; None when there is no such prefix."""
+    """The name after `listener.name.{name}.`; None without that prefix."""
     match = re.fullmatch(r"listener\.name\.[^.]*\.(.*)", name)
     return None if match is None else match[1]

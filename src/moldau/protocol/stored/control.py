@@ -1,7 +1,7 @@
-"""What control batches hold: transaction markers, leader changes, voters, the ends of a snapshot.
+"""The records of control batches: transaction markers, leader changes, voters, snapshot header and footer.
 
-The key of a control record is a version (0) and its type. The value of a transaction marker has its version
-in front; the others have theirs as their first field.
+The key of a control record is a version (0) and its type. The value of a transaction marker begins with its
+version; the other values have it as their first field.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class ControlType(IntEnum):
     KRAFT_VOTERS = 6
 
 
-#: The value that belongs to each type.
+#: The class of the value of each type.
 CONTROL_RECORDS: dict[int, type[Message]] = {
     ControlType.ABORT: EndTxnMarker,
     ControlType.COMMIT: EndTxnMarker,
@@ -111,7 +111,7 @@ def encode_control_key(control_type: int) -> bytes:
 
 
 def decode_control_key(key: Buffer | None) -> int:
-    """The type of a control record as a number, because it may be newer than we are."""
+    """Return the type of a control record as a number, because it may be unknown."""
     if key is None or _version(key) < 0:
         raise DecodeError("a control record whose key has no version")
     return decode_prefix(ControlRecordTypeSchema, key, 0, 2)[0].type
@@ -123,7 +123,7 @@ def encode_control_value(value: Message, version: int = 0) -> bytes:
 
 
 def decode_control_value(control_type: int, value: Buffer) -> Message:
-    """The value of a control record of a known type; a newer version is read as the newest we know."""
+    """Decode the value of a known type; a newer version is read as the newest known one."""
     message = CONTROL_RECORDS[control_type]
     version = min(_version(value), message.VERSIONS.last)
     return decode_prefix(message, value, version, 2 if message is EndTxnMarker else 0)[0]

@@ -1,7 +1,7 @@
-"""Keys and values of the coordinators' topics, and the tables that say which belong together.
+"""Keys and values of the coordinators' topics, and the tables that map record types to them.
 
-A key begins with its record type, two bytes, and is always version 0 behind it; a value begins with the
-version it is written in. A tombstone has no value.
+A key begins with its record type in two bytes, followed by the key in version 0; a value begins with its
+version. A tombstone has no value.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ from moldau.protocol.stored.transaction_state import TransactionLogKey, Transact
 #: Record type -> the class of the key, the class of the value.
 CoordinatorTable = dict[int, tuple[type[Message], type[Message]]]
 
-#: What `__consumer_offsets` holds.
+#: The records of `__consumer_offsets`.
 CONSUMER_OFFSETS: CoordinatorTable = {
     key.API_KEY: (key, value)
     for key, value in (
@@ -99,11 +99,11 @@ CONSUMER_OFFSETS: CoordinatorTable = {
         (StreamsGroupTopologyKey, StreamsGroupTopologyValue),
     )
 }
-#: What `__transaction_state` holds.
+#: The records of `__transaction_state`.
 TRANSACTION_STATE: CoordinatorTable = {
     key.API_KEY: (key, value) for key, value in ((TransactionLogKey, TransactionLogValue),)
 }
-#: What `__share_group_state` holds.
+#: The records of `__share_group_state`.
 SHARE_GROUP_STATE: CoordinatorTable = {
     key.API_KEY: (key, value)
     for key, value in (
@@ -122,7 +122,7 @@ def encode_value(value: Message, version: int) -> bytes:
 
 
 def decode_key(table: CoordinatorTable, data: Buffer) -> Message:
-    """`DecodeError` also for a record type that the table does not know."""
+    """Decode a key; `DecodeError` also for an unknown record type."""
     record_type = _prefix(data)
     if record_type not in table:
         raise DecodeError(f"unknown record type {record_type}")
@@ -130,7 +130,7 @@ def decode_key(table: CoordinatorTable, data: Buffer) -> Message:
 
 
 def decode_value(table: CoordinatorTable, key: Message, data: Buffer) -> Message:
-    """The value that belongs to a key."""
+    """Decode the value of a key."""
     return decode(table[key.API_KEY][1], data, _prefix(data), 2)
 
 

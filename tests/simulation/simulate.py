@@ -19,8 +19,9 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import NamedTuple
 
-from tests.simulation import node_life, quorum_world
+from tests.simulation import node_life
 from tests.simulation.cluster import life as cluster_life
+from tests.simulation.quorum.world import simulate as simulate_quorum
 
 _LONGEST = 600
 
@@ -33,8 +34,8 @@ class Outcome(NamedTuple):
 
 
 def _quorum(seed: int) -> dict[str, int]:
-    world = quorum_world.live(seed)
-    return {"committed": len(world.rules.committed), "acknowledged": len(world.acknowledged)}
+    world = simulate_quorum(seed)
+    return {"committed": len(world.invariants.committed), "acknowledged": len(world.acknowledged)}
 
 
 def _node(seed: int) -> dict[str, int]:

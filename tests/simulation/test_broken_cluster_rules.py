@@ -22,8 +22,8 @@ from moldau.replication.partition import Partition
 from moldau.server.coordinators import txn_markers
 from moldau.server.coordinators.partition_log import PartitionLog
 from moldau.statemachine.runtime import Runtime
-from tests.simulation import quorum_world
 from tests.simulation.cluster import life
+from tests.simulation.quorum.world import simulate as simulate_quorum
 
 Patch = pytest.MonkeyPatch
 
@@ -90,12 +90,12 @@ def _high_watermark_before_it_is_known(patch: Patch) -> None:
 @pytest.mark.parametrize(
     ("break_it", "expected", "limit"),
     [
-        (_voting_twice, "votes twice|one leader", 10),
-        (_won_without_majority, "one leader|a leader has everything committed", 10),
-        (_votes_for_logs_behind, "a leader has everything committed|RaftSafetyViolation", 30),
+        (_voting_twice, "one vote per epoch|election safety", 10),
+        (_won_without_majority, "election safety|leader completeness", 10),
+        (_votes_for_logs_behind, "leader completeness|RaftSafetyViolation", 30),
         (_committed_without_majority, "committed on a majority", 10),
-        (_logs_that_differ_unnoticed, "log matching|committed never changes|on a majority", 30),
-        (_high_watermark_before_it_is_known, "the high watermark never goes back", 60),
+        (_logs_that_differ_unnoticed, "log matching|state machine safety|on a majority", 30),
+        (_high_watermark_before_it_is_known, "the high watermark never decreases", 60),
     ],
 )
 def test_violated_quorum_invariants_are_detected(
@@ -106,7 +106,7 @@ def test_violated_quorum_invariants_are_detected(
     record_property: Callable[[str, object], None],
 ) -> None:
     break_it(monkeypatch)
-    record_property("seeds needed", seeds_needed(quorum_world.live, expected, limit))
+    record_property("seeds needed", seeds_needed(simulate_quorum, expected, limit))
 
 
 # Partitions, coordinators and metadata: whole clusters.

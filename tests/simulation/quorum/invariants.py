@@ -1,14 +1,14 @@
-"""What must hold in a quorum after every step, by name; each breach says which rule and who.
+"""The invariants of Raft, checked after every step. A violation names the invariant and the nodes.
 
-- *one leader per epoch*
-- *nobody votes twice in an epoch*, and nobody's epoch goes back
-- *log matching*: where two logs have an entry of the same epoch at the same offset, it is the same entry with
-  the same one before it
-- *committed on a majority*: when a high watermark moves, most voters have what it covers on disk
-- *committed never changes*: everybody's log agrees below the high watermark
-- *the high watermark never goes back* as long as a process lives
+- *election safety*: at most one leader per epoch
+- *one vote per epoch* for each node; *epochs never decrease*
+- *log matching*: entries of the same epoch at the same offset are equal, and so are those before them
+- *committed on a majority*: when a high watermark advances, a majority of voters has the records before it on
+  disk
+- *state machine safety*: all logs agree below the high watermark
+- *the high watermark never decreases* while a process runs
 - *snapshots of equal offsets agree*
-- *a leader has everything committed*, from its first moment on
+- *leader completeness*: a new leader has every committed record
 """
 
 from __future__ import annotations
@@ -21,65 +21,67 @@ from moldau.raft.voters import VoterSet
 from tests.harness.worlds.memory_log import Entry
 
 if TYPE_CHECKING:
-    from tests.simulation.quorum_world import Machine
+    from tests.simulation.quorum.machine import Machine
 
 
-class Rules:
+class Invariants:
     def __init__(self) -> None:
         self.committed: list[Entry] = []
         self.leaders: dict[int, int] = {}
         self._votes: dict[tuple[int, int], ReplicaKey] = {}
         self._epochs: dict[int, int] = {}
-        #: By offset and epoch: the entry's value, and the epoch of the entry before.
+        #: By offset and epoch: the value of the entry, and the epoch of the one before.
         self._written: dict[tuple[int, int], tuple[Any, int]] = {}
         self._high_watermarks: dict[int, int] = {}
-        #: What the snapshots of these ends say about the voters.
+        #: The `kraft.version` and voter set in each snapshot.
         self.snapshots: dict[OffsetAndEpoch, tuple[int, VoterSet]] = {}
 
     @property
     def last_epoch(self) -> int:
-        """The latest that had a leader."""
+        """The latest epoch with a leader."""
         return max(self.leaders, default=-1)
 
     def persisted(self, machine: Machine, election: ElectionState) -> None:
         before = self._epochs.get(machine.id, 0)
         assert election.leader_epoch >= before, (
-            f"an epoch never goes back: {machine.id} from {before} to {election.leader_epoch}"
+            f"epochs never decrease: node {machine.id} from {before} to {election.leader_epoch}"
         )
         self._epochs[machine.id] = election.leader_epoch
         if election.voted_id != NO_VOTE:
             vote = ReplicaKey(election.voted_id, election.voted_directory_id)
             first = self._votes.setdefault((machine.id, election.leader_epoch), vote)
             assert first == vote, (
-                f"nobody votes twice in an epoch: {machine.id} for {first.id} and {vote.id}"
-                f" in {election.leader_epoch}"
+                f"one vote per epoch: node {machine.id} for {first.id} and {vote.id} in epoch"
+                f" {election.leader_epoch}"
             )
 
-    def wrote(self, machine: Machine, offset: int, entries: Iterable[Entry]) -> None:
+    def appended(self, machine: Machine, offset: int, entries: Iterable[Entry]) -> None:
         log = machine.log
         before = log.at(offset - 1).epoch if offset > log.start_offset else log.end_of_epoch(1 << 31).epoch
         for entry in entries:
-            assert entry.epoch >= before, f"epochs only grow in a log: {machine.id} at {offset}"
+            assert entry.epoch >= before, f"epochs never decrease in a log: node {machine.id} at {offset}"
             first = self._written.setdefault((offset, entry.epoch), (entry.value, before))
-            assert first == (entry.value, before), f"log matching: {machine.id} at {offset}, {first}, {entry}"
+            assert first == (entry.value, before), (
+                f"log matching: node {machine.id} at {offset}, {first}, {entry}"
+            )
             offset, before = offset + 1, entry.epoch
 
-    def truncates(self, machine: Machine, end_offset: int) -> None:
+    def truncating(self, machine: Machine, end_offset: int) -> None:
         before = self._high_watermarks.get(machine.id, -1)
         assert end_offset >= before, (
-            f"committed never changes: {machine.id} knows of {before} and cuts its log to {end_offset}"
+            f"state machine safety: node {machine.id} truncates to {end_offset}, below high watermark {before}"
         )
 
-    def snapshot(self, machine: Machine, end: OffsetAndEpoch, said: tuple[int, VoterSet]) -> None:
-        assert self.snapshots.setdefault(end, said) == said, (
-            f"snapshots of equal offsets agree: {machine.id} at {end}"
+    def snapshot(self, machine: Machine, end: OffsetAndEpoch, voters: tuple[int, VoterSet]) -> None:
+        assert self.snapshots.setdefault(end, voters) == voters, (
+            f"snapshots of equal offsets agree: node {machine.id} at {end}"
         )
 
     def restarted(self, machine: Machine) -> None:
         self._high_watermarks.pop(machine.id, None)
 
-    def look(self, machine: Machine, machines: Iterable[Machine]) -> None:
-        """After a step of this machine."""
+    def check(self, machine: Machine, machines: Iterable[Machine]) -> None:
+        """Check the invariants after a step of this node."""
         raft = machine.raft
         if raft is None:
             return
@@ -88,35 +90,35 @@ class Rules:
             if leader is None:
                 self._check_new_leader(machine)
             assert self.leaders.setdefault(raft.quorum.epoch, machine.id) == machine.id, (
-                f"one leader per epoch: {leader} and {machine.id} in {raft.quorum.epoch}"
+                f"election safety: {leader} and {machine.id} lead epoch {raft.quorum.epoch}"
             )
-        self._follow_high_watermark(machine, raft.quorum.high_watermark, machines)
+        self._check_high_watermark(machine, raft.quorum.high_watermark, machines)
 
     def _check_new_leader(self, machine: Machine) -> None:
         log = machine.log
         assert log.end_offset >= len(self.committed), (
-            f"a leader has everything committed: {machine.id} ends at {log.end_offset}"
+            f"leader completeness: the log of node {machine.id} ends at {log.end_offset}"
             f" of {len(self.committed)}"
         )
         for offset in range(log.start_offset, len(self.committed)):
             assert log.at(offset) == self.committed[offset], (
-                f"a leader has everything committed: {machine.id} differs at {offset}"
+                f"leader completeness: the log of node {machine.id} differs at {offset}"
             )
 
-    def _follow_high_watermark(
+    def _check_high_watermark(
         self, machine: Machine, high_watermark: int, machines: Iterable[Machine]
     ) -> None:
         before = self._high_watermarks.get(machine.id, -1)
         if high_watermark in (before, -1):
-            # A new leader does not know it until its first record is committed.
+            # A new leader does not know it before it commits a record of its epoch.
             return
         assert high_watermark > before, (
-            f"the high watermark never goes back: {machine.id} from {before} to {high_watermark}"
+            f"the high watermark never decreases: node {machine.id} from {before} to {high_watermark}"
         )
         self._high_watermarks[machine.id] = high_watermark
         log = machine.log
         if high_watermark > len(self.committed):
-            assert high_watermark <= log.end_offset, f"{machine.id} commits what it does not have"
+            assert high_watermark <= log.end_offset, f"node {machine.id} commits records it does not have"
             self._check_majority(machine, high_watermark, machines)
         for offset in range(max(before, log.start_offset, 0), high_watermark):
             if offset >= log.end_offset:
@@ -125,7 +127,7 @@ class Rules:
             if offset == len(self.committed):
                 self.committed.append(entry)
             assert self.committed[offset] == entry, (
-                f"committed never changes: {machine.id} has {entry} at {offset}, not {self.committed[offset]}"
+                f"state machine safety: node {machine.id} has {entry}, not {self.committed[offset]}, at {offset}"
             )
 
     def _check_majority(self, machine: Machine, upto: int, machines: Iterable[Machine]) -> None:

@@ -1,8 +1,8 @@
-"""One node of a quorum around the pure rules: what their driver is to be, over a log in memory.
+"""A simulated node: a driver of `moldau.raft` over a log in memory.
 
-One input after the other is run to its end; what must be remembered is written before anything is sent;
-answers are matched to questions; the log is synced some time after it was written, unless the machine crashes
-first. After every step the rules are looked at (`quorum_rules`).
+As in the real driver, each input is processed to completion and state is stored before anything is sent.
+Responses are matched to requests, and the log is synced some time after it was written, unless the node
+crashes first. The invariants are checked after every step.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from moldau.raft.voters import DYNAMIC, STATIC, VoterHistory, VoterSet
 from tests.harness.worlds.memory_log import Entry, MemoryLog
 
 if TYPE_CHECKING:
-    from tests.simulation.quorum_world import World
+    from tests.simulation.quorum.world import World
 
 REQUEST_TIMEOUT_MS = 400.0
 _FETCH_VERSION, _VOTE_VERSION, _LATEST = 18, 2, 1
-#: A snapshot travels in two parts, so that it can be interrupted.
+#: A snapshot is fetched in two chunks, so that it can be interrupted.
 _SNAPSHOT = b"snapshot" * 2
-#: What the clocks show when the world begins.
-_BEGINNING = 1000.0
+#: The time of all clocks at the start.
+_START = 1000.0
 
 
 class Records(bytes):
-    """Entries on their way: bytes to the rules, which do not look inside."""
+    """Entries in a fetch response: bytes to Raft, which does not look at them."""
 
     entries: tuple[Entry, ...] = ()
 
@@ -49,7 +49,7 @@ class Records(bytes):
 
 
 class Machine:
-    """A node's log, what it remembers, its clock, and while it is up the rules."""
+    """A node's log, stored state and clock, and its Raft state machine while it runs."""
 
     def __init__(self, world: World, node_id: int, directory_id: DirectoryId) -> None:
         self.id = node_id
@@ -59,17 +59,17 @@ class Machine:
         self.history = VoterHistory()
         self.raft: Raft | None = None
         self.speed = 1.0
-        self.life = 0
+        self.incarnation = 0
         self._world = world
-        self._soup = world.soup
+        self._network = world.network
         self._leading_epoch = -1
         self._tick_at: float | None = None
         self._syncing = False
-        self._asked: dict[int, OutboundRequest] = {}
+        self._in_flight: dict[int, OutboundRequest] = {}
         self._parked: list[Callable[[], bool]] = []
 
     def now(self) -> float:
-        return _BEGINNING + self._soup.now * self.speed
+        return _START + self._network.now * self.speed
 
     def has_on_disk(self, offset: int, entry: Entry) -> bool:
         log = self.log
@@ -77,57 +77,57 @@ class Machine:
             return True
         return offset < log.synced and log.at(offset) == entry
 
-    # Life.
+    # Processes.
 
     def start(self) -> None:
-        self.life += 1
+        self.incarnation += 1
         self._leading_epoch, self._syncing, self._tick_at = -1, False, None
-        self._asked, self._parked = {}, []
-        self._world.rules.restarted(self)
+        self._in_flight, self._parked = {}, []
+        self._world.invariants.restarted(self)
         self.history = self._world.voters_of(self)
         self.raft = self._world.make_raft(self)
-        self._settle()
+        self._process_ready()
 
     def crash(self, *, keep: int = 0) -> None:
-        """Gone; `keep` is how many entries that were not synced are on disk by luck."""
-        self.life += 1
+        """Stop, and lose the entries that are not synced, except `keep` of them."""
+        self.incarnation += 1
         self.raft = None
         self.log.crash(keep=keep)
 
-    def do(self, step: Callable[[Raft], Any]) -> Any:
-        """One input, to its end."""
+    def step(self, apply: Callable[[Raft], Any]) -> Any:
+        """Process one input to completion."""
         if self.raft is None:
             return None
-        result = step(self.raft)
-        self._settle()
+        result = apply(self.raft)
+        self._process_ready()
         return result
 
-    def later(self, ms: float, step: Callable[[Raft], Any]) -> None:
-        """An input some time later, if this process still lives then."""
-        life = self.life
-        self._soup.later(ms, lambda: self.do(step) if self.life == life else None)
+    def later(self, ms: float, apply: Callable[[Raft], Any]) -> None:
+        """Process an input some time later, if the process still runs then."""
+        incarnation = self.incarnation
+        self._network.after(ms, lambda: self.step(apply) if self.incarnation == incarnation else None)
 
-    def _settle(self) -> None:
+    def _process_ready(self) -> None:
         raft = self.raft
         while raft is not None:
             ready = raft.take_ready()
             if ready.persist is not None:
                 self.stored = ready.persist
-                self._world.rules.persisted(self, ready.persist)
+                self._world.invariants.persisted(self, ready.persist)
             self._write_control(raft, ready.records)
-            for outgoing in ready.requests:
-                self._ask(outgoing)
-            self._world.rules.look(self, self._world.machines.values())
+            for outbound in ready.requests:
+                self._send(outbound)
+            self._world.invariants.check(self, self._world.machines.values())
             if raft.quorum.is_leader and self._leading_epoch != raft.quorum.epoch:
                 self._leading_epoch = raft.quorum.epoch
                 self._begin_epoch(raft)
-            elif not self._look_at_parked():
+            elif not self._retry_parked():
                 break
         self._schedule_tick()
 
     def _begin_epoch(self, raft: Raft) -> None:
         voters = raft.quorum.epoch_start_voters
-        begin = [Entry(raft.quorum.epoch, ("leads", self.id))]
+        begin = [Entry(raft.quorum.epoch, ("leader", self.id))]
         if voters is not None:
             begin += [Entry(raft.quorum.epoch, DYNAMIC), Entry(raft.quorum.epoch, voters)]
         self.write(*begin)
@@ -137,21 +137,21 @@ class Machine:
         if deadline is None or deadline == self._tick_at:
             return
         self._tick_at = deadline
-        life = self.life
+        incarnation = self.incarnation
 
-        def come() -> None:
-            if self.life == life and self._tick_at == deadline:
+        def fire() -> None:
+            if self.incarnation == incarnation and self._tick_at == deadline:
                 self._tick_at = None
-                self.do(lambda raft: raft.tick(self.now()))
+                self.step(lambda raft: raft.tick(self.now()))
 
-        self._soup.at((deadline - _BEGINNING) / self.speed + 1e-6, come)
+        self._network.at((deadline - _START) / self.speed + 1e-6, fire)
 
     # The log.
 
     def write(self, *entries: Entry) -> None:
-        """As the leader, or as a follower what the leader sent. Voters count as soon as they are written."""
+        """Append entries, as leader or as follower. Voter sets take effect when they are appended."""
         log, raft = self.log, self.raft
-        self._world.rules.wrote(self, log.end_offset, entries)
+        self._world.invariants.appended(self, log.end_offset, entries)
         for entry in entries:
             log.append((entry,))
             if raft is not None and isinstance(entry.value, VoterSet):
@@ -176,85 +176,85 @@ class Machine:
 
         def synced(raft: Raft) -> None:
             self._syncing = False
-            # What was cut off meanwhile was never synced.
+            # Entries that were truncated meanwhile were never synced.
             covered = min(upto.offset, self.log.end_of_epoch(upto.epoch).offset)
             self.log.sync(covered)
             if self.log.synced < self.log.end_offset:
                 self._sync_soon()
             raft.appended(self.now(), self.log.synced)
 
-        self.later(self._soup.random.random() * self._soup.weather.sync_ms, synced)
+        self.later(self._network.random.random() * self._network.conditions.sync_ms, synced)
 
     def snapshot(self) -> None:
-        """Of what is committed; then the log before it may go."""
+        """Take a snapshot of the committed entries, or trim the log if there is one already."""
         raft, log = self.raft, self.log
         if raft is None:
             return
         upto = min(raft.quorum.high_watermark, log.end_offset)
         if upto > max([log.start_offset, *(each.offset for each in log.snapshots)]):
             made = log.snapshot(upto)
-            said = (self.history.kraft_version_at(upto - 1), self.history.voters_at(upto - 1))
-            self._world.rules.snapshot(self, made, said)
+            voters = (self.history.kraft_version_at(upto - 1), self.history.voters_at(upto - 1))
+            self._world.invariants.snapshot(self, made, voters)
         elif log.snapshots and log.snapshots[-1].offset <= log.synced:
             log.trim()
             self.history.discard_before(log.start_offset)
 
-    def _follow(self, work: FollowerAction) -> None:
-        if isinstance(work, Append):
-            assert isinstance(work.records, Records)
-            self.write(*work.records.entries)
-        elif isinstance(work, Truncate):
-            self._world.rules.truncates(self, work.end_offset)
-            self.log.truncate(work.end_offset)
-            self.do(lambda raft: raft.truncated(self.now()))
-        elif work.is_last:
-            self.log.load(work.snapshot)
-            said = self._world.rules.snapshots[work.snapshot]
-            self.do(lambda raft: raft.snapshot_loaded(self.now(), *said))
+    def _perform(self, action: FollowerAction) -> None:
+        if isinstance(action, Append):
+            assert isinstance(action.records, Records)
+            self.write(*action.records.entries)
+        elif isinstance(action, Truncate):
+            self._world.invariants.truncating(self, action.end_offset)
+            self.log.truncate(action.end_offset)
+            self.step(lambda raft: raft.truncated(self.now()))
+        elif action.is_last:
+            self.log.load(action.snapshot)
+            voters = self._world.invariants.snapshots[action.snapshot]
+            self.step(lambda raft: raft.snapshot_loaded(self.now(), *voters))
         else:
-            self.do(lambda raft: raft.snapshot_chunk_written(self.now()))
+            self.step(lambda raft: raft.snapshot_chunk_written(self.now()))
 
     # Messages.
 
-    def _ask(self, outgoing: OutboundRequest) -> None:
+    def _send(self, outbound: OutboundRequest) -> None:
         number = self._world.number()
-        self._asked[number] = outgoing
-        target = self._world.find(outgoing)
+        self._in_flight[number] = outbound
+        target = self._world.find(outbound)
         if target is not None:
-            self._soup.carry(self.id, target.id, lambda: target.hear(self, number, outgoing.request))
-        life = self.life
+            self._network.deliver(self.id, target.id, lambda: target.receive(self, number, outbound.request))
+        incarnation = self.incarnation
 
-        def give_up() -> None:
-            if self.life == life and self._asked.pop(number, None) is not None:
-                self.do(lambda raft: raft.on_failure(outgoing, self.now()))
+        def time_out() -> None:
+            if self.incarnation == incarnation and self._in_flight.pop(number, None) is not None:
+                self.step(lambda raft: raft.on_failure(outbound, self.now()))
 
-        self._soup.later(REQUEST_TIMEOUT_MS + getattr(outgoing.request, "max_wait_ms", 0), give_up)
+        self._network.after(REQUEST_TIMEOUT_MS + getattr(outbound.request, "max_wait_ms", 0), time_out)
 
-    def hear(self, asker: Machine, number: int, request: Message) -> None:
-        """A request of another machine."""
+    def receive(self, sender: Machine, number: int, request: Message) -> None:
+        """Handle a request of another node."""
         if self.raft is None:
             return
         if isinstance(request, FetchRequest):
-            self._hear_fetch(asker, number, request)
+            self._receive_fetch(sender, number, request)
         else:
-            self._answer(asker, number, self.do(lambda raft: _answer_of(raft, request, self.now())))
+            self._respond(sender, number, self.step(lambda raft: _response_to(raft, request, self.now())))
 
-    def _answer(self, asker: Machine, number: int, response: Message) -> None:
-        life = asker.life
+    def _respond(self, sender: Machine, number: int, response: Message) -> None:
+        incarnation = sender.incarnation
 
         def arrive() -> None:
-            outgoing = asker._asked.pop(number, None) if asker.life == life else None
-            if outgoing is not None:
-                work = asker.do(lambda raft: raft.on_response(outgoing, response, asker.now()))
-                if work is not None:
-                    asker._follow(work)
+            outbound = sender._in_flight.pop(number, None) if sender.incarnation == incarnation else None
+            if outbound is not None:
+                action = sender.step(lambda raft: raft.on_response(outbound, response, sender.now()))
+                if action is not None:
+                    sender._perform(action)
 
-        self._soup.carry(self.id, asker.id, arrive)
+        self._network.deliver(self.id, sender.id, arrive)
 
-    def _hear_fetch(self, asker: Machine, number: int, request: FetchRequest) -> None:
+    def _receive_fetch(self, sender: Machine, number: int, request: FetchRequest) -> None:
         until = self.now() + request.max_wait_ms
 
-        def answer() -> bool:
+        def respond() -> bool:
             raft = self.raft
             if raft is None:
                 return True
@@ -262,34 +262,30 @@ class Machine:
             if found.wait and self.now() < until:
                 return False
             if found.read_from is not None:
-                records = self.log.read(found.read_from, self._soup.random.randint(1, 8))
+                records = self.log.read(found.read_from, self._network.random.randint(1, 8))
                 found.response.responses[0].partitions[0].records = Records.of(records)
-            self._answer(asker, number, found.response)
+            self._respond(sender, number, found.response)
             return True
 
-        if not self.do(lambda raft: answer()):
-            self._parked.append(answer)
+        if not self.step(lambda raft: respond()):
+            self._parked.append(respond)
             self.later(request.max_wait_ms / self.speed + 1e-6, lambda raft: None)
 
-    def _look_at_parked(self) -> bool:
-        """Whether any of those who wait got an answer."""
+    def _retry_parked(self) -> bool:
+        """Try waiting fetches again; whether any got a response."""
         parked, self._parked = self._parked, []
-        self._parked += [answer for answer in parked if not answer()]
+        self._parked += [respond for respond in parked if not respond()]
         return len(self._parked) < len(parked)
 
 
-def _answer_of(raft: Raft, request: Message, now_ms: float) -> Message:
+def _response_to(raft: Raft, request: Message, now_ms: float) -> Message:
     if isinstance(request, VoteRequest):
         return raft.step(request, _VOTE_VERSION, now_ms)
-    if isinstance(request, BeginQuorumEpochRequest):
-        return raft.step(request, _LATEST, now_ms)
-    if isinstance(request, EndQuorumEpochRequest):
+    if isinstance(request, BeginQuorumEpochRequest | EndQuorumEpochRequest | UpdateRaftVoterRequest):
         return raft.step(request, _LATEST, now_ms)
     if isinstance(request, ApiVersionsRequest):
         supported = SupportedFeatureKey(name="kraft.version", min_version=STATIC, max_version=DYNAMIC)
         return ApiVersionsResponse(supported_features=[supported])
-    if isinstance(request, UpdateRaftVoterRequest):
-        return raft.step(request, 1, now_ms)
     if isinstance(request, FetchSnapshotRequest):
         response, readable = raft.fetch_snapshot(request, _LATEST, now_ms)
         if readable:
@@ -297,4 +293,4 @@ def _answer_of(raft: Raft, request: Message, now_ms: float) -> Message:
             partition.size, partition.position = len(_SNAPSHOT), position
             partition.unaligned_records = memoryview(_SNAPSHOT[position : position + 8])
         return response
-    raise AssertionError(f"nobody answers {request}")
+    raise AssertionError(f"{type(request).__name__} is not a Raft request")

@@ -1,0 +1,2 @@
+"""Simulations of a Raft quorum from seeds: nodes, an unreliable network, and the invariants that must
+hold."""

@@ -1,4 +1,4 @@
-"""Controllers over real sockets: elections, followers that were away, snapshots, voters that come and go."""
+"""Controllers over real sockets: elections, lagging followers, snapshots, voter changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.harness.nodes.nodes import CLUSTER_ID, run, until
 from tests.harness.nodes.quorum_nodes import QuorumNodes, quorum_nodes
 
 THREE = [1, 2, 3]
-#: Snapshots after almost every change, and nothing kept that a snapshot holds.
+#: A snapshot after almost every change, and no log before it.
 SHORT_LOG = {
     "metadata.log.max.record.bytes.between.snapshots": "200",
     "metadata.log.segment.bytes": "8388608",
@@ -41,7 +41,7 @@ async def describe(nodes: QuorumNodes, node_id: int) -> describe_quorum.Describe
 
 
 @pytest.mark.parametrize("initial", [THREE, []], ids=["dynamic", "static"])
-def test_three_controllers_agree_on_a_leader_and_on_what_is_committed(
+def test_three_controllers_agree_on_the_leader_and_committed_records(
     tmp_path: Path, initial: list[int]
 ) -> None:
     async def main() -> None:
@@ -67,9 +67,9 @@ def test_three_controllers_agree_on_a_leader_and_on_what_is_committed(
     run(main)
 
 
-def test_a_planned_stop_hands_over_at_once(tmp_path: Path) -> None:
+def test_stopping_the_leader_elects_another_at_once(tmp_path: Path) -> None:
     async def main() -> None:
-        # Who waited for a timeout would wait for minutes.
+        # An election by timeout would take minutes.
         slow = {"controller.quorum.fetch.timeout.ms": "300000"}
         async with quorum_nodes(tmp_path, THREE, slow, initial=THREE) as nodes:
             await nodes.write("before")
@@ -86,7 +86,7 @@ def test_a_planned_stop_hands_over_at_once(tmp_path: Path) -> None:
     run(main)
 
 
-def test_five_controllers_go_on_with_three(tmp_path: Path) -> None:
+def test_five_controllers_tolerate_two_failures(tmp_path: Path) -> None:
     async def main() -> None:
         five = [1, 2, 3, 4, 5]
         async with quorum_nodes(tmp_path, five, initial=five) as nodes:
@@ -119,7 +119,7 @@ def test_without_a_majority_nothing_is_committed(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_follower_that_was_away_gets_the_snapshot(tmp_path: Path) -> None:
+def test_lagging_follower_fetches_the_snapshot(tmp_path: Path) -> None:
     async def main() -> None:
         async with quorum_nodes(tmp_path, THREE, SHORT_LOG, initial=THREE) as nodes:
             leader = await nodes.leader()
@@ -136,16 +136,16 @@ def test_a_follower_that_was_away_gets_the_snapshot(tmp_path: Path) -> None:
                     await nodes[leader].metadata.maintain()
             start = nodes[leader].metadata._log.start_offset
             assert start > end
-            heard: list[tuple[MetadataDelta, MetadataImage]] = []
+            published: list[tuple[MetadataDelta, MetadataImage]] = []
             node = nodes.running[away] = nodes.make(away)
-            await start_and_listen(node, heard)
+            await start_and_listen(node, published)
             await nodes.agree(expected)
             snapshots = nodes.log_folder(away).glob("*.checkpoint")
             assert min(int(path.name.partition("-")[0]) for path in snapshots) > end
             assert not any(path.name.endswith(".part") for path in nodes.log_folder(away).iterdir())
             assert nodes[away].metadata._log.start_offset > end
             image = MetadataImage.empty()
-            for delta, after in heard:
+            for delta, after in published:
                 assert delta.image == image
                 assert delta.apply(after.offset, after.epoch) == after
                 image = after
@@ -156,18 +156,18 @@ def test_a_follower_that_was_away_gets_the_snapshot(tmp_path: Path) -> None:
     run(main)
 
 
-async def start_and_listen(node: Node, heard: list[tuple[MetadataDelta, MetadataImage]]) -> None:
+async def start_and_listen(node: Node, published: list[tuple[MetadataDelta, MetadataImage]]) -> None:
     announce = node.publisher.announce
 
     def listen(delta: MetadataDelta, image: MetadataImage) -> None:
-        heard.append((delta, image))
+        published.append((delta, image))
         announce(delta, image)
 
     node.publisher.announce = listen  # type: ignore[method-assign]
     await node.start()
 
 
-def test_voters_come_and_go(tmp_path: Path) -> None:
+def test_voters_are_added_and_removed(tmp_path: Path) -> None:
     async def main() -> None:
         async with quorum_nodes(tmp_path, [1, 2, 3, 4], initial=THREE) as nodes:
             await nodes.write("before")
@@ -207,7 +207,7 @@ def test_voters_come_and_go(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_controller_joins_by_itself(tmp_path: Path) -> None:
+def test_auto_join_adds_the_controller_as_voter(tmp_path: Path) -> None:
     async def main() -> None:
         config = {"controller.quorum.auto.join.enable": "true"}
         async with quorum_nodes(tmp_path, [1, 2, 3], config, initial=[1]) as nodes:
@@ -222,7 +222,7 @@ def test_a_controller_joins_by_itself(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_voter_that_moved_tells_the_leader(tmp_path: Path) -> None:
+def test_changed_voter_endpoints_are_updated(tmp_path: Path) -> None:
     async def main() -> None:
         async with quorum_nodes(tmp_path, THREE, initial=THREE) as nodes:
             leader = await nodes.leader()
@@ -243,7 +243,7 @@ def test_a_voter_that_moved_tells_the_leader(tmp_path: Path) -> None:
     run(main)
 
 
-def test_static_voters_become_dynamic(tmp_path: Path) -> None:
+def test_kraft_version_upgrade_keeps_the_voters(tmp_path: Path) -> None:
     async def main() -> None:
         async with quorum_nodes(tmp_path, THREE) as nodes:
             await nodes.write("static")
@@ -256,7 +256,7 @@ def test_static_voters_become_dynamic(tmp_path: Path) -> None:
                 return bool(answer.error_code == ErrorCode.NONE)
 
             async with asyncio.timeout(60):
-                # The voters tell the leader of themselves first.
+                # The voters report themselves to the leader first.
                 while not await upgraded():
                     await asyncio.sleep(0.05)
             await until(lambda: all(node.metadata.kraft_version == 1 for node in nodes.running.values()))

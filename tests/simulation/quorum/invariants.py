@@ -69,7 +69,7 @@ class Invariants:
     def truncating(self, machine: Machine, end_offset: int) -> None:
         before = self._high_watermarks.get(machine.id, -1)
         assert end_offset >= before, (
-            f"state machine safety: node {machine.id} truncates to {end_offset}, below high watermark {before}"
+            f"state machine safety: node {machine.id} with high watermark {before} truncates to {end_offset}"
         )
 
     def snapshot(self, machine: Machine, end: OffsetAndEpoch, voters: tuple[int, VoterSet]) -> None:
@@ -127,7 +127,7 @@ class Invariants:
             if offset == len(self.committed):
                 self.committed.append(entry)
             assert self.committed[offset] == entry, (
-                f"state machine safety: node {machine.id} has {entry}, not {self.committed[offset]}, at {offset}"
+                f"state machine safety: node {machine.id} at {offset}, {entry} and {self.committed[offset]}"
             )
 
     def _check_majority(self, machine: Machine, upto: int, machines: Iterable[Machine]) -> None:

@@ -1,3 +1,5 @@
+"""Feature levels and metadata versions."""
+
 from __future__ import annotations
 
 import pytest
@@ -19,7 +21,7 @@ from moldau.metadata.features import (
 )
 
 
-def test_levels_and_names_agree() -> None:
+def test_metadata_version_names_and_levels_correspond() -> None:
     assert metadata_version_name(7) == "3.3-IV3"
     assert metadata_version_name(17) == "3.7-IV2"
     assert metadata_version_name(23) == "4.0-IV1"
@@ -29,7 +31,7 @@ def test_levels_and_names_agree() -> None:
 
 
 @pytest.mark.parametrize("level", [-1, 0, 6, 31])
-def test_unknown_level_says_what_is_known(level: int) -> None:
+def test_unsupported_level_error_names_the_supported_range(level: int) -> None:
     with pytest.raises(ValueError, match=r"7 \(3.3-IV3\) to 30 \(4.3-IV0\)"):
         metadata_version_name(level)
 
@@ -37,24 +39,24 @@ def test_unknown_level_says_what_is_known(level: int) -> None:
 @pytest.mark.parametrize(
     ("text", "level"), [("4.3", 30), ("4.3.0", 30), ("4.0", 25), ("3.7", 19), ("3.3", 7)]
 )
-def test_release_means_its_last_level(text: str, level: int) -> None:
+def test_release_name_maps_to_its_latest_level(text: str, level: int) -> None:
     assert parse_metadata_version(text) == level
 
 
 @pytest.mark.parametrize("text", ["", "2.8", "4.9", "4", "4.3-IV9", "x"])
-def test_unknown_release(text: str) -> None:
+def test_unknown_release_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=r"Unknown metadata.version .*3.3-IV3.*4.3-IV0"):
         parse_metadata_version(text)
 
 
-def test_going_back_over_a_change_of_the_stored_form_loses_metadata() -> None:
+def test_downgrade_across_a_record_format_change_loses_metadata() -> None:
     assert not metadata_would_be_lost(29, 24)
     assert metadata_would_be_lost(30, 29)
     assert metadata_would_be_lost(24, 22)
     assert not metadata_would_be_lost(22, 22)
 
 
-def test_format_writes_only_what_is_served() -> None:
+def test_default_levels_are_limited_to_served_levels() -> None:
     levels = default_levels()
     assert levels[METADATA_VERSION] == 30
     assert levels[ELR_VERSION] == 1
@@ -64,17 +66,17 @@ def test_format_writes_only_what_is_served() -> None:
     assert features.KRAFT_VERSION not in levels
 
 
-def test_format_with_an_older_release_leaves_later_features_off() -> None:
+def test_default_levels_of_an_older_metadata_version_omit_later_features() -> None:
     assert default_levels(25)[ELR_VERSION] == 0
 
 
-def test_levels_found_in_a_folder_are_announced() -> None:
+def test_finalized_levels_are_advertised() -> None:
     assert STREAMS_VERSION not in supported_features({})
     assert supported_features({STREAMS_VERSION: 1})[STREAMS_VERSION] == VersionRange(0, 1)
     assert supported_features({})[METADATA_VERSION] == VersionRange(7, 30)
 
 
-def test_requirements() -> None:
+def test_feature_level_requires_a_metadata_version() -> None:
     assert missing_requirement(ELR_VERSION, 1, 30) is None
     assert "depends on metadata.version level 23" in (missing_requirement(ELR_VERSION, 1, 22) or "")
     assert missing_requirement(ELR_VERSION, 2, 30) == f"No feature:{ELR_VERSION} with feature level 2"

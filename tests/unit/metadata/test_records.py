@@ -1,3 +1,5 @@
+"""The encoding of metadata records."""
+
 from __future__ import annotations
 
 import pytest
@@ -19,14 +21,14 @@ from tests.unit.metadata.builders import uid
 APACHE_METADATA_VERSION = bytes.fromhex("010c00116d657461646174612e76657273696f6e001e00")
 
 
-def test_frame_is_what_apache_writes() -> None:
+def test_frame_matches_apache_kafka() -> None:
     record = FeatureLevelRecord(name="metadata.version", feature_level=30)
     assert encode_record(record, 30) == APACHE_METADATA_VERSION
     assert decode_record(APACHE_METADATA_VERSION) == record
     assert decode_record(memoryview(APACHE_METADATA_VERSION)) == record
 
 
-def test_every_record_type_survives_a_round_trip() -> None:
+def test_every_record_type_round_trips() -> None:
     for record_type, cls in RECORD_TYPES.items():
         record = cls()
         assert record_type == record.API_KEY
@@ -45,12 +47,12 @@ def test_every_record_type_survives_a_round_trip() -> None:
         APACHE_METADATA_VERSION[:-1],
     ],
 )
-def test_damaged_or_unknown_values_are_one_error(value: bytes) -> None:
+def test_damaged_or_unsupported_values_raise_decode_error(value: bytes) -> None:
     with pytest.raises(DecodeError):
         decode_record(value)
 
 
-def test_bytes_left_over_are_an_error() -> None:
+def test_trailing_bytes_raise_decode_error() -> None:
     with pytest.raises(DecodeError):
         decode_record(APACHE_METADATA_VERSION + b"\x00")
 
@@ -58,14 +60,16 @@ def test_bytes_left_over_are_an_error() -> None:
 @pytest.mark.parametrize(
     ("metadata_version", "register", "partition"), [(7, 1, 0), (8, 2, 0), (17, 3, 1), (23, 3, 2), (30, 4, 2)]
 )
-def test_versions_follow_the_metadata_version(metadata_version: int, register: int, partition: int) -> None:
+def test_record_versions_follow_the_metadata_version(
+    metadata_version: int, register: int, partition: int
+) -> None:
     assert record_version(RegisterBrokerRecord(), metadata_version) == register
     assert record_version(PartitionRecord(), metadata_version) == partition
     assert record_version(PartitionChangeRecord(), metadata_version) == partition
     assert record_version(TopicRecord(), metadata_version) == 0
 
 
-def test_registration_changes_use_the_lowest_version_that_holds_them() -> None:
+def test_registration_changes_use_the_lowest_sufficient_version() -> None:
     def version(**values: object) -> int:
         return record_version(BrokerRegistrationChangeRecord(broker_id=1, **values), 30)  # type: ignore[arg-type]
 
@@ -75,7 +79,7 @@ def test_registration_changes_use_the_lowest_version_that_holds_them() -> None:
     assert version(cordoned_log_dirs=[]) == 3
 
 
-def test_partition_record_as_apache_writes_it() -> None:
+def test_partition_record_matches_apache_kafka() -> None:
     directory, topic_id = Uuid(bytes(range(16))), Uuid(bytes(range(16, 32)))
     record = PartitionRecord(
         partition_id=1,

@@ -37,14 +37,14 @@ from tests.unit.metadata.builders import uid
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R")
 
-#: Every start draws other ids, as in life.
+#: Each start gets another seed, so that ids differ.
 _SEEDS = itertools.count()
 ENDPOINT = VoterEndpoint("CONTROLLER", "localhost", 9093)
 
 
 class FullDisk(PosixDisk):
-    """A disk that has no room for log segments as long as `is_full`, or after so many writes; and that hangs
-    as long as it may not sync."""
+    """A disk whose log segments cannot be written while `is_full` or after `room_for_writes` writes, and
+    whose syncs hang until `may_sync` is set."""
 
     def __init__(self) -> None:
         self.is_full = False
@@ -131,7 +131,7 @@ class Node:
 
 
 def image_on_disk(node: Node) -> MetadataImage:
-    """What a log and its snapshots add up to, if all of it is committed."""
+    """Return the image of a log and its snapshots, as if every record were committed."""
     log = MetadataLog.open(node.disk, node.clock, node.settings)
     recovered = recover(log, node.disk, node.settings)
     committed = CommittedMetadata(log, InlinePool(), recovered.loader, recovered.end_offset)
@@ -153,7 +153,7 @@ def decide(quorum: MetadataQuorum, decide: Decide[Q, R], request: Q) -> Awaitabl
 
 
 def create(quorum: MetadataQuorum, *names: str, partitions: int = 1) -> Awaitable[CreateTopicsResponse]:
-    """Topics on a broker that needs no registration, because they are assigned by hand."""
+    """Create topics with one replica each."""
     request = CreateTopicsRequest(topics=[new_topic(name, partitions, 1) for name in names])
     return decide(quorum, create_topics, request)
 

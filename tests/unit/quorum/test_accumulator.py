@@ -1,4 +1,4 @@
-"""How the records of decisions become batches."""
+"""How records of decisions are grouped into batches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_small_decisions_share_a_batch() -> None:
     assert group.batches == [encoded([*changes(2), NoOpRecord()])]
 
 
-def test_fencing_a_broker_with_many_partitions_takes_several_batches() -> None:
+def test_separable_records_are_spread_over_several_batches() -> None:
     records = accumulator()
     fencing = [*changes(100), FENCED]
     assert records.append(fencing) == 100
@@ -47,7 +47,7 @@ def test_fencing_a_broker_with_many_partitions_takes_several_batches() -> None:
     assert [value for batch in group.batches for value in batch] == encoded([*fencing, NoOpRecord()])
 
 
-def test_what_belongs_together_is_refused_if_it_is_too_much() -> None:
+def test_inseparable_decision_larger_than_a_batch_is_rejected() -> None:
     records = accumulator()
     with pytest.raises(KafkaError) as refused:
         records.append([*changes(100), NoOpRecord()])

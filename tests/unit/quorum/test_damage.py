@@ -1,4 +1,4 @@
-"""What may be cut off a metadata log after a crash, and what may not."""
+"""Which damage to a metadata log recovery may truncate."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def check(folder: Path, *segments: bytes, led_epoch: int = -1) -> None:
 class TestAsLeader:
     HEAD = begin(0, 5, leader=1, time_ms=10)
 
-    def test_the_last_write_may_be_torn(self, tmp_path: Path) -> None:
+    def test_torn_last_write_is_accepted(self, tmp_path: Path) -> None:
         check(tmp_path, self.HEAD + broken(batch(1, 5, 20)) + batch(2, 5, 20))
 
-    def test_what_lies_before_later_writes_may_not(self, tmp_path: Path) -> None:
+    def test_damage_before_later_writes_is_rejected(self, tmp_path: Path) -> None:
         with pytest.raises(UnusableMetadata, match="invalid batch at position"):
             check(tmp_path, self.HEAD + broken(batch(1, 5, 20)) + batch(2, 5, 30) + batch(3, 5, 40))
 
-    def test_nor_what_lies_before_another_segment(self, tmp_path: Path) -> None:
+    def test_damage_before_another_segment_is_rejected(self, tmp_path: Path) -> None:
         with pytest.raises(UnusableMetadata):
             check(tmp_path, self.HEAD + broken(batch(1, 5, 20)), batch(100, 5, 30))
 
-    def test_even_if_the_first_record_of_the_epoch_is_the_damaged_one(self, tmp_path: Path) -> None:
+    def test_damaged_leader_change_record_is_rejected(self, tmp_path: Path) -> None:
         with pytest.raises(UnusableMetadata):
             check(tmp_path, broken(self.HEAD) + batch(1, 5, 20) + batch(2, 5, 30), led_epoch=5)
 
@@ -54,16 +54,16 @@ class TestAsLeader:
 class TestAsFollower:
     HEAD = begin(0, 5, leader=2, time_ms=10)
 
-    def test_one_fetch_brings_many_writes_of_the_leader(self, tmp_path: Path) -> None:
+    def test_damage_within_a_fetch_of_many_writes_is_accepted(self, tmp_path: Path) -> None:
         check(tmp_path, self.HEAD + broken(batch(1, 5, 20)) + batch(2, 5, 30) + batch(3, 5, 40))
         check(tmp_path, self.HEAD + broken(batch(1, 5, 20)), batch(100, 5, 30))
 
-    def test_but_own_epochs_behind_it_were_written_later(self, tmp_path: Path) -> None:
+    def test_damage_before_an_epoch_led_by_this_node_is_rejected(self, tmp_path: Path) -> None:
         own = begin(2, 6, leader=1, time_ms=30) + batch(3, 6, 40)
         with pytest.raises(UnusableMetadata):
             check(tmp_path, self.HEAD + broken(batch(1, 5, 20)) + own)
 
 
-def test_a_whole_log(tmp_path: Path) -> None:
+def test_undamaged_log_is_accepted(tmp_path: Path) -> None:
     check(tmp_path, begin(0, 5, leader=1, time_ms=10) + batch(1, 5, 20), batch(100, 5, 30))
     check_log(PosixDisk(), str(tmp_path / "nowhere"), 1, -1)

@@ -1,4 +1,4 @@
-"""A node of a quorum of three, alone, and what others say to it."""
+"""A single node of a quorum of three, and messages to it."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def follower(log: MemoryLog | None = None, epoch: int = 3, leader: int = 2) -> R
 
 
 def leader(log: MemoryLog | None = None, voters: tuple[int, ...] = (1, 2, 3)) -> tuple[Raft, MemoryLog]:
-    """Of the epoch behind the log's, with its LeaderChange record on disk."""
+    """Return the leader of the epoch after the log's, with its LeaderChange record on disk."""
     log = log if log is not None else MemoryLog()
     raft = node(log, ElectionState(voted_id=1, leader_epoch=log.end.epoch + 1), voters=voters)
     for sent in raft.take_ready().requests:
-        raft.on_response(sent, vote_answer(raft.quorum.epoch, granted=True), NOW)
+        raft.on_response(sent, vote_response(raft.quorum.epoch, granted=True), NOW)
     log.append(entries(raft.quorum.epoch))
     raft.appended(NOW)
     for sent in raft.take_ready().requests:
@@ -69,7 +69,7 @@ def vote_request(
     voter: int = 1,
     cluster: str | None = None,
 ) -> vote.VoteRequest:
-    """`last` is the offset and the epoch of the candidate's log."""
+    """`last` is the end offset and last epoch of the candidate's log."""
     partition = vote.RequestPartitionData(
         replica_epoch=epoch,
         replica_id=candidate,
@@ -82,7 +82,7 @@ def vote_request(
     return vote.VoteRequest(cluster_id=cluster, voter_id=voter, topics=[topic])
 
 
-def vote_answer(epoch: int, *, granted: bool, error: int = 0, leader_id: int = -1) -> vote.VoteResponse:
+def vote_response(epoch: int, *, granted: bool, error: int = 0, leader_id: int = -1) -> vote.VoteResponse:
     partition = vote.ResponsePartitionData(
         error_code=error, leader_id=leader_id, leader_epoch=epoch, vote_granted=granted
     )
@@ -132,7 +132,7 @@ def fetch_request(
     )
 
 
-def fetch_answer(
+def fetch_response(
     epoch: int,
     leader_id: int,
     *,
@@ -142,7 +142,7 @@ def fetch_answer(
     diverging: tuple[int, int] | None = None,
     snapshot: tuple[int, int] | None = None,
 ) -> fetch.FetchResponse:
-    """`diverging` and `snapshot` are an offset and an epoch."""
+    """`diverging` and `snapshot` are pairs of offset and epoch."""
     partition = fetch.PartitionData(
         partition_index=0,
         error_code=error,

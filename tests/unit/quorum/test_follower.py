@@ -1,4 +1,4 @@
-"""What is taken from a leader, what is cut off again, and what the image makes of it."""
+"""Records appended from a leader, truncated again, and the image that results."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Follower:
         node.format()
         self.log = MetadataLog.open(node.disk, node.clock, node.settings)
         self.committed = CommittedMetadata(self.log, InlinePool(), MetadataLoader(), 0)
-        self.following = QuorumFollower(
+        self.follower = QuorumFollower(
             self.log, self.committed, node.settings, disk=node.disk, pool=InlinePool()
         )
 
 
-def test_a_group_of_which_the_others_have_only_the_first_batch(tmp_path: Path) -> None:
-    """It led, wrote two batches at once, and was deposed when the others had fetched one of them."""
+def test_truncation_within_a_group_of_batches(tmp_path: Path) -> None:
+    """A leader wrote two batches at once and lost its leadership after the others had fetched one of them."""
 
     async def test() -> None:
         node = Follower(tmp_path)
@@ -55,7 +55,7 @@ def test_a_group_of_which_the_others_have_only_the_first_batch(tmp_path: Path) -
         node.committed.append(UncommittedRecords(0, 4, [topic(each) for each in range(4)], 1, 1, size))
         node.log.truncate(2)
         node.committed.truncate(2)
-        await node.following.append(Append(data_batch(framed(7), 2, 2, 5), 2))
+        await node.follower.append(Append(data_batch(framed(7), 2, 2, 5), 2))
         await node.committed.advance(3)
         assert topics(node.committed.image) == ["topic-0", "topic-1", "topic-7"]
         assert node.committed.end_offset == 3
@@ -63,32 +63,32 @@ def test_a_group_of_which_the_others_have_only_the_first_batch(tmp_path: Path) -
     run(test)
 
 
-def test_when_the_room_ends_in_a_new_segment_nothing_was_taken(tmp_path: Path) -> None:
+def test_append_is_undone_when_the_disk_is_full_in_a_new_segment(tmp_path: Path) -> None:
     async def test() -> None:
         node = Follower(tmp_path, segment_bytes=300)
-        await node.following.append(Append(data_batch(framed(0, 1, 2, 3, 4), 0, 1, 1), 1))
+        await node.follower.append(Append(data_batch(framed(0, 1, 2, 3, 4), 0, 1, 1), 1))
         batches = [data_batch(framed(each), each, 1, each) for each in (5, 6)]
         node.disk.room_for_writes = 1
         with pytest.raises(DiskFull):
-            await node.following.append(Append(b"".join(batches), 1))
+            await node.follower.append(Append(b"".join(batches), 1))
         assert node.log.end_offset == 5
         node.disk.room_for_writes = None
-        await node.following.append(Append(b"".join(batches), 1))
+        await node.follower.append(Append(b"".join(batches), 1))
         await node.committed.advance(7)
         assert topics(node.committed.image) == [f"topic-{number}" for number in range(7)]
 
     run(test)
 
 
-def test_what_is_taken_at_once_lies_in_one_segment(tmp_path: Path) -> None:
-    """Or a power loss could leave the second segment, and of the first one not the end."""
+def test_one_append_stays_within_one_segment(tmp_path: Path) -> None:
+    """Otherwise a power loss could leave the second segment without the end of the first."""
 
     async def test() -> None:
         node = Follower(tmp_path, segment_bytes=300)
         batches = [data_batch(framed(each), each, 1, 1 + each) for each in range(7)]
         ends = []
         while node.log.end_offset < len(batches):
-            await node.following.append(Append(b"".join(batches[node.log.end_offset :]), 1))
+            await node.follower.append(Append(b"".join(batches[node.log.end_offset :]), 1))
             ends.append(node.log.end_offset)
         assert ends == [segment.base_offset for segment in node.log.log.segments.items[1:]] + [7]
         await node.committed.advance(7)

@@ -1,4 +1,4 @@
-"""One input after the other: what happens when one cannot be done, hangs, or there are too many."""
+"""Inputs of the driver that fail, hang or expire."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
 from moldau.quorum.metadata_quorum import MetadataQuorum
-from moldau.quorum.serial_queue import MAX_QUEUED, SerialQueue
 from tests.unit.metadata.builders import uid
 from tests.unit.quorum.harness import Node, create, run, with_broker
 
@@ -24,7 +23,7 @@ R = TypeVar("R")
 
 
 class HangingPool(InlinePool):
-    """Does nothing any more once it hangs."""
+    """A pool that never finishes once `hangs` is set."""
 
     def __init__(self) -> None:
         self.hangs = False
@@ -35,7 +34,7 @@ class HangingPool(InlinePool):
         return await super().run(fn, *args, **kwargs)
 
 
-def test_an_image_that_cannot_be_published_ends_the_quorum_and_says_so(tmp_path: Path) -> None:
+def test_error_of_an_image_listener_stops_the_quorum(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.format()
 
@@ -55,7 +54,7 @@ def test_an_image_that_cannot_be_published_ends_the_quorum_and_says_so(tmp_path:
     run(test)
 
 
-def test_a_node_whose_disk_hangs_can_be_stopped(tmp_path: Path) -> None:
+def test_close_does_not_wait_for_a_hanging_disk(tmp_path: Path) -> None:
     node = Node(tmp_path, request_timeout_ms=50)
     node.format()
 
@@ -74,32 +73,8 @@ def test_a_node_whose_disk_hangs_can_be_stopped(tmp_path: Path) -> None:
     run(test)
 
 
-def test_what_waits_for_its_turn_is_bounded() -> None:
-    async def test() -> None:
-        failures: list[Exception] = []
-        actor = SerialQueue(failures.append)
-        actor.start()
-        gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        async def wait() -> None:
-            await gate
-
-        waiting = [asyncio.ensure_future(actor.run(wait)) for _ in range(MAX_QUEUED + 2)]
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        turned_away = [each for each in waiting if each.done()]
-        assert {type(each.exception()) for each in turned_away} == {KafkaError}
-        gate.set_result(None)
-        await asyncio.gather(*(each for each in waiting if each not in turned_away))
-        await actor.run(wait)
-        await actor.close()
-        assert not failures
-
-    run(test)
-
-
-def test_a_change_of_voters_gets_its_own_answer(tmp_path: Path) -> None:
-    """The one before it has taken too long, and nobody has noticed yet."""
+def test_voter_change_does_not_get_the_response_of_an_expired_one(tmp_path: Path) -> None:
+    """The change before it has expired, and the timer has not fired yet."""
     node = Node(tmp_path)
     node.format()
 

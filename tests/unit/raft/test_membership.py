@@ -1,4 +1,4 @@
-"""Changes of voters: what a leader asks for before it begins one, and what the history of voters tells."""
+"""Voter changes and the upgrade to a dynamic quorum."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from moldau.raft.types import ElectionState, OutboundRequest, Role
 from moldau.raft.voters import DYNAMIC, VoterHistory, VoterSet
 from tests.harness.worlds.memory_log import MemoryLog
 from tests.harness.worlds.raft import CLUSTER, RaftWorld, directory_of, endpoint, voter
-from tests.unit.raft.builders import NOW, entries, fetch_request, follower, leader, only, vote_answer
+from tests.unit.raft.builders import NOW, entries, fetch_request, follower, leader, only, vote_response
 
 
 def dynamic_leader() -> tuple[Raft, MemoryLog]:
-    """Node 1 of 1, 2 and 3, with everything committed."""
+    """Return the leader, node 1 of the voters 1, 2 and 3."""
     log, history = MemoryLog(), VoterHistory()
     history.add(-1, kraft_version=DYNAMIC, voters=VoterSet.of(voter(each) for each in (1, 2, 3)))
     stored = ElectionState(-1, 1, 1, directory_of(1))
     raft = Raft(RaftWorld().settings(1), log, stored, history, random.Random(1), NOW)
     for sent in raft.take_ready().requests:
-        raft.on_response(sent, vote_answer(1, granted=True), NOW)
+        raft.on_response(sent, vote_response(1, granted=True), NOW)
     voters = raft.quorum.epoch_start_voters
     assert voters is not None and voters.ids == [1, 2, 3]
     log.append(entries(1, 1))
@@ -69,8 +69,8 @@ def remove_request(node_id: int) -> RemoveRaftVoterRequest:
     )
 
 
-def error_of(answer: AddRaftVoterResponse | RemoveRaftVoterResponse | None) -> ErrorCode | None:
-    return None if answer is None else ErrorCode(answer.error_code)
+def error_of(response: AddRaftVoterResponse | RemoveRaftVoterResponse | None) -> ErrorCode | None:
+    return None if response is None else ErrorCode(response.error_code)
 
 
 def versions(maximum: int) -> ApiVersionsResponse:
@@ -85,8 +85,8 @@ def begin_adding(raft: Raft, *, ack_when_committed: bool = True) -> OutboundRequ
     return asked
 
 
-def write_down(raft: Raft, log: MemoryLog) -> list[int]:
-    """What the driver does with the record it is given."""
+def append_voters(raft: Raft, log: MemoryLog) -> list[int]:
+    """Append the voter set in `Ready`, as the driver does; return its ids."""
     (record,) = raft.take_ready().records
     assert isinstance(record, VotersRecord)
     voters = VoterSet.from_record(record)
@@ -96,12 +96,12 @@ def write_down(raft: Raft, log: MemoryLog) -> list[int]:
     return voters.ids
 
 
-def test_a_voter_is_added_when_the_majority_of_the_new_set_has_it() -> None:
+def test_addition_is_committed_by_a_majority_of_the_new_voter_set() -> None:
     raft, log = dynamic_leader()
     fetch_from(raft, 2, 2)
     fetch_from(raft, 4, 2)
     raft.on_response(begin_adding(raft), versions(1), NOW + 1)
-    assert write_down(raft, log) == [1, 2, 3, 4]
+    assert append_voters(raft, log) == [1, 2, 3, 4]
     fetch_from(raft, 2, 3)
     assert raft.take_ready().voter_change_response is None
     fetch_from(raft, 4, 3)
@@ -109,7 +109,7 @@ def test_a_voter_is_added_when_the_majority_of_the_new_set_has_it() -> None:
     assert (raft.quorum.high_watermark, raft.quorum.voters.ids) == (3, [1, 2, 3, 4])
 
 
-def test_a_voter_that_adds_itself_is_answered_before_the_commit() -> None:
+def test_addition_without_ack_when_committed_is_answered_at_once() -> None:
     raft, _ = dynamic_leader()
     fetch_from(raft, 2, 2)
     fetch_from(raft, 4, 2)
@@ -118,7 +118,7 @@ def test_a_voter_that_adds_itself_is_answered_before_the_commit() -> None:
     assert error_of(raft.remove_voter(remove_request(2), NOW + 1)) is ErrorCode.REQUEST_TIMED_OUT
 
 
-def test_why_no_change_begins() -> None:
+def test_voter_changes_are_rejected() -> None:
     raft, log = dynamic_leader()
     assert error_of(raft.add_voter(add_request(), NOW)) is ErrorCode.REQUEST_TIMED_OUT
     fetch_from(raft, 2, 2)
@@ -134,7 +134,7 @@ def test_why_no_change_begins() -> None:
     stranger.cluster_id = "another"
     assert error_of(raft.remove_voter(stranger, NOW)) is ErrorCode.INCONSISTENT_CLUSTER_ID
     assert raft.remove_voter(remove_request(2), NOW) is None
-    assert write_down(raft, log) == [1, 3]
+    assert append_voters(raft, log) == [1, 3]
     assert error_of(raft.remove_voter(remove_request(3), NOW)) is ErrorCode.REQUEST_TIMED_OUT
     assert error_of(follower().add_voter(add_request(), NOW)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     static, _ = leader()
@@ -143,40 +143,42 @@ def test_why_no_change_begins() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "error"),
+    ("response", "error"),
     [
         (versions(0), ErrorCode.INVALID_REQUEST),
         (ApiVersionsResponse(), ErrorCode.INVALID_REQUEST),
         (ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION), ErrorCode.REQUEST_TIMED_OUT),
         (None, ErrorCode.REQUEST_TIMED_OUT),
-        # It has never fetched.
+        # The node has never fetched.
         (versions(1), ErrorCode.REQUEST_TIMED_OUT),
     ],
 )
-def test_why_a_node_is_not_added(answer: ApiVersionsResponse | None, error: ErrorCode) -> None:
+def test_addition_fails_by_api_versions_or_missing_progress(
+    response: ApiVersionsResponse | None, error: ErrorCode
+) -> None:
     raft, _ = dynamic_leader()
     fetch_from(raft, 2, 2)
     asked = begin_adding(raft)
-    if answer is None:
+    if response is None:
         raft.on_failure(asked, NOW + 1)
     else:
-        raft.on_response(asked, answer, NOW + 1)
+        raft.on_response(asked, response, NOW + 1)
     ready = raft.take_ready()
     assert (error_of(ready.voter_change_response), ready.records) == (error, ())
 
 
-def test_a_change_that_takes_too_long_is_given_up() -> None:
+def test_voter_change_times_out() -> None:
     raft, log = dynamic_leader()
     fetch_from(raft, 2, 2)
     assert raft.remove_voter(remove_request(3), NOW) is None
-    write_down(raft, log)
+    append_voters(raft, log)
     deadline = raft.next_deadline()
     assert deadline is not None and deadline <= NOW + 2000
     raft.tick(NOW + 2000)
     assert error_of(raft.take_ready().voter_change_response) is ErrorCode.REQUEST_TIMED_OUT
 
 
-def test_whoever_stops_leading_says_so() -> None:
+def test_pending_voter_change_fails_when_the_leader_resigns() -> None:
     raft, _ = dynamic_leader()
     fetch_from(raft, 2, 2)
     assert raft.remove_voter(remove_request(3), NOW) is None
@@ -185,11 +187,11 @@ def test_whoever_stops_leading_says_so() -> None:
     assert (error_of(ready.voter_change_response), ready.records) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, ())
 
 
-def test_a_leader_that_removed_itself_resigns_when_that_is_committed() -> None:
+def test_removed_leader_resigns_once_its_removal_is_committed() -> None:
     raft, log = dynamic_leader()
     fetch_from(raft, 2, 2)
     assert raft.remove_voter(remove_request(1), NOW) is None
-    assert write_down(raft, log) == [2, 3]
+    assert append_voters(raft, log) == [2, 3]
     fetch_from(raft, 2, 3)
     assert raft.quorum.role is Role.LEADER
     fetch_from(raft, 3, 3)
@@ -209,7 +211,7 @@ def update_request(node_id: int, port: int, epoch: int = 1) -> UpdateRaftVoterRe
     )
 
 
-def test_a_voter_that_moved_is_written_down() -> None:
+def test_update_voter_writes_the_new_endpoints() -> None:
     raft, _ = dynamic_leader()
     fetch_from(raft, 2, 2)
     response = raft.step(update_request(2, 4711), 0, NOW)
@@ -221,7 +223,7 @@ def test_a_voter_that_moved_is_written_down() -> None:
     assert raft.step(update_request(7, 1), 0, NOW).error_code == ErrorCode.VOTER_NOT_FOUND
 
 
-def test_a_static_quorum_is_upgraded_when_every_voter_has_told() -> None:
+def test_kraft_version_upgrade_requires_reports_of_all_voters() -> None:
     raft, _ = leader()
     raft.fetch(fetch_request(1, 1, 1), 18, NOW)
     assert raft.step(update_request(2, 9093), 0, NOW).error_code == 0
@@ -239,28 +241,3 @@ def test_a_static_quorum_is_upgraded_when_every_voter_has_told() -> None:
     raft.upgrade_kraft_version(DYNAMIC, validate_only=False)
     assert raft.take_ready().records == ()
     assert raft.step(update_request(2, 1), 0, NOW).error_code == ErrorCode.REQUEST_TIMED_OUT
-
-
-def test_voters_go_back_with_the_log() -> None:
-    static, one, two = (VoterSet.of(voter(each) for each in ids) for ids in ([1], [1, 2], [1, 2, 3]))
-    history = VoterHistory(static)
-    assert (history.voters, history.voters_offset, history.kraft_version) == (static, None, 0)
-    history.add(5, kraft_version=1, voters=one)
-    history.add(9, voters=two)
-    assert (history.voters, history.voters_offset, history.previous_voters) == (two, 9, one)
-    assert [history.voters_at(offset) for offset in (4, 5, 8, 9)] == [static, one, one, two]
-    assert (history.kraft_version_at(4), history.kraft_version_at(7)) == (0, 1)
-    history.truncate(9)
-    assert (history.voters, history.voters_offset) == (one, 5)
-    history.truncate(5)
-    assert (history.voters, history.kraft_version) == (static, 0)
-
-
-def test_what_a_snapshot_holds_is_forgotten() -> None:
-    history = VoterHistory()
-    sets = [VoterSet.of(voter(each) for each in range(count)) for count in range(1, 4)]
-    for offset, voters in zip((-1, 5, 9), sets, strict=True):
-        history.add(offset, kraft_version=1, voters=voters)
-    history.discard_before(7)
-    assert [history.voters_at(offset) for offset in (4, 5, 7, 9)] == [VoterSet(), sets[1], sets[1], sets[2]]
-    assert history.kraft_version == 1

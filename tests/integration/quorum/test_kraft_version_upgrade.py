@@ -1,4 +1,5 @@
-"""A static quorum becomes a dynamic one while it runs: `kafka-features upgrade --feature kraft.version=1`."""
+"""The upgrade of a running quorum from static to dynamic: `kafka-features upgrade --feature
+kraft.version=1`."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from tests.harness.nodes.nodes import CLUSTER_ID, run, until
 from tests.harness.nodes.quorum_nodes import QuorumNodes, quorum_nodes
 
 THREE = [1, 2, 3]
-#: Voters tell the leader about themselves once in a fetch timeout.
+#: Voters report themselves to the leader once per fetch timeout.
 QUICK = {"controller.quorum.fetch.timeout.ms": "700"}
 
 
@@ -29,7 +30,7 @@ async def upgrade(nodes: QuorumNodes, leader: int) -> UpdateFeaturesResponse:
     return answer
 
 
-def test_voters_are_written_down_when_all_have_told_where_their_logs_are(tmp_path: Path) -> None:
+def test_kraft_version_upgrade_waits_for_the_reports_of_all_voters(tmp_path: Path) -> None:
     async def main() -> None:
         async with quorum_nodes(tmp_path, THREE, QUICK) as nodes:
             leader = await nodes.leader()

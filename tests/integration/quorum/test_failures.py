@@ -1,5 +1,5 @@
-"""What goes wrong in a quorum: forgotten votes, strangers, copies, disks that are full or fail. The node at
-fault says so, and the others go on."""
+"""Failures in a quorum: lost votes, other clusters, copied folders, full and failed disks. The affected node
+reports the failure, and the other nodes continue."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from tests.harness.nodes.quorum_nodes import QuorumNodes, quorum_nodes
 from tests.unit.quorum.harness import FullDisk
 
 THREE = [1, 2, 3]
-#: A log that soon is nothing but a snapshot.
+#: A log that is soon replaced by a snapshot.
 SHORT_LOG = {
     "metadata.log.max.record.bytes.between.snapshots": "300",
     "metadata.max.retention.bytes": "1000",
 }
 
 
-class LateClock(SystemClock):
-    """Of a process that stood still for so long."""
+class SuspendedClock(SystemClock):
+    """The clock of a process that was suspended."""
 
-    stood_still_s = 0.0
+    suspended_s = 0.0
 
     def monotonic(self) -> float:
-        return super().monotonic() + self.stood_still_s
+        return super().monotonic() + self.suspended_s
 
 
 async def follower_of(nodes: QuorumNodes) -> int:
@@ -47,7 +47,7 @@ async def refused(node: Node, message: str) -> None:
         await node.stop()
 
 
-def test_a_voter_that_forgot_its_vote_stays_out(tmp_path: Path) -> None:
+def test_voter_without_quorum_state_does_not_start(tmp_path: Path) -> None:
     async def main() -> None:
         async with quorum_nodes(tmp_path, THREE, initial=THREE) as nodes:
             await nodes.write("before")
@@ -69,25 +69,27 @@ def test_a_voter_that_forgot_its_vote_stays_out(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_controller_of_another_cluster(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_controller_of_another_cluster_finds_no_leader(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def main() -> None:
         async with quorum_nodes(tmp_path, THREE, initial=THREE) as nodes:
             await nodes.write("before")
             victim = await follower_of(nodes)
             await nodes.stop(victim)
             shutil.rmtree(nodes.log_folder(victim).parent)
-            stranger = nodes.make(victim, cluster_id="AnotherClusterXXXXXXXX")
-            starting = asyncio.create_task(stranger.start())
+            other = nodes.make(victim, cluster_id="AnotherClusterXXXXXXXX")
+            starting = asyncio.create_task(other.start())
             await until(lambda: "does not belong to the cluster of this node" in caplog.text)
             await nodes.write("meanwhile")
-            assert stranger.metadata.leader_id == -1
+            assert other.metadata.leader_id == -1
             starting.cancel()
-            await stranger.stop()
+            await other.stop()
 
     run(main)
 
 
-def test_a_folder_that_was_replaced_follows_as_an_observer(
+def test_voter_with_another_directory_id_joins_as_observer(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -113,7 +115,7 @@ def test_a_folder_that_was_replaced_follows_as_an_observer(
 
 
 @pytest.mark.parametrize("on_sync", [False, True])
-def test_a_leader_without_room_lets_another_lead(tmp_path: Path, on_sync: bool) -> None:
+def test_leader_with_a_full_disk_resigns(tmp_path: Path, on_sync: bool) -> None:
     async def main() -> None:
         disks = {each: FullDisk() for each in THREE}
         async with quorum_nodes(tmp_path, THREE, initial=THREE, disks=disks) as nodes:
@@ -134,7 +136,7 @@ def test_a_leader_without_room_lets_another_lead(tmp_path: Path, on_sync: bool) 
 
 
 @pytest.mark.parametrize("on_sync", [False, True])
-def test_a_follower_without_room_catches_up_later(tmp_path: Path, on_sync: bool) -> None:
+def test_follower_with_a_full_disk_catches_up_later(tmp_path: Path, on_sync: bool) -> None:
     async def main() -> None:
         disks = {each: FullDisk() for each in THREE}
         async with quorum_nodes(tmp_path, THREE, initial=THREE, disks=disks) as nodes:
@@ -151,7 +153,7 @@ def test_a_follower_without_room_catches_up_later(tmp_path: Path, on_sync: bool)
     run(main)
 
 
-def test_a_disk_that_fails_ends_the_node_and_only_that(tmp_path: Path) -> None:
+def test_failed_disk_stops_only_its_node(tmp_path: Path) -> None:
     async def main() -> None:
         async with quorum_nodes(tmp_path, THREE, initial=THREE) as nodes:
             await nodes.write("before")
@@ -171,15 +173,16 @@ def test_a_disk_that_fails_ends_the_node_and_only_that(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_leader_that_stood_still_has_no_say_when_it_wakes_up(tmp_path: Path) -> None:
-    """Others may have elected another one long ago; it has not had time to notice that nobody fetches."""
+def test_suspended_leader_answers_not_controller(tmp_path: Path) -> None:
+    """The other nodes may have elected a new leader, and this one has not processed its check-quorum
+    timeout."""
 
     async def main() -> None:
-        clocks = {each: LateClock() for each in THREE}
+        clocks = {each: SuspendedClock() for each in THREE}
         async with quorum_nodes(tmp_path, THREE, initial=THREE, clocks=clocks) as nodes:
             await nodes.write("before")
             leader = await nodes.leader()
-            clocks[leader].stood_still_s = 3600
+            clocks[leader].suspended_s = 3600
             with pytest.raises(KafkaError) as failure:
                 await nodes[leader].metadata.read(lambda: None)
             assert failure.value.code is ErrorCode.NOT_CONTROLLER
@@ -193,8 +196,8 @@ def test_a_leader_that_stood_still_has_no_say_when_it_wakes_up(tmp_path: Path) -
     run(main)
 
 
-def test_a_leader_whose_disk_hangs_is_replaced(tmp_path: Path) -> None:
-    """It can do nothing, not even resign; when the disk goes on, what it had not synced never was."""
+def test_leader_with_a_hanging_disk_is_replaced(tmp_path: Path) -> None:
+    """It cannot even resign. When the disk continues, its unsynced records are discarded."""
 
     async def main() -> None:
         disks = {each: FullDisk() for each in THREE}
@@ -203,17 +206,17 @@ def test_a_leader_whose_disk_hangs_is_replaced(tmp_path: Path) -> None:
             leader = await nodes.leader()
             others = [nodes[each].metadata for each in THREE if each != leader]
             disks[leader].may_sync.clear()
-            asked: list[asyncio.Future[None]] = []
+            pending: list[asyncio.Future[None]] = []
             try:
-                asked.append(asyncio.ensure_future(nodes.write("hung", leader)))
+                pending.append(asyncio.ensure_future(nodes.write("hung", leader)))
                 await until(lambda: any(each.is_active for each in others))
-                asked.append(asyncio.ensure_future(nodes[leader].metadata.read(lambda: None)))
+                pending.append(asyncio.ensure_future(nodes[leader].metadata.read(lambda: None)))
                 active = next(each for each in others if each.is_active)
                 await nodes.write("elsewhere", active.settings.node_id)
-                assert not asked[0].done()
+                assert not pending[0].done()
             finally:
                 disks[leader].may_sync.set()
-            for each in asked:
+            for each in pending:
                 with pytest.raises(KafkaError) as failure:
                     await each
                 assert failure.value.code is ErrorCode.NOT_CONTROLLER
@@ -223,10 +226,8 @@ def test_a_leader_whose_disk_hangs_is_replaced(tmp_path: Path) -> None:
     run(main)
 
 
-def test_a_snapshot_that_is_damaged_is_asked_for_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The next one of the same leader is good."""
+def test_damaged_snapshot_is_fetched_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The leader's next snapshot is valid."""
 
     async def main() -> None:
         async with quorum_nodes(tmp_path, THREE, SHORT_LOG, initial=THREE) as nodes:

@@ -101,9 +101,9 @@ class TopicsDelta:
 
     def become(self, topics: TopicsImage) -> None:
         """Change the topics so that they equal `topics`."""
-        for topic_id, gone in self._base.by_id.items():
+        for topic_id, removed in self._base.by_id.items():
             if topic_id not in topics.by_id:
-                self.deleted[topic_id] = gone
+                self.deleted[topic_id] = removed
         for topic_id, topic in topics.by_id.items():
             before = self._base.by_id.get(topic_id)
             if before is None:
@@ -119,9 +119,9 @@ class TopicsDelta:
         if self.is_empty():
             return self._base
         by_id, by_name = dict(self._base.by_id), dict(self._base.by_name)
-        for topic_id, gone in self.deleted.items():
+        for topic_id, removed in self.deleted.items():
             del by_id[topic_id]
-            del by_name[gone.name]
+            del by_name[removed.name]
         for topic_id, topic in self._topics.items():
             image = TopicImage(topic_id, topic.name, topic.partitions)
             by_id[topic_id] = image

@@ -78,8 +78,7 @@ def _leader_in(batch: memoryview) -> int:
 
 
 def _content(disk: Disk, path: str) -> memoryview:
-    """Map the file into memory, or read it where mapping is not supported. It must not be truncated while
-    mapped."""
+    """Map the file into memory if the disk supports it. It must not be truncated while mapped."""
     size = disk.size(path)
     mapped = disk.open(path, read_only=True).map(0, size) if size else None
     return memoryview(disk.read_bytes(path)) if mapped is None else mapped

@@ -97,8 +97,7 @@ class MetadataLog:
     # Appending.
 
     def append(self, batches: Sequence[Sequence[bytes]], epoch: int) -> int:
-        """Append encoded records, each inner sequence as one batch, all or nothing; return the size
-        written."""
+        """Append encoded records, one batch per inner sequence, all or nothing; return the size."""
         timestamp = self._next_timestamp()
         offset = self.end_offset
         group = bytearray()
@@ -210,8 +209,8 @@ class MetadataLog:
         self._snapshots = tuple(sorted(known))
 
     def snapshots_removed(self, snapshots: Sequence[SnapshotId]) -> None:
-        gone = {OffsetAndEpoch(each.end_offset, each.epoch) for each in snapshots}
-        self._snapshots = tuple(each for each in self._snapshots if each not in gone)
+        removed = {OffsetAndEpoch(each.end_offset, each.epoch) for each in snapshots}
+        self._snapshots = tuple(each for each in self._snapshots if each not in removed)
 
     def close(self) -> None:
         self.log.close()

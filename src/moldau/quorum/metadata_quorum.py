@@ -256,8 +256,7 @@ class MetadataQuorum:
         )
 
     async def maintain(self) -> None:
-        """Write a snapshot if one is due, and delete old ones and the log before them; call it
-        periodically."""
+        """Write a snapshot if one is due, and delete expired ones; to be called periodically."""
         if self._driver is not None:
             await self._snapshotter.maintain(self._driver.run)
 

@@ -36,8 +36,7 @@ class QuorumStateFile:
         return read_quorum_state(self._disk, self._path)
 
     async def write(self, state: ElectionState, kraft_version: int, voters: VoterSet) -> None:
-        """Write the state, and retry while the disk is full: the node must not act in the quorum without
-        it."""
+        """Write the state; retry while the disk is full, because the node must not act without it."""
         while True:
             try:
                 await self._pool.run(

@@ -200,8 +200,7 @@ class Election:
     def observe_leader(
         self, leader_id: int, epoch: int, endpoints: tuple[VoterEndpoint, ...], now_ms: float
     ) -> None:
-        """Record the leader of `epoch`, which is not below ours, as a peer reports it (`NO_LEADER` if
-        unknown)."""
+        """Record the leader of `epoch` (not below ours) that a peer reports; `NO_LEADER` if unknown."""
         quorum = self._quorum
         if epoch == quorum.epoch and leader_id == quorum.local.id:
             # If this node is not the leader, it was before a restart, and can only lead a later epoch.

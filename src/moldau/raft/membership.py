@@ -165,8 +165,7 @@ class VoterChanges:
         return None
 
     def on_api_versions(self, voter_id: int, response: ApiVersionsResponse | None, now_ms: float) -> bool:
-        """Continue to add a voter with its ApiVersions response (None if it failed); False if it is an
-        error."""
+        """Continue an addition with the ApiVersions response (None if it failed); False on an error."""
         term = self.term
         change = None if term is None else term.change
         if term is None or change is None or change.added is None or change.added.id != voter_id:

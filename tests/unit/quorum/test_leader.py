@@ -79,38 +79,38 @@ class TestWriting:
     def test_listeners_are_called_in_order_before_the_response(self, tmp_path: Path) -> None:
         node = Node(tmp_path)
         node.format()
-        heard: list[tuple[MetadataDelta, MetadataImage]] = []
+        published: list[tuple[MetadataDelta, MetadataImage]] = []
 
         async def test() -> None:
             quorum = node.make()
-            quorum.add_listener(lambda delta, image: heard.append((delta, image)))
+            quorum.add_listener(lambda delta, image: published.append((delta, image)))
             await quorum.start()
             await with_broker(quorum)
             await create(quorum, "orders")
-            assert heard[-1][1] is quorum.image
-            assert [heard[-1][1].topics.by_id[topic].name for topic in heard[-1][0].topics_created] == [
-                "orders"
-            ]
+            assert published[-1][1] is quorum.image
+            assert [
+                published[-1][1].topics.by_id[topic].name for topic in published[-1][0].topics_created
+            ] == ["orders"]
             await quorum.close()
 
         run(test)
-        for (_, before), (delta, after) in pairwise(heard):
+        for (_, before), (delta, after) in pairwise(published):
             assert delta.image is before
             assert after.offset > before.offset
 
     def test_first_delta_contains_the_whole_image(self, tmp_path: Path) -> None:
         node = apache_node(tmp_path, "apache-static", static_voters=(1,))
-        heard: list[MetadataDelta] = []
+        published: list[MetadataDelta] = []
 
         async def test() -> None:
             quorum = node.make()
-            quorum.add_listener(lambda delta, image: heard.append(delta))
+            quorum.add_listener(lambda delta, image: published.append(delta))
             await quorum.start()
             await quorum.close()
 
         run(test)
-        assert len(heard[0].topics_created) == 1
-        assert heard[0].broker_configs_changed(1)
+        assert len(published[0].topics_created) == 1
+        assert published[0].broker_configs_changed(1)
 
     def test_read_waits_until_its_result_is_committed(self, tmp_path: Path) -> None:
         node = Node(tmp_path)

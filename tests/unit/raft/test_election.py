@@ -213,11 +213,11 @@ def test_begin_quorum_epoch_announces_the_leader() -> None:
 
 def test_leader_ignores_a_report_of_its_own_leadership() -> None:
     raft, _ = leader()
-    told = begin_epoch(1, 1)
-    told.leader_endpoints = [
+    request = begin_epoch(1, 1)
+    request.leader_endpoints = [
         LeaderEndpoint(name=name, host="elsewhere", port=1) for name in ("CONTROLLER", "OTHER")
     ]
-    raft.step(told, 1, NOW)
+    raft.step(request, 1, NOW)
     assert raft.quorum.role is Role.LEADER
 
 

@@ -28,7 +28,7 @@ PAYLOADS = [
 
 @pytest.mark.parametrize("codec", CODECS, ids=CODEC_NAMES)
 @pytest.mark.parametrize("payload", PAYLOADS, ids=lambda p: str(len(p)))
-def test_round_trip(codec: int, payload: bytes) -> None:
+def test_compressed_payload_is_decompressed_unchanged(codec: int, payload: bytes) -> None:
     for data in (payload, bytearray(payload), memoryview(payload)):
         compressed = compress(codec, data)
         assert decompress(codec, compressed, BOUND) == payload
@@ -39,13 +39,13 @@ def test_round_trip(codec: int, payload: bytes) -> None:
 @pytest.mark.parametrize(
     ("codec", "levels"), [(GZIP, [-1, 1, 9]), (LZ4, [1, 9, 12, 17]), (ZSTD, [-131072, -5, 1, 3, 19, 22])]
 )
-def test_levels(codec: int, levels: list[int]) -> None:
+def test_compression_levels(codec: int, levels: list[int]) -> None:
     for level in levels:
         assert decompress(codec, compress(codec, PAYLOADS[4], level), BOUND) == PAYLOADS[4]
 
 
 @pytest.mark.parametrize("payload", PAYLOADS[1:], ids=lambda p: str(len(p)))
-def test_against_aiokafka(payload: bytes) -> None:
+def test_codecs_are_compatible_with_aiokafka(payload: bytes) -> None:
     pairs = {
         GZIP: (aiokafka_codecs.gzip_encode, aiokafka_codecs.gzip_decode),
         SNAPPY: (aiokafka_codecs.snappy_encode, aiokafka_codecs.snappy_decode),
@@ -86,7 +86,7 @@ def test_gzip_members() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS[1:], ids=CODEC_NAMES[1:])
-def test_damage(codec: int) -> None:
+def test_damaged_payload_is_corrupt(codec: int) -> None:
     rng = random.Random(codec)
     compressed = compress(codec, b"some text, and more text, and more text" * 50)
     for damaged in (b"", b"\x05", b"garbage that is no frame at all", compressed[: len(compressed) // 2]):
@@ -102,7 +102,7 @@ def test_damage(codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS[1:], ids=CODEC_NAMES[1:])
-def test_bombs_cost_no_more_than_their_bound(codec: int) -> None:
+def test_decompression_bomb_allocates_no_more_than_the_bound(codec: int) -> None:
     bomb = compress(codec, bytes(100_000_000))
     tracemalloc.start()
     with pytest.raises(DecompressionBomb):

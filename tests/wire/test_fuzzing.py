@@ -44,7 +44,7 @@ def survives(cls: type[Message], version: int, data: bytes | memoryview) -> bool
 
 
 @pytest.mark.parametrize(("cls", "version"), CASES, ids=NAMES)
-def test_truncated(cls: type[Message], version: int) -> None:
+def test_truncated_message_is_a_decode_error(cls: type[Message], version: int) -> None:
     rng = random.Random(f"{cls.__name__} {version}")
     data = encode_bytes(random_message(cls, version, rng), version)
     cuts = range(len(data)) if len(data) < 300 else sorted(rng.sample(range(len(data)), 300))
@@ -55,7 +55,7 @@ def test_truncated(cls: type[Message], version: int) -> None:
 
 
 @pytest.mark.parametrize(("cls", "version"), CASES, ids=NAMES)
-def test_lying_lengths(cls: type[Message], version: int) -> None:
+def test_wrong_lengths_raise_only_decode_errors(cls: type[Message], version: int) -> None:
     rng = random.Random(f"{cls.__name__} {version}")
     data = encode_bytes(random_message(cls, version, rng), version)
     for _ in range(60):
@@ -85,7 +85,7 @@ def test_flipped_bytes(case: tuple[type[Message], int], rng: random.Random, flip
 
 @quick
 @given(st.binary(max_size=60))
-def test_headers(data: bytes) -> None:
+def test_random_headers_raise_only_decode_errors(data: bytes) -> None:
     for read in (decode_request_header, lambda frame: decode_response_header(3, 12, frame)):
         try:
             _, offset = read(data)
@@ -118,7 +118,7 @@ def test_memory_and_time_are_bounded(filling: int) -> None:
 
 
 @pytest.mark.parametrize(("cls", "version"), CASES, ids=NAMES)
-def test_the_rest_is_left_alone(cls: type[Message], version: int) -> None:
+def test_decode_prefix_returns_the_end_of_the_message(cls: type[Message], version: int) -> None:
     data = encode_bytes(random_message(cls, version, random.Random(version)), version)
     message, end = decode_prefix(cls, b"head" + data + b"rest", version, 4)
     assert end == 4 + len(data)

@@ -234,7 +234,7 @@ GOLDEN: list[tuple[Message, int, str]] = [
 
 
 @pytest.mark.parametrize(("message", "version", "golden"), GOLDEN, ids=lambda v: type(v).__name__)
-def test_message(message: Message, version: int, golden: str) -> None:
+def test_message_has_the_bytes_of_kafka(message: Message, version: int, golden: str) -> None:
     data = bytes.fromhex(golden)
     assert encode_bytes(message, version).hex() == data.hex()
     assert decode(type(message), data, version) == message

@@ -60,7 +60,7 @@ def drain(batch: Any, **options: Any) -> list[Record]:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_javas_batches(codec: int) -> None:
+def test_batches_of_java_are_read(codec: int) -> None:
     batch = bytes.fromhex(JAVA_BATCHES[codec])
     header = read_batch_header(batch)
     assert check_crc(batch, 0, header)
@@ -71,7 +71,7 @@ def test_javas_batches(codec: int) -> None:
     assert recompress(batch, header, 0).hex() == JAVA_BATCHES[0]
 
 
-def test_ours_is_javas() -> None:
+def test_built_batch_has_the_bytes_of_java() -> None:
     assert build_batch(java_records(3)).hex() == JAVA_BATCHES[0]
 
 
@@ -161,7 +161,7 @@ def test_log_append_time() -> None:
     assert built == batch
 
 
-def test_what_compaction_leaves() -> None:
+def test_batch_without_records_keeps_its_last_offset() -> None:
     empty = build_batch([], base_offset=5, last_offset=9, codec=1, max_timestamp=77, producer_id=1)
     header = read_batch_header(empty)
     assert (len(empty), header.last_offset, header.records_count, header.codec) == (
@@ -190,7 +190,7 @@ def test_batches_follow_each_other() -> None:
         list(iter_batches(bytes(first) + bytes(BATCH_HEADER_SIZE)))
 
 
-def test_nonsense_headers() -> None:
+def test_invalid_batch_headers_are_corrupt() -> None:
     batch = build_batch(java_records(3))
     for length in (-1, 0, 48, -(2**31)):
         batch[8:12] = length.to_bytes(4, "big", signed=True)
@@ -222,7 +222,7 @@ def test_header_keys_keep_their_bytes() -> None:
 
 @pytest.mark.parametrize("count", [-1, 0, 2, 4, 2**31 - 1])
 @pytest.mark.parametrize("codec", CODECS)
-def test_lying_counts(codec: int, count: int) -> None:
+def test_wrong_record_counts_are_refused(codec: int, count: int) -> None:
     batch = build_batch(java_records(3), codec=codec)
     header = read_batch_header(batch)._replace(records_count=count)
     with pytest.raises(CorruptBatch):
@@ -283,13 +283,13 @@ def test_random_payloads(payload: bytes, codec: int, count: int) -> None:
     ),
     st.sampled_from(CODECS),
 )
-def test_round_trip(records: list[Record], codec: int) -> None:
+def test_built_batch_is_read_unchanged(records: list[Record], codec: int) -> None:
     records.sort(key=lambda record: record.offset)
     assert drain(build_batch(records, codec=codec)) == records
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_bombs(codec: int) -> None:
+def test_decompression_bomb_is_refused(codec: int) -> None:
     batch = build_batch([Record(0, 0, None, bytes(3_000_000))], codec=codec)
     with pytest.raises(DecompressionBomb):
         drain(batch, max_bytes=1_000_000)

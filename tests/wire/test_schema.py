@@ -59,7 +59,7 @@ class Shape(Message, versions="0-2", flexible="1+"):
     ids: list[Uuid] = array(uuid, "2+", tagged="2+", tag=5)
 
 
-def test_a_struct_that_is_null_has_its_own_sign_in_a_tagged_field() -> None:
+def test_null_struct_in_a_tagged_field_is_one_zero_byte() -> None:
     value = ConsumerGroupMemberMetadataValue(classic_member_metadata=None)
     data = encode_bytes(value, 0)
     # As Apache Kafka 4.3 stores a member that speaks the consumer protocol: one tag, number 0, one byte, 0.
@@ -136,7 +136,7 @@ def test_fields_a_version_lacks() -> None:
     assert (read.colour, read.owner, read.ids) == (3, "", [])
 
 
-def test_what_cannot_be_written_is_named() -> None:
+def test_encode_error_names_the_field() -> None:
     broken = ProduceRequest(
         topic_data=[TopicProduceData(name="a"), TopicProduceData(name=None)]  # type: ignore[arg-type]
     )
@@ -161,7 +161,7 @@ def test_what_cannot_be_written_is_named() -> None:
         encode(Shape(), 7)
 
 
-def test_what_cannot_be_read() -> None:
+def test_damaged_message_is_a_decode_error_with_its_reason() -> None:
     data = encode_bytes(Shape(name="n", points=[Point()]), 2)
     for damaged, part in [
         (data + b"\0", "1 bytes left over"),

@@ -7,7 +7,7 @@ from itertools import pairwise
 from moldau.base.log_throttle import Seldom
 
 
-def test_hours_of_the_same_make_few_lines() -> None:
+def test_repeated_message_is_logged_at_growing_intervals() -> None:
     seldom = Seldom()
     told = [second for second in range(4 * 3600) if seldom.is_due(second, "gone")]
     assert told[:4] == [0, 10, 30, 70]
@@ -15,7 +15,7 @@ def test_hours_of_the_same_make_few_lines() -> None:
     assert max(later - earlier for earlier, later in pairwise(told)) == 600
 
 
-def test_another_reason_is_news() -> None:
+def test_new_reason_is_logged_at_once() -> None:
     seldom = Seldom()
     assert seldom.is_due(0, "gone")
     assert not seldom.is_due(1, "gone")
@@ -23,7 +23,7 @@ def test_another_reason_is_news() -> None:
     assert not seldom.is_due(3, "refused")
 
 
-def test_what_was_over_begins_anew() -> None:
+def test_throttle_restarts_after_the_failure_is_over() -> None:
     seldom = Seldom()
     assert seldom.is_due(0, "gone")
     seldom.over()

@@ -8,7 +8,7 @@ from moldau.base.clock import ManualClock
 from moldau.base.loop_slice import SLICE_SECONDS, LoopSlice
 
 
-def test_others_get_their_turn_when_a_slice_is_over() -> None:
+def test_pause_yields_after_a_slice() -> None:
     clock = ManualClock()
     happened: list[str] = []
 

@@ -53,7 +53,7 @@ from moldau.config.validators import ListOf, at_least
         (PASSWORD, " secret ", "secret"),
     ],
 )
-def test_reads(config_type: ConfigType, text: str, value: ConfigValue) -> None:
+def test_text_is_parsed_as_in_kafka(config_type: ConfigType, text: str, value: ConfigValue) -> None:
     assert parse_type("some.name", text, config_type) == value
 
 
@@ -78,7 +78,7 @@ def test_reads(config_type: ConfigType, text: str, value: ConfigValue) -> None:
         (DOUBLE, "", "Not a number of type DOUBLE"),
     ],
 )
-def test_refuses(config_type: ConfigType, text: str, reason: str) -> None:
+def test_text_of_another_type_is_refused(config_type: ConfigType, text: str, reason: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         parse_type("some.name", text, config_type)
     assert refusal.value.sentence == f"Invalid value {text} for configuration some.name: {reason}"
@@ -115,7 +115,7 @@ def test_shows_as_java_does(value: ConfigValue, text: str | None) -> None:
     assert format_value(value) == text
 
 
-def test_a_key_reads_and_judges() -> None:
+def test_config_key_parses_and_validates() -> None:
     key = ConfigKey("x.bytes", INT, 5, "Bytes.", at_least(1))
     assert key.parse("7") == 7
     assert key.read("0") == 0
@@ -125,7 +125,7 @@ def test_a_key_reads_and_judges() -> None:
         key.parse("0")
 
 
-def test_a_list_counts_each_entry_once() -> None:
+def test_duplicate_list_entries_are_removed() -> None:
     assert ConfigKey("x", LIST, (), "X.", ListOf()).parse("a,b, a") == ("a", "b")
     assert ConfigKey("x", LIST, (), "X.").parse("a,b, a") == ("a", "b", "a")
 

@@ -67,7 +67,7 @@ def test_a_topic_shows_internal_and_unknown_names_only_when_set() -> None:
     assert (old.value, old.is_sensitive, old.type, old.source) == (None, True, ConfigType.UNKNOWN, TOPIC)
 
 
-def test_a_broker_shows_what_may_change() -> None:
+def test_broker_configs_show_which_are_read_only() -> None:
     entries = {entry.name: entry for entry in describe_broker_configs(config())}
     assert not entries["message.max.bytes"].read_only
     assert entries["num.partitions"].read_only

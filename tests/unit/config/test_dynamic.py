@@ -153,13 +153,13 @@ def test_incremental_operations() -> None:
         (APPEND, "nobody.knows", "Unknown config name: nobody.knows"),
     ],
 )
-def test_only_lists_grow(kind: int, name: str, sentence: str) -> None:
+def test_append_and_subtract_need_a_list(kind: int, name: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         broker_configs_after({}, [Operation(name, kind, "1")])
     assert refusal.value.sentence == sentence
 
 
-def test_what_cannot_be_used_is_left_out() -> None:
+def test_invalid_dynamic_configs_are_ignored_with_a_warning() -> None:
     stored = {"message.max.bytes": "x", "num.partitions": "3", "background.threads": "20", "listeners": "y"}
     applied = apply_dynamic_configs(config(), stored, {"log.retention.ms": "5"})
     assert applied.config["background.threads"] == 20
@@ -205,7 +205,7 @@ def test_topic_changes_refused(overrides: dict[str, str], sentence: str) -> None
     assert refusal.value.sentence == sentence
 
 
-def test_a_topic_is_judged_beside_the_brokers_defaults() -> None:
+def test_topic_configs_are_validated_with_the_broker_defaults() -> None:
     validate_topic_configs({"cleanup.policy": "compact,compact", "internal.segment.bytes": "100"}, config())
     with pytest.raises(ConfigError, match="conflict"):
         validate_topic_configs({"max.compaction.lag.ms": "4"}, config(log_cleaner_min_compaction_lag_ms="5"))
@@ -237,7 +237,7 @@ def test_group_changes_refused(overrides: dict[str, str], sentence: str) -> None
     assert refusal.value.sentence == sentence
 
 
-def test_a_session_is_longer_than_a_heartbeat() -> None:
+def test_session_timeout_must_exceed_heartbeat_interval() -> None:
     roomy = BrokerConfig(
         NODE
         | {

@@ -70,7 +70,7 @@ def test_endpoints_are_shown_as_they_are_written() -> None:
         (["A://127.0.0.1:1", "B://[::1]:1", "C://[::2]:1"], False),
     ],
 )
-def test_ports(texts: list[str], allowed: bool) -> None:
+def test_listeners_share_a_port_only_over_ipv4_and_ipv6(texts: list[str], allowed: bool) -> None:
     endpoints = parse_endpoints("listeners", texts, PLAIN)
     if allowed:
         check_ports("listeners", endpoints)

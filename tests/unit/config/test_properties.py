@@ -37,12 +37,12 @@ from moldau.config.properties import PropertiesError, format_properties, load_pr
         ("listeners=PLAINTEXT://:9092", {"listeners": "PLAINTEXT://:9092"}),
     ],
 )
-def test_reads(text: str, properties: dict[str, str]) -> None:
+def test_properties_are_parsed_as_in_java(text: str, properties: dict[str, str]) -> None:
     assert parse_properties(text) == properties
 
 
 @pytest.mark.parametrize("text", ["a=\\u12", "a=\\uzzzz", "ok=1\na=\\u"])
-def test_refuses_half_escapes_and_says_where(text: str) -> None:
+def test_invalid_unicode_escape_names_the_line(text: str) -> None:
     with pytest.raises(PropertiesError, match=f"line {text.count(chr(10)) + 1}: "):
         parse_properties(text)
 
@@ -62,5 +62,5 @@ def test_writes_what_java_writes() -> None:
 
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-16")), st.text(st.characters(codec="utf-16"))))
-def test_what_is_written_is_read_again(properties: dict[str, str]) -> None:
+def test_written_properties_are_read_unchanged(properties: dict[str, str]) -> None:
     assert parse_properties(format_properties(properties, "note", 0)) == properties

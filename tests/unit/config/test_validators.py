@@ -44,7 +44,7 @@ POLICY = ListOf(("compact", "delete"))
         (ShareOffsetReset(), "by_duration:P3DT5M0.5S"),
     ],
 )
-def test_allows(rule: Validator, value: ConfigValue) -> None:
+def test_valid_values_are_accepted(rule: Validator, value: ConfigValue) -> None:
     rule.check("x", value)
 
 
@@ -92,7 +92,9 @@ def test_allows(rule: Validator, value: ConfigValue) -> None:
         ),
     ],
 )
-def test_refuses(rule: Validator, value: ConfigValue, sentence: str) -> None:
+def test_invalid_value_is_refused_with_kafkas_message(
+    rule: Validator, value: ConfigValue, sentence: str
+) -> None:
     with pytest.raises(ConfigError) as refusal:
         rule.check("x", value)
     assert refusal.value.sentence == sentence

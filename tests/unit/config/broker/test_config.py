@@ -18,7 +18,7 @@ from tests.unit.config.node_properties import NODE, config, node
 THREE = "A:PLAINTEXT,B:PLAINTEXT,CONTROLLER:PLAINTEXT"
 
 
-def test_what_a_small_file_means() -> None:
+def test_minimal_properties_file() -> None:
     read = config()
     assert read.node_id == 1
     assert read.process_roles == {"broker", "controller"}
@@ -40,7 +40,7 @@ def test_what_a_small_file_means() -> None:
     assert read.warnings == ()
 
 
-def test_the_file_that_apache_ships() -> None:
+def test_properties_file_of_apache_kafka_is_accepted() -> None:
     shipped = {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -62,13 +62,13 @@ def test_the_file_that_apache_ships() -> None:
     assert read.warnings == ()
 
 
-def test_node_id_and_broker_id_are_one() -> None:
+def test_node_id_and_broker_id_are_synonyms() -> None:
     assert config("node.id", broker_id="7", controller_quorum_voters="7@h:1").node_id == 7
     assert config(broker_id="1")["broker.id"] == 1
     assert config()["broker.id"] == 1
 
 
-def test_folders() -> None:
+def test_log_dirs_and_metadata_log_dir() -> None:
     read = config(log_dirs="/b, /a", metadata_log_dir="/m")
     assert (read.log_dirs, read.metadata_log_dir, read.directories) == (
         ("/b", "/a"),
@@ -108,7 +108,7 @@ def test_limits_per_address() -> None:
         ({"log_retention_hours": "-5"}, -1),
     ],
 )
-def test_the_finest_retention_counts(changes: dict[str, str], retention_ms: int) -> None:
+def test_retention_ms_overrides_minutes_and_hours(changes: dict[str, str], retention_ms: int) -> None:
     assert config(**changes).topic_default_values["retention.ms"] == retention_ms
 
 
@@ -130,7 +130,7 @@ def test_topics_override_the_broker() -> None:
     assert "no.such.name" not in values
 
 
-def test_names_nobody_knows_are_warnings() -> None:
+def test_unknown_names_are_warnings() -> None:
     read = BrokerConfig.from_properties(
         NODE
         | {
@@ -304,7 +304,7 @@ def test_refuses_with_a_sentence_that_helps(changes: dict[str, str], sentence: s
     assert refusal.value.sentence.startswith(sentence)
 
 
-def test_a_file_for_zookeeper_is_told_what_to_do() -> None:
+def test_zookeeper_config_error_names_the_kraft_configs() -> None:
     with pytest.raises(ConfigError, match="The file is for a cluster with ZooKeeper"):
         BrokerConfig({"broker.id": "0", "zookeeper.connect": "localhost:2181", "log.dirs": "/x"})
 
@@ -332,7 +332,7 @@ def test_a_file_for_zookeeper_is_told_what_to_do() -> None:
     ],
     ids=str,
 )
-def test_what_would_be_unsafe_to_ignore_stops_the_start(changes: dict[str, str], sentence: str) -> None:
+def test_unsupported_security_configs_stop_the_start(changes: dict[str, str], sentence: str) -> None:
     properties = node(**changes)
     BrokerConfig.from_properties(properties, supported_only=False)
     with pytest.raises(ConfigError) as refusal:

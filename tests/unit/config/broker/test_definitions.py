@@ -22,7 +22,7 @@ TABLES = (BROKER_CONFIGS, DYNAMIC_BROKER_CONFIGS, TOPIC_CONFIGS, GROUP_CONFIGS, 
 KEYS = [key for table in TABLES for key in table.values()]
 
 
-def test_nothing_is_missing() -> None:
+def test_number_of_configs_is_that_of_kafka() -> None:
     public = [key for key in BROKER_CONFIGS.values() if not key.internal]
     assert (len(public), len(TOPIC_CONFIGS), len(GROUP_CONFIGS), len(CLIENT_METRICS_CONFIGS)) == (
         340,

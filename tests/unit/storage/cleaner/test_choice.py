@@ -63,7 +63,7 @@ def test_everything_but_the_active_segment_is_cleanable_at_first() -> None:
     assert found.worth_cleaning
 
 
-def test_a_lone_active_segment_is_not() -> None:
+def test_log_with_only_an_active_segment_is_not_cleanable() -> None:
     found = look(log(0))
     assert found.cleanable_bytes == 0
     assert not found.worth_cleaning
@@ -76,26 +76,26 @@ def test_the_checkpoint_parts_clean_from_dirty() -> None:
     assert look(log(0, 10, 20), checkpoint=20).cleanable_bytes == 0
 
 
-def test_a_checkpoint_inside_a_segment_counts_it_on_both_sides() -> None:
+def test_segment_with_the_checkpoint_counts_as_clean_and_dirty() -> None:
     found = look(log(0, 10, 20), checkpoint=15)
     assert (found.clean_bytes, found.cleanable_bytes) == (200, 100)
     assert found.first_dirty_offset == 15
 
 
-def test_nothing_behind_the_last_stable_offset() -> None:
+def test_offsets_after_the_last_stable_offset_are_not_cleanable() -> None:
     found = look(log(0, 10, 20, 30, last_stable_offset=25))
     assert (found.first_uncleanable_offset, found.cleanable_bytes) == (20, 200)
     assert look(log(0, 10, last_stable_offset=5)).cleanable_bytes == 0
 
 
-def test_nothing_younger_than_the_minimum_lag() -> None:
+def test_min_compaction_lag_ms() -> None:
     fake = log(0, 10, 20, 30, config=config(min_compaction_lag_ms=5000))
     for segment, age in zip(fake.segments.items, (9000, 4000, 9000, 0), strict=True):
         segment.largest = NOW - age
     assert look(fake).first_uncleanable_offset == 10
 
 
-def test_the_maximum_lag_makes_cleaning_urgent() -> None:
+def test_max_compaction_lag_ms() -> None:
     fake = log(0, 10, 20, 30, 40, config=config(max_compaction_lag_ms=1500, min_cleanable_dirty_ratio=0.9))
     found = look(fake, checkpoint=30)
     assert found.overdue_ms == 500
@@ -106,7 +106,7 @@ def test_the_maximum_lag_makes_cleaning_urgent() -> None:
     assert not look(fake, checkpoint=30).worth_cleaning
 
 
-def test_overdue_but_not_cleanable_is_left() -> None:
+def test_overdue_log_without_cleanable_segments_is_skipped() -> None:
     fake = log(0, 10, config=config(max_compaction_lag_ms=1), last_stable_offset=0)
     found = look(fake)
     assert found.overdue_ms > 0
@@ -114,7 +114,7 @@ def test_overdue_but_not_cleanable_is_left() -> None:
 
 
 @pytest.mark.parametrize("checkpoint", [3, 2 * 10**6])
-def test_an_impossible_checkpoint_is_passed_over(checkpoint: int) -> None:
+def test_invalid_cleaner_checkpoint_is_ignored(checkpoint: int) -> None:
     found = look(log(5, 10, 20, log_start_offset=7), checkpoint=checkpoint)
     assert found.checkpoint_invalid
     assert found.first_dirty_offset == 7
@@ -129,7 +129,7 @@ def test_the_ratio_has_to_be_above_the_minimum() -> None:
     assert not look(nothing, checkpoint=10).worth_cleaning
 
 
-def test_the_dirtiest_comes_first() -> None:
+def test_log_with_the_highest_dirty_ratio_is_chosen() -> None:
     a = look(log(0, 10, 20, 30), checkpoint=10)
     b = look(log(0, 10, 20, 30), checkpoint=0)
     c = look(log(0, 10, 20, 30), checkpoint=30)

@@ -106,7 +106,7 @@ def test_tombstones_wait_for_delete_retention(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_lags_and_ratio_decide_when(tmp_path: Path) -> None:
+def test_compaction_lag_and_dirty_ratio(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         config = replace(COMPACT, min_compaction_lag_ms=5000)
@@ -128,7 +128,7 @@ def test_lags_and_ratio_decide_when(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_the_dirtiest_log_comes_first(tmp_path: Path) -> None:
+def test_dirtiest_log_is_cleaned_first(tmp_path: Path) -> None:
     async def scenario() -> None:
         manager, log = await open_log(World(tmp_path))
         other = await manager.creator.get_or_create(TopicPartition("other", 0), TOPIC_ID, COMPACT)
@@ -152,7 +152,7 @@ def test_the_dirtiest_log_comes_first(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_compact_and_delete_do_both(tmp_path: Path) -> None:
+def test_cleanup_policy_compact_delete_compacts_and_expires(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         config = replace(COMPACT, cleanup_policy=frozenset({"compact", "delete"}), retention_ms=10_000)
@@ -232,7 +232,7 @@ def test_a_batch_with_more_keys_than_the_map_has_room_for(tmp_path: Path) -> Non
     asyncio.run(scenario())
 
 
-def test_a_read_under_way_survives_the_swap(tmp_path: Path) -> None:
+def test_read_in_progress_survives_the_replacement_of_its_segment(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager, log = await open_log(world)
@@ -383,7 +383,7 @@ def headers(log: Log) -> list[BatchHeader]:
     return [header for path in paths for _, header in iter_batches(Path(path).read_bytes())]
 
 
-def test_an_open_transaction_holds_cleaning_up(tmp_path: Path) -> None:
+def test_open_transaction_limits_cleaning(tmp_path: Path) -> None:
     async def scenario() -> None:
         manager, log = await open_log(World(tmp_path))
         fill(log, (b"a", b"1"))
@@ -397,7 +397,7 @@ def test_an_open_transaction_holds_cleaning_up(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_damaged_log_is_set_aside_and_the_others_go_on(
+def test_damaged_log_is_uncleanable_and_others_are_compacted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:

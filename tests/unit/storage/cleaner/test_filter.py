@@ -61,35 +61,35 @@ def transactional(offset: int, producer_id: int = 1) -> bytearray:
                 is_transactional=True)  # fmt: skip
 
 
-def test_only_the_last_value_of_a_key_stays() -> None:
+def test_last_record_of_each_key_is_retained() -> None:
     batch = data((b"a", b"1"), (b"b", b"1"), (b"a", b"2"))
     header, offsets = Filter({b"a": 2, b"b": 9})(batch)
     assert offsets == [2]
     assert (header.base_offset, header.last_offset) == (0, 2)
 
 
-def test_a_batch_that_stays_whole_is_not_written_anew() -> None:
+def test_fully_retained_batch_is_copied_unchanged() -> None:
     batch = data((b"a", b"1"), (b"b", b"1"), codec=4)
     assert Filter({b"a": 0, b"b": 1}).kept(batch).obj is batch
 
 
-def test_keys_that_are_not_in_the_map_stay() -> None:
+def test_records_with_unindexed_keys_are_retained() -> None:
     assert Filter({})(data((b"a", b"1")))[1] == [0]
 
 
-def test_nothing_behind_the_map_is_touched() -> None:
+def test_segments_after_the_indexed_part_are_not_rewritten() -> None:
     batch = data((b"a", b"1"), (b"a", None), base_offset=10)
     assert Filter({b"a": 5}, latest=9).kept(batch).obj is batch
     assert Filter({b"a": 10}, latest=10)(batch)[1] == [10, 11]
 
 
-def test_records_without_a_key_go() -> None:
+def test_records_without_a_key_are_removed() -> None:
     clean = Filter({})
     assert clean(data((None, b"1"))) is None
     assert clean.result.keyless_records == 1
 
 
-def test_a_tombstone_gets_a_horizon_and_goes_when_it_is_reached() -> None:
+def test_tombstone_is_removed_after_its_delete_horizon() -> None:
     batch = data((b"a", None), (b"b", b"1"))
     first = Filter({b"a": 0, b"b": 1}).kept(batch)
     header = read_batch_header(first)
@@ -103,7 +103,7 @@ def test_a_tombstone_gets_a_horizon_and_goes_when_it_is_reached() -> None:
     assert header.base_timestamp == NOW + HOUR
 
 
-def test_a_superseded_tombstone_goes_at_once() -> None:
+def test_superseded_tombstone_is_removed_at_once() -> None:
     assert Filter({b"a": 7})(data((b"a", None))) is None
 
 
@@ -122,13 +122,13 @@ def test_the_last_batch_of_the_round_keeps_its_header() -> None:
     assert header.last_offset == 2
 
 
-def test_empty_batches_go_when_nothing_needs_them() -> None:
+def test_empty_batches_are_removed() -> None:
     emptied = Filter({b"a": 9}, upper=1).kept(data((b"a", b"1")))
     assert Filter({}, upper=5)(emptied) is None
     assert Filter({}, upper=1)(emptied)[1] == []
 
 
-def test_aborted_records_go_and_the_marker_stays_until_they_are_gone() -> None:
+def test_abort_marker_is_retained_until_its_records_are_removed() -> None:
     aborted = [AbortedTransaction(1, 0, 2, 3)]
     clean = Filter({}, aborted=aborted)
     assert clean(transactional(0)) is None
@@ -152,19 +152,19 @@ def test_committed_records_stay_and_their_marker_with_them() -> None:
     assert clean(marker(COMMIT, 2))[0].has_delete_horizon
 
 
-def test_a_marker_that_is_the_producers_last_word_keeps_its_header() -> None:
+def test_last_marker_of_an_active_producer_keeps_its_header() -> None:
     waiting = Filter({}).kept(marker(COMMIT, 0, producer_id=9, epoch=4))
     later = Filter({}, now=NOW + HOUR, last_records=[(9, LastRecord(None, 4))])
     header, offsets = later(waiting)
     assert (offsets, header.producer_epoch, header.is_control) == ([], 4, True)
 
 
-def test_other_control_batches_stay() -> None:
+def test_other_control_batches_are_retained() -> None:
     batch = marker(2, 0)
     assert Filter({}).kept(batch).obj is batch
 
 
-def test_counts() -> None:
+def test_filter_counts_records_read_and_written() -> None:
     clean = Filter({b"a": 2, b"b": 9})
     clean(data((b"a", b"1"), (b"b", b"1"), (b"a", b"2")))
     assert (clean.result.records_read, clean.result.records_written) == (3, 1)

@@ -10,7 +10,7 @@ from moldau.storage.cleaner.offset_map import ENTRY_SIZE, OffsetMap
 
 
 @given(st.lists(st.binary(max_size=6)), st.lists(st.binary(max_size=6)))
-def test_remembers_the_last_offset_of_each_key(keys: list[bytes], others: list[bytes]) -> None:
+def test_offset_map_keeps_the_last_offset_of_each_key(keys: list[bytes], others: list[bytes]) -> None:
     offset_map = OffsetMap(10_000, 0.9)
     model: dict[bytes, int] = {}
     for start in range(0, len(keys), 3):
@@ -22,7 +22,7 @@ def test_remembers_the_last_offset_of_each_key(keys: list[bytes], others: list[b
     assert offset_map.get_all(wanted) == [model.get(key, -1) for key in wanted]
 
 
-def test_a_full_map_takes_known_keys_but_no_new_ones() -> None:
+def test_full_offset_map_accepts_only_known_keys() -> None:
     offset_map = OffsetMap(100 * ENTRY_SIZE, 0.5)
     keys = [str(number).encode() for number in range(offset_map.capacity)]
     assert offset_map.put_all((key, 1) for key in keys) is None
@@ -32,7 +32,7 @@ def test_a_full_map_takes_known_keys_but_no_new_ones() -> None:
     assert 0.4 < offset_map.utilization <= 0.5
 
 
-def test_finds_everything_when_crowded() -> None:
+def test_offset_map_finds_all_keys_at_its_load_limit() -> None:
     offset_map = OffsetMap(1000 * ENTRY_SIZE, 1.0)
     keys = [str(number).encode() for number in range(offset_map.capacity)]
     assert offset_map.put_all((key, offset) for offset, key in enumerate(keys)) is None
@@ -40,7 +40,7 @@ def test_finds_everything_when_crowded() -> None:
     assert offset_map.get_all([b"absent"]) == [-1]
 
 
-def test_offsets_without_a_key_are_passed_over() -> None:
+def test_offsets_without_a_key_are_ignored() -> None:
     offset_map = OffsetMap(1000, 0.9)
     assert offset_map.put_all([(None, 1), (b"a", 2)]) is None
     assert offset_map.get_all([None, b"a"]) == [-1, 2]

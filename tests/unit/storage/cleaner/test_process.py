@@ -71,7 +71,7 @@ async def started(runner: ProcessRunner) -> int:
     return worker._process.pid
 
 
-def test_a_process_does_what_is_done_inline(tmp_path: Path) -> None:
+def test_process_runner_gives_the_same_result_as_inline(tmp_path: Path) -> None:
     async def scenario() -> None:
         results = []
         for name, runner in (("inline", None), ("process", ProcessRunner())):
@@ -111,7 +111,7 @@ def test_the_process_ends_when_there_is_nothing_to_clean(tmp_path: Path) -> None
     asyncio.run(scenario())
 
 
-def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
+def test_killed_cleaner_process_loses_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
         runner = ProcessRunner()
         manager, log = await open_log(World(tmp_path), runner, SLOW)
@@ -195,7 +195,7 @@ def test_shutdown_does_not_wait_for_a_long_job(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_cancelled_job_takes_its_process_along(tmp_path: Path) -> None:
+def test_cancelling_a_job_kills_its_process(tmp_path: Path) -> None:
     async def scenario() -> None:
         runner = ProcessRunner()
         manager, log = await open_log(World(tmp_path), runner, SLOW)
@@ -220,7 +220,7 @@ def test_a_cancelled_job_takes_its_process_along(tmp_path: Path) -> None:
         (sys.executable, "-c", ""),
     ],
 )
-def test_a_process_that_does_not_work_is_tried_again_later(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_failing_cleaner_process_is_retried_later(tmp_path: Path, command: tuple[str, ...]) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager, log = await open_log(world, ProcessRunner(command), CleanerSettings())
@@ -235,7 +235,7 @@ def test_a_process_that_does_not_work_is_tried_again_later(tmp_path: Path, comma
     asyncio.run(scenario())
 
 
-def test_damage_is_told_across_the_pipe(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damage_is_reported_by_the_cleaner_process(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         manager, log = await open_log(World(tmp_path), ProcessRunner(), CleanerSettings())
         fill(log)

@@ -87,7 +87,7 @@ def test_rebuilt_batches_keep_everything_but_the_removed_records(
     assert noted._replace(crc=0) == new._replace(crc=0)
 
 
-def test_log_append_time_stays() -> None:
+def test_log_append_time_survives_compaction() -> None:
     made = [Record(0, 5, b"a", b"1"), Record(1, 5, b"b", b"2")]
     batch = memoryview(build_batch(made, timestamp_type=1, max_timestamp=NOW))
     header = read_batch_header(batch)
@@ -120,7 +120,7 @@ def test_type_of_control_batches() -> None:
 
 
 @given(st.binary(max_size=40), st.integers(0, 5))
-def test_nonsense_is_corrupt(payload: bytes, count: int) -> None:
+def test_invalid_payload_is_corrupt(payload: bytes, count: int) -> None:
     try:
         spans = scan(payload, count)
     except CorruptBatch:

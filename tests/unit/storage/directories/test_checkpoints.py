@@ -32,12 +32,12 @@ def test_reads_what_apache_kafka_writes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"0\n", b"0\n0\n"])
-def test_nothing_in_an_empty_file(tmp_path: Path, content: bytes) -> None:
+def test_empty_checkpoint_file_has_no_offsets(tmp_path: Path, content: bytes) -> None:
     (tmp_path / NAME).write_bytes(content)
     assert checkpoint(tmp_path).read() == {}
 
 
-def test_nothing_without_a_file(tmp_path: Path) -> None:
+def test_missing_checkpoint_file_has_no_offsets(tmp_path: Path) -> None:
     assert checkpoint(tmp_path).read() == {}
 
 
@@ -59,7 +59,7 @@ def test_damaged_files_are_named(tmp_path: Path, content: bytes) -> None:
         checkpoint(tmp_path).read()
 
 
-def test_clean_shutdown_file_is_apache_kafkas(tmp_path: Path) -> None:
+def test_clean_shutdown_file_has_the_bytes_of_apache_kafka(tmp_path: Path) -> None:
     marker = CleanShutdownFile(PosixDisk(), str(tmp_path))
     assert not marker.exists()
     assert marker.read_broker_epoch() is None

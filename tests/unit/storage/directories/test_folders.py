@@ -18,7 +18,7 @@ UNIQUE = Uuid(bytes(range(16)))
 HEX = "000102030405060708090a0b0c0d0e0f"
 
 
-def test_a_partition() -> None:
+def test_partition_folder_name_is_parsed() -> None:
     assert parse_folder("orders-0") == (TopicPartition("orders", 0), FolderKind.CURRENT)
     assert parse_folder("a-b.c-12") == (TopicPartition("a-b.c", 12), FolderKind.CURRENT)
     assert parse_folder("to-delete-1") == (TopicPartition("to-delete", 1), FolderKind.CURRENT)
@@ -51,7 +51,7 @@ def test_long_topics_are_cut_to_a_valid_file_name(make) -> None:
     ["", "lost+found", "orders", "orders-", "-0", "orders-x", "orders-delete", "orders-0-delete",
      "orders.abc-delete", "orders-0.-stray", "orders-0-future", "orders-٣"],
 )  # fmt: skip
-def test_foreign_folders_are_refused_by_name(name: str) -> None:
+def test_unknown_folder_names_are_refused(name: str) -> None:
     with pytest.raises(KafkaError, match="not of the form topic-partition") as raised:
         parse_folder(name, "/data")
     assert f"/data/{name}" in str(raised.value)

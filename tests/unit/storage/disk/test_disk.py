@@ -55,7 +55,7 @@ def test_a_mapping_outlives_its_file(tmp_path: Path) -> None:
     assert bytes(mapped[-3:]) == b"xxx"
 
 
-def test_what_cannot_be_mapped_is_none(tmp_path: Path) -> None:
+def test_unmappable_range_is_none(tmp_path: Path) -> None:
     file = PosixDisk().open(str(tmp_path / "file"), create=True)
     assert file.map(0, 100) is None
 
@@ -68,7 +68,7 @@ def test_write_atomic_replaces_the_whole_file(tmp_path: Path) -> None:
     assert disk.listdir(str(tmp_path)) == ["file"]
 
 
-def test_a_lock_keeps_everybody_else_out(tmp_path: Path) -> None:
+def test_lock_is_exclusive(tmp_path: Path) -> None:
     disk, path = PosixDisk(), str(tmp_path / ".lock")
     lock = disk.lock(path)
     with pytest.raises(BlockingIOError):
@@ -90,7 +90,7 @@ def test_a_lock_keeps_everybody_else_out(tmp_path: Path) -> None:
     disk.lock(path).release()
 
 
-def test_removing_what_is_not_there_is_fine(tmp_path: Path) -> None:
+def test_removing_a_missing_file_is_not_an_error(tmp_path: Path) -> None:
     disk = PosixDisk()
     disk.remove(str(tmp_path / "nothing"))
     disk.remove_tree(str(tmp_path / "nothing"))
@@ -105,7 +105,7 @@ def test_removing_what_is_not_there_is_fine(tmp_path: Path) -> None:
         (errno.EMFILE, KafkaError),
     ],
 )
-def test_what_an_os_error_means(code: int, kind: type[KafkaError]) -> None:
+def test_storage_failure_of_os_errors(code: int, kind: type[KafkaError]) -> None:
     failure = storage_failure(OSError(code, os.strerror(code)), "/data")
     assert type(failure) is kind
     assert failure.code == ErrorCode.KAFKA_STORAGE_ERROR

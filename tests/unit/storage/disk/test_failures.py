@@ -14,7 +14,7 @@ SIZE = len(batch(10, value=b"v" * 100))
 
 
 @pytest.mark.parametrize("room", [0, 1, 30, 61, 500, SIZE - 1])
-def test_a_full_disk_leaves_nothing_behind_and_works_again(tmp_path: Path, room: int) -> None:
+def test_append_to_a_full_disk_leaves_the_log_unchanged(tmp_path: Path, room: int) -> None:
     disk = FlakyDisk()
     folder = Folder(tmp_path, disk)
     log = folder.open()
@@ -40,7 +40,7 @@ def test_a_full_disk_leaves_nothing_behind_and_works_again(tmp_path: Path, room:
     assert len(records(folder.open())) == 40
 
 
-def test_no_room_for_a_new_segment(tmp_path: Path) -> None:
+def test_roll_on_a_full_disk(tmp_path: Path) -> None:
     disk = FlakyDisk()
     folder = Folder(tmp_path, disk, segment_bytes=3 * SIZE, index_interval_bytes=100)
     log = folder.open()
@@ -75,7 +75,7 @@ def test_a_follower_on_a_full_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.EROFS])
-def test_a_broken_disk_takes_the_directory_down(tmp_path: Path, code: int) -> None:
+def test_io_error_takes_the_directory_offline(tmp_path: Path, code: int) -> None:
     disk = FlakyDisk()
     folder = Folder(tmp_path, disk)
     log = folder.open()
@@ -94,7 +94,7 @@ def test_a_broken_disk_takes_the_directory_down(tmp_path: Path, code: int) -> No
         log.close()
 
 
-def test_a_read_that_fails(tmp_path: Path) -> None:
+def test_read_error_takes_the_directory_offline(tmp_path: Path) -> None:
     disk = FlakyDisk()
     log = Folder(tmp_path, disk).open()
     fill(log, 3)
@@ -105,7 +105,7 @@ def test_a_read_that_fails(tmp_path: Path) -> None:
         log.reader.offset_for_timestamp(NOW)
 
 
-def test_a_file_that_vanished(tmp_path: Path) -> None:
+def test_missing_segment_file_is_a_directory_failure(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     log = folder.open()
     fill(log, 3)
@@ -115,7 +115,7 @@ def test_a_file_that_vanished(tmp_path: Path) -> None:
         log.reader.read(0, 100, upper_bound=30, blocking=True)
 
 
-def test_too_many_open_files_is_not_the_end(tmp_path: Path) -> None:
+def test_too_many_open_files_is_not_a_directory_failure(tmp_path: Path) -> None:
     disk = FlakyDisk()
     folder = Folder(tmp_path, disk)
     log = folder.open()

@@ -22,7 +22,7 @@ def restless() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def test_a_folder_is_forgotten_while_files_are_used(tmp_path: Path) -> None:
+def test_forgetting_a_directory_while_its_files_are_used(tmp_path: Path) -> None:
     files = OpenFiles(PosixDisk())
     paths = [str(tmp_path / f"{number}.log") for number in range(300)]
     for path in paths:

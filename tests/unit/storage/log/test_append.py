@@ -27,7 +27,7 @@ def refused(log: Log, data: bytes | bytearray, **options: object) -> ErrorCode:
     return refusal.value.code
 
 
-def test_offsets_are_given_in_order(tmp_path: Path) -> None:
+def test_offsets_are_assigned_in_order(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     infos = [log.append_as_leader(batch(count), 5) for count in (1, 10, 3)]
     assert [(info.first_offset, info.last_offset) for info in infos] == [(0, 0), (1, 10), (11, 13)]
@@ -64,7 +64,7 @@ def test_the_bytes_on_disk_are_those_of_the_wire(tmp_path: Path) -> None:
     assert (folder.path / "00000000000000000000.log").read_bytes() == b"".join(sent)
 
 
-def test_a_batch_sent_again_is_not_stored_again(tmp_path: Path) -> None:
+def test_duplicate_batch_is_not_appended_again(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     for number in range(6):
         log.append_as_leader(batch(10, producer_id=1, producer_epoch=0, base_sequence=number * 10), 0)
@@ -99,7 +99,7 @@ def test_a_batch_larger_than_a_segment(tmp_path: Path) -> None:
     assert refused(log, batch(1, value=b"x" * 1000)) == ErrorCode.RECORD_LIST_TOO_LARGE
 
 
-def test_the_broker_sets_the_time(tmp_path: Path) -> None:
+def test_log_append_time_is_set_by_the_broker(tmp_path: Path) -> None:
     folder = Folder(tmp_path, message_timestamp_type="LogAppendTime")
     log = folder.open()
     folder.clock.advance(5000)
@@ -182,7 +182,7 @@ def test_several_batches_of_a_coordinator_are_all_or_nothing(tmp_path: Path) -> 
     assert log.log_end_offset == 5
 
 
-def test_a_follower_takes_what_the_leader_has(tmp_path: Path) -> None:
+def test_follower_appends_batches_of_the_leader_unchanged(tmp_path: Path) -> None:
     leader = Folder(tmp_path / "leader", segment_bytes=3000).open()
     for epoch in (1, 1, 4):
         for _ in range(5):
@@ -202,7 +202,7 @@ def test_a_follower_takes_what_the_leader_has(tmp_path: Path) -> None:
     assert all(segment.size <= 2000 for segment in follower.segments.items)
 
 
-def test_what_a_follower_refuses(tmp_path: Path) -> None:
+def test_follower_refuses_invalid_batches(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     assert log.append_as_follower(b"") is None
     assert log.append_as_follower(bytes(batch(3))[:-1]) is None
@@ -225,7 +225,7 @@ def test_what_a_follower_refuses(tmp_path: Path) -> None:
     assert info.last_offset == 103
 
 
-def test_a_follower_remembers_producers_too(tmp_path: Path) -> None:
+def test_follower_keeps_producer_state(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     log.append_as_follower(batch(5, base_offset=7, producer_id=3, producer_epoch=1, base_sequence=40))
     again = log.append_as_leader(batch(5, producer_id=3, producer_epoch=1, base_sequence=40), 1)

@@ -10,7 +10,7 @@ def test_a_topic_without_settings_has_kafkas_defaults() -> None:
     assert log_config_from({}, config()) == LogConfig()
 
 
-def test_the_topic_wins_over_the_broker() -> None:
+def test_topic_config_overrides_the_broker_config() -> None:
     broker = config(log_retention_hours="1", log_cleanup_policy="compact", log_segment_bytes="2000000")
     log = log_config_from({"segment.bytes": "3000000", "min.cleanable.dirty.ratio": "0.25"}, broker)
     assert (log.retention_ms, log.cleanup_policy, log.segment_bytes) == (
@@ -21,5 +21,5 @@ def test_the_topic_wins_over_the_broker() -> None:
     assert log.min_cleanable_dirty_ratio == 0.25
 
 
-def test_tests_may_ask_for_tiny_segments() -> None:
+def test_internal_segment_bytes_overrides_the_minimum() -> None:
     assert log_config_from({"internal.segment.bytes": "100"}, config()).segment_bytes == 100

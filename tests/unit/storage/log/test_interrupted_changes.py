@@ -59,9 +59,7 @@ def _idempotent(sequence: int) -> bytearray:
 
 @pytest.mark.parametrize("kind", [".index", ".timeindex"])
 @pytest.mark.parametrize("clean", [False, True])
-def test_a_segment_that_could_not_be_made_is_not_found_later(
-    tmp_path: Path, kind: str, *, clean: bool
-) -> None:
+def test_failed_segment_creation_leaves_no_segment(tmp_path: Path, kind: str, *, clean: bool) -> None:
     disk = _Hooks()
     folder = Folder(tmp_path, disk, segment_bytes=3 * SIZE)
     log = folder.open()
@@ -114,7 +112,7 @@ def test_appending_behind_a_damaged_first_batch(tmp_path: Path) -> None:
     assert log.append_as_leader(batch(10), 0).first_offset == 3000
 
 
-def test_an_append_that_cannot_look_at_the_age_of_its_segment(tmp_path: Path) -> None:
+def test_append_fails_if_the_segment_age_cannot_be_read(tmp_path: Path) -> None:
     disk = FlakyDisk()
     folder = Folder(tmp_path, disk)
     log = folder.open()
@@ -145,7 +143,7 @@ def test_without_room_for_a_producer_snapshot_a_shutdown_is_not_clean(tmp_path: 
     assert again.append_as_leader(_idempotent(0), 0).duplicate
 
 
-def test_a_damaged_snapshot_does_not_mean_that_there_were_no_producers(tmp_path: Path) -> None:
+def test_damaged_snapshot_makes_recovery_read_the_batches(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     log = folder.open()
     log.append_as_leader(_idempotent(0), 0)
@@ -190,7 +188,7 @@ def test_a_new_segment_is_in_its_folder_for_sure_before_the_recovery_point_passe
     assert disk.synced_folders == [log.directory]
 
 
-def test_what_recovery_wrote_is_synced_by_a_clean_shutdown(tmp_path: Path) -> None:
+def test_clean_shutdown_syncs_recovered_files(tmp_path: Path) -> None:
     disk = FlakyDisk()
     folder = Folder(tmp_path, disk)
     log = folder.open()
@@ -203,7 +201,7 @@ def test_what_recovery_wrote_is_synced_by_a_clean_shutdown(tmp_path: Path) -> No
     assert str(folder.path / "00000000000000000000.timeindex") in disk.syncs
 
 
-def test_a_reader_that_comes_in_the_middle_of_a_rename_leaves_no_stale_file(tmp_path: Path) -> None:
+def test_reader_during_a_rename_leaves_no_stale_open_file(tmp_path: Path) -> None:
     disk = _Hooks()
     files = OpenFiles(disk)
     folder = Folder(tmp_path, disk)
@@ -219,7 +217,7 @@ def test_a_reader_that_comes_in_the_middle_of_a_rename_leaves_no_stale_file(tmp_
     assert bytes(files.get(path).pread(10, 0)) == b"new"
 
 
-def test_a_reader_that_comes_before_a_new_segment_leaves_no_stale_file(tmp_path: Path) -> None:
+def test_reader_before_segment_creation_leaves_no_stale_open_file(tmp_path: Path) -> None:
     disk = _Hooks()
     files = OpenFiles(disk)
     folder = Folder(tmp_path, disk)
@@ -231,7 +229,9 @@ def test_a_reader_that_comes_before_a_new_segment_leaves_no_stale_file(tmp_path:
     assert Path(segment.files.log_path).stat().st_size == len(batch(10))
 
 
-def test_a_read_that_retention_overtakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_of_a_segment_deleted_meanwhile_is_out_of_range(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = Folder(tmp_path, segment_bytes=3 * SIZE, retention_bytes=SIZE).open()
     fill(log, 9)
     read = SegmentReader.read
@@ -246,7 +246,7 @@ def test_a_read_that_retention_overtakes(tmp_path: Path, monkeypatch: pytest.Mon
     assert refusal.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_without_room_to_begin_anew_everything_is_as_before(tmp_path: Path) -> None:
+def test_full_truncation_on_a_full_disk_changes_nothing(tmp_path: Path) -> None:
     disk = _Hooks()
     folder = Folder(tmp_path, disk, segment_bytes=3 * SIZE, file_delete_delay_ms=0)
     log = folder.open()
@@ -266,7 +266,7 @@ def test_without_room_to_begin_anew_everything_is_as_before(tmp_path: Path) -> N
     assert [record.offset for record in records(folder.open())] == list(range(70))
 
 
-def test_a_shutdown_waits_for_a_flush_that_is_under_way(tmp_path: Path) -> None:
+def test_close_waits_for_a_flush_in_progress(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     fill(log, 3)
     with log.flusher.lock:

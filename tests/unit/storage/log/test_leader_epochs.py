@@ -19,7 +19,7 @@ def epochs_with(folder: Path, *entries: tuple[int, int]) -> LeaderEpochs:
     return epochs
 
 
-def test_the_file_is_kafkas(tmp_path: Path) -> None:
+def test_leader_epoch_checkpoint_has_the_bytes_of_kafka(tmp_path: Path) -> None:
     epochs = epochs_with(tmp_path, (0, 0), (3, 100))
     epochs.write()
     assert (tmp_path / FILE).read_text() == "0\n2\n0 0\n3 100\n"
@@ -28,7 +28,7 @@ def test_the_file_is_kafkas(tmp_path: Path) -> None:
     assert again.latest == 3
 
 
-def test_what_is_known_changes_nothing(tmp_path: Path) -> None:
+def test_known_epoch_changes_nothing(tmp_path: Path) -> None:
     epochs = epochs_with(tmp_path, (0, 0), (3, 100), (3, 150))
     assert epochs.entries == ((0, 0), (3, 100))
 
@@ -39,7 +39,7 @@ def test_a_new_epoch_removes_what_contradicts_it(tmp_path: Path) -> None:
     assert epochs_with(tmp_path, (0, 0), (3, 0)).entries == ((3, 0),)
 
 
-def test_where_an_epoch_ends(tmp_path: Path) -> None:
+def test_end_offset_for_epoch(tmp_path: Path) -> None:
     epochs = epochs_with(tmp_path, (2, 10), (4, 20), (7, 30))
     assert epochs.end_offset_for(7, 99) == (7, 99)
     assert epochs.end_offset_for(4, 99) == (4, 30)
@@ -56,7 +56,7 @@ def test_the_epoch_of_an_offset(tmp_path: Path) -> None:
     assert [epochs.epoch_for(offset) for offset in (5, 10, 19, 20, 100)] == [-1, 2, 2, 4, 4]
 
 
-def test_cutting_at_either_end(tmp_path: Path) -> None:
+def test_leader_epochs_are_truncated_at_both_ends(tmp_path: Path) -> None:
     entries = ((2, 10), (4, 20), (7, 30))
     epochs = epochs_with(tmp_path, *entries)
     epochs.truncate_from_end(20)
@@ -74,7 +74,7 @@ def test_cutting_at_either_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0\n0\n", "9\n0\n", "0\n2\n0 0\n", "0\nx\n", "0\n1\n0 0 0\n", "\0\0\0"])
-def test_a_damaged_or_empty_file_is_as_good_as_none(tmp_path: Path, text: str) -> None:
+def test_damaged_or_empty_leader_epoch_checkpoint_is_ignored(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     epochs = LeaderEpochs.load(PosixDisk(), str(tmp_path))
     assert epochs.entries == ()
@@ -83,7 +83,7 @@ def test_a_damaged_or_empty_file_is_as_good_as_none(tmp_path: Path, text: str) -
     assert LeaderEpochs.load(PosixDisk(), str(tmp_path)).entries == ((1, 0),)
 
 
-def test_partition_metadata_is_kafkas(tmp_path: Path) -> None:
+def test_partition_metadata_has_the_bytes_of_kafka(tmp_path: Path) -> None:
     disk, folder = PosixDisk(), str(tmp_path)
     assert read_topic_id(disk, folder) is None
     topic_id = Uuid(bytes(range(16)))
@@ -95,7 +95,7 @@ def test_partition_metadata_is_kafkas(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["version: 1\ntopic_id: AAECAwQFBgcICQoLDA0ODw", "version: 0", "gibberish", "\udcff"]
 )
-def test_partition_metadata_that_makes_no_sense_is_refused(tmp_path: Path, text: str) -> None:
+def test_malformed_partition_metadata_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "partition.metadata").write_text(text, errors="surrogateescape")
     with pytest.raises(ValueError, match=r"partition.metadata"):
         read_topic_id(PosixDisk(), str(tmp_path))

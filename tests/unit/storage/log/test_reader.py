@@ -53,7 +53,7 @@ def test_the_first_batch_comes_whole_if_wanted(tmp_path: Path) -> None:
     assert read(log, 5, 2 * size).size == 2 * size
 
 
-def test_nothing_comes_from_above_the_bound(tmp_path: Path) -> None:
+def test_read_stops_at_the_upper_bound(tmp_path: Path) -> None:
     log = Folder(tmp_path, segment_bytes=20_000, index_interval_bytes=500).open()
     fill(log, 50, 10)
     for bound in range(0, 501, 10):
@@ -67,7 +67,7 @@ def test_nothing_comes_from_above_the_bound(tmp_path: Path) -> None:
     assert read(log, 400, upper_bound=100).parts == []
 
 
-def test_outside_the_log(tmp_path: Path) -> None:
+def test_read_outside_the_log_is_out_of_range(tmp_path: Path) -> None:
     log = Folder(tmp_path).open(log_start_offset=10)
     fill(log, 1, 5)
     assert read(log, 15).parts == []
@@ -77,7 +77,7 @@ def test_outside_the_log(tmp_path: Path) -> None:
         assert refusal.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_gaps_are_stepped_over(tmp_path: Path) -> None:
+def test_read_skips_gaps_between_offsets(tmp_path: Path) -> None:
     """As compaction leaves them: in a segment, at its end, and whole empty segments."""
     log = Folder(tmp_path).open()
     log.append_as_follower(batch(1, base_offset=5))
@@ -89,7 +89,7 @@ def test_gaps_are_stepped_over(tmp_path: Path) -> None:
         assert read(log, offset).first_offset == found
 
 
-def test_cold_pages_are_left_to_the_pool(tmp_path: Path) -> None:
+def test_non_blocking_read_of_uncached_pages_returns_none(tmp_path: Path) -> None:
     disk = FlakyDisk()
     folder = Folder(tmp_path, disk, segment_bytes=20_000)
     log = folder.open()
@@ -166,7 +166,7 @@ def test_the_background_check_finds_damage_in_what_was_good_before(
     assert read(log, 55).next_offset == 60
 
 
-def test_a_damaged_length_ends_the_check_of_its_segment(tmp_path: Path) -> None:
+def test_check_of_a_segment_stops_at_a_damaged_length(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_bytes=20_000)
     log = folder.open()
     fill(log, 50, 10)
@@ -174,7 +174,7 @@ def test_a_damaged_length_ends_the_check_of_its_segment(tmp_path: Path) -> None:
     assert log.reader.check() == 1
 
 
-def test_by_time(tmp_path: Path) -> None:
+def test_offset_for_timestamp(tmp_path: Path) -> None:
     log = Folder(tmp_path, segment_bytes=20_000, index_interval_bytes=500).open()
     assert log.reader.offset_for_timestamp(0) is None
     assert log.reader.offset_of_max_timestamp() is None
@@ -188,7 +188,7 @@ def test_by_time(tmp_path: Path) -> None:
     assert log.reader.offset_of_max_timestamp() == (NOW + 4900, 490, 0)
 
 
-def test_by_time_inside_a_batch_and_out_of_order(tmp_path: Path) -> None:
+def test_offset_for_timestamp_inside_a_batch_and_out_of_order(tmp_path: Path) -> None:
     from moldau.protocol.records import Record, build_batch
 
     log = Folder(tmp_path, index_interval_bytes=1).open()
@@ -200,7 +200,7 @@ def test_by_time_inside_a_batch_and_out_of_order(tmp_path: Path) -> None:
     assert log.reader.offset_of_max_timestamp() == (50, 4, 7)
 
 
-def test_by_time_from_the_log_start_on(tmp_path: Path) -> None:
+def test_offset_for_timestamp_respects_the_log_start_offset(tmp_path: Path) -> None:
     log = Folder(tmp_path, segment_bytes=20_000).open()
     fill(log, 50, 10, step_ms=100)
     log.delete_records_before(255)
@@ -228,7 +228,7 @@ def test_searches_survive_a_restart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", [0, 30, 100])
-def test_a_file_that_lost_its_end_is_an_error_and_not_a_wait(tmp_path: Path, left: int) -> None:
+def test_truncated_file_is_corrupt_in_a_non_blocking_read(tmp_path: Path, left: int) -> None:
     """Somebody cut a file under our feet: reading there must end, with an error that says so."""
     folder = Folder(tmp_path)
     log = folder.open()

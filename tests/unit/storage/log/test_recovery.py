@@ -38,7 +38,7 @@ def check_indexes(folder: Folder, log: Log) -> None:
             assert by_last_offset[segment.base_offset + relative].max_timestamp == timestamp
 
 
-def test_after_a_crash_everything_written_is_there(tmp_path: Path) -> None:
+def test_records_survive_a_crash(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     log = folder.open()
     assert [record.offset for record in records(log)] == list(range(200))
@@ -48,7 +48,7 @@ def test_after_a_crash_everything_written_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 60, 61, 700, 1201, 1202, 3000])
-def test_a_torn_tail_is_cut(tmp_path: Path, cut: int) -> None:
+def test_torn_batch_at_the_end_is_truncated(tmp_path: Path, cut: int) -> None:
     folder = filled(tmp_path)
     last = folder.path / folder.names(".log")[-1]
     size = last.stat().st_size
@@ -62,7 +62,7 @@ def test_a_torn_tail_is_cut(tmp_path: Path, cut: int) -> None:
     check_indexes(folder, folder.open())
 
 
-def test_garbage_behind_the_end_is_cut(tmp_path: Path) -> None:
+def test_garbage_after_the_last_batch_is_truncated(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     for garbage in (b"\0" * 5000, os.urandom(3000), bytes(batch(3))):
         with open(folder.path / folder.names(".log")[-1], "ab") as file:
@@ -72,7 +72,7 @@ def test_garbage_behind_the_end_is_cut(tmp_path: Path) -> None:
         assert len(records(log)) == 200
 
 
-def test_later_segments_go_with_the_damage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_segments_after_damage_are_removed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = filled(tmp_path)
     with open(folder.path / folder.names(".log")[1], "r+b") as file:
         file.seek(1201 + 100)
@@ -85,7 +85,7 @@ def test_later_segments_go_with_the_damage(tmp_path: Path, caplog: pytest.LogCap
     assert folder.names(".index") == [f"{ZERO}.index", "00000000000000000040.index"]
 
 
-def test_only_what_was_not_flushed_is_checked(tmp_path: Path) -> None:
+def test_recovery_starts_at_the_recovery_point(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     with open(folder.path / f"{ZERO}.log", "r+b") as file:
         file.seek(100)
@@ -95,13 +95,13 @@ def test_only_what_was_not_flushed_is_checked(tmp_path: Path) -> None:
     assert log.flusher.recovery_point == 120
 
 
-def test_a_recovery_point_behind_the_end(tmp_path: Path) -> None:
+def test_recovery_point_after_the_log_end_is_lowered(tmp_path: Path) -> None:
     log = filled(tmp_path).open(recovery_point=10_000)
     assert log.flusher.recovery_point == log.segments.items[-1].base_offset == 160
     assert log.flusher.flush() == 200
 
 
-def test_after_a_clean_shutdown_nothing_is_read(tmp_path: Path) -> None:
+def test_clean_shutdown_needs_no_recovery(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     folder.open().close()
     with open(folder.path / f"{ZERO}.log", "r+b") as file:
@@ -112,7 +112,7 @@ def test_after_a_clean_shutdown_nothing_is_read(tmp_path: Path) -> None:
     log.close()
 
 
-def test_a_tail_that_is_bad_in_spite_of_a_clean_shutdown(tmp_path: Path) -> None:
+def test_damaged_tail_after_a_clean_shutdown_is_recovered(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     folder.open().close()
     last = folder.path / folder.names(".log")[-1]
@@ -124,7 +124,7 @@ def test_a_tail_that_is_bad_in_spite_of_a_clean_shutdown(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("kind", ["index", "timeindex"])
-def test_lost_indexes_are_built_again(tmp_path: Path, clean: bool, kind: str) -> None:
+def test_lost_indexes_are_rebuilt(tmp_path: Path, clean: bool, kind: str) -> None:
     folder = filled(tmp_path)
     folder.open().close()
     before = {name: (folder.path / name).read_bytes() for name in folder.names("index")}
@@ -208,7 +208,7 @@ def test_epochs_are_found_in_the_batches(tmp_path: Path) -> None:
     assert log.leader_epochs.entries == ((1, 0), (5, 20))
 
 
-def test_epochs_behind_the_end_are_forgotten(tmp_path: Path) -> None:
+def test_epochs_after_the_log_end_are_removed_on_open(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     log = folder.open()
     for epoch in (1, 1, 5):
@@ -218,7 +218,7 @@ def test_epochs_behind_the_end_are_forgotten(tmp_path: Path) -> None:
     assert folder.open().leader_epochs.entries == ((1, 0),)
 
 
-def test_a_log_that_ends_before_its_start_begins_there(tmp_path: Path) -> None:
+def test_log_that_ends_before_its_log_start_offset_restarts_there(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     log = folder.open(log_start_offset=1000)
     assert (log.log_start_offset, log.log_end_offset) == (1000, 1000)
@@ -281,7 +281,7 @@ def test_replacing_segments(tmp_path: Path) -> None:
     assert [header.base_offset for header in headers(log)][:6] == [0, 20, 40, 60, 80, 90]
 
 
-def test_a_swap_that_was_interrupted_is_finished(tmp_path: Path) -> None:
+def test_interrupted_swap_is_completed_on_open(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     compacted(folder, ".swap")
     (folder.path / f"{ZERO}.log").rename(folder.path / f"{ZERO}.log.deleted")
@@ -291,7 +291,7 @@ def test_a_swap_that_was_interrupted_is_finished(tmp_path: Path) -> None:
     assert log.log_end_offset == 200
 
 
-def test_a_swap_that_had_not_begun_is_undone(tmp_path: Path) -> None:
+def test_swap_segments_beside_cleaned_files_are_discarded(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     compacted(folder, ".swap")
     (folder.path / f"{ZERO}.timeindex.cleaned").write_bytes(b"")
@@ -300,7 +300,7 @@ def test_a_swap_that_had_not_begun_is_undone(tmp_path: Path) -> None:
     assert folder.names(".swap") == []
 
 
-def test_a_disk_that_fails_while_opening(tmp_path: Path) -> None:
+def test_log_directory_failure_while_opening_a_log(tmp_path: Path) -> None:
     from moldau.storage.disk.disk import LogDirectoryFailed
 
     filled(tmp_path)

@@ -20,7 +20,7 @@ def bases(log: Log) -> list[int]:
     return [segment.base_offset for segment in log.segments.items]
 
 
-def test_a_full_segment_makes_room_for_the_next(tmp_path: Path) -> None:
+def test_full_segment_is_rolled(tmp_path: Path) -> None:
     size = len(batch(10, value=b"v" * 100))
     folder = Folder(tmp_path, segment_bytes=3 * size)
     log = folder.open()
@@ -112,7 +112,7 @@ def test_jitter_brings_the_roll_forward(tmp_path: Path) -> None:
     assert folder.open().segments.active.roll_jitter_ms == 0
 
 
-def test_a_full_index_closes_the_segment(tmp_path: Path) -> None:
+def test_full_index_rolls_the_segment(tmp_path: Path) -> None:
     log = Folder(tmp_path, segment_index_bytes=80, index_interval_bytes=0).open()
     fill(log, 30, 1, step_ms=1)
     assert len(log.segments.items) > 2
@@ -120,7 +120,7 @@ def test_a_full_index_closes_the_segment(tmp_path: Path) -> None:
     assert len(records(log)) == 30
 
 
-def test_offsets_too_far_from_the_first_close_the_segment(tmp_path: Path) -> None:
+def test_relative_offset_overflow_rolls_the_segment(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     log.append_as_follower(batch(1, base_offset=0))
     log.append_as_follower(batch(1, base_offset=2**31 - 1))
@@ -140,7 +140,7 @@ def test_the_last_time_goes_into_the_index_of_a_closed_segment(tmp_path: Path) -
     assert log.segments.items[0].time_index.last() == (NOW + 77, 4)
 
 
-def test_flush_by_messages(tmp_path: Path) -> None:
+def test_flush_messages(tmp_path: Path) -> None:
     log = Folder(tmp_path, flush_messages=25).open()
     fill(log, 2, 10)
     assert not log.flusher.is_due()
@@ -151,7 +151,7 @@ def test_flush_by_messages(tmp_path: Path) -> None:
     assert not log.flusher.is_due()
 
 
-def test_flush_by_time(tmp_path: Path) -> None:
+def test_flush_ms(tmp_path: Path) -> None:
     log = Folder(tmp_path, flush_ms=1000).open()
     assert not log.flusher.is_due(NOW + 5000), "there is nothing to flush"
     fill(log, 1)
@@ -160,7 +160,7 @@ def test_flush_by_time(tmp_path: Path) -> None:
     assert not log.flusher.is_due(), "not before the answer to a producer"
 
 
-def test_what_is_flushed(tmp_path: Path) -> None:
+def test_flush_moves_the_recovery_point(tmp_path: Path) -> None:
     disk = FlakyDisk()
     log = Folder(tmp_path, disk).open()
     fill(log, 3)
@@ -186,7 +186,7 @@ def test_what_is_flushed(tmp_path: Path) -> None:
     assert log.flusher.recovery_point == 50
 
 
-def test_closing_a_segment_takes_the_recovery_point_back(tmp_path: Path) -> None:
+def test_roll_lowers_the_recovery_point(tmp_path: Path) -> None:
     """Its batches are on the disk, its indexes are not: after a power cut they have to be built again."""
     log = Folder(tmp_path).open()
     fill(log, 3)
@@ -248,7 +248,7 @@ def test_retention_by_time(tmp_path: Path) -> None:
     assert folder.names(".deleted") == []
 
 
-def test_even_the_active_segment_expires(tmp_path: Path) -> None:
+def test_active_segment_expires_after_a_roll(tmp_path: Path) -> None:
     log = Folder(tmp_path, retention_ms=1000).open()
     fill(log, 3)
     log.delete_old_segments(NOW + 10_000)
@@ -327,7 +327,7 @@ def test_the_high_watermark_stays_within_the_log(tmp_path: Path) -> None:
     assert log.high_watermark == 15
 
 
-def test_a_folder_may_be_renamed(tmp_path: Path) -> None:
+def test_log_directory_can_be_renamed(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_bytes=2500)
     log = folder.open()
     fill(log, 5)

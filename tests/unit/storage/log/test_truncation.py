@@ -8,7 +8,7 @@ from moldau.base.errors import KafkaError
 from tests.unit.storage.log.one_log import NOW, Folder, batch, fill, headers, records
 
 
-def test_cutting_at_a_batch(tmp_path: Path) -> None:
+def test_truncation_at_a_batch_boundary(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_bytes=5000, index_interval_bytes=500)
     log = folder.open()
     fill(log, 20, step_ms=10)
@@ -26,7 +26,7 @@ def test_cutting_at_a_batch(tmp_path: Path) -> None:
         assert [record.offset for record in records(folder.open(clean_shutdown=clean))] == list(range(160))
 
 
-def test_cutting_inside_a_batch_takes_the_batch(tmp_path: Path) -> None:
+def test_truncation_inside_a_batch_removes_the_batch(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     fill(log, 3)
     log.truncate_to(15)
@@ -34,7 +34,7 @@ def test_cutting_inside_a_batch_takes_the_batch(tmp_path: Path) -> None:
     assert log.log_end_offset == 15
 
 
-def test_cutting_before_everything_begins_anew(tmp_path: Path) -> None:
+def test_truncation_before_the_first_segment_restarts_the_log(tmp_path: Path) -> None:
     log = Folder(tmp_path).open(log_start_offset=50)
     fill(log, 3)
     log.truncate_to(20)
@@ -43,7 +43,7 @@ def test_cutting_before_everything_begins_anew(tmp_path: Path) -> None:
     assert [record.offset for record in records(log)] == list(range(20, 30))
 
 
-def test_starting_anew(tmp_path: Path) -> None:
+def test_truncate_fully_and_start_at(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_bytes=3000)
     log = folder.open()
     fill(log, 10)
@@ -60,7 +60,7 @@ def test_starting_anew(tmp_path: Path) -> None:
     assert len(records(log)) == 10
 
 
-def test_epochs_and_producers_are_cut_too(tmp_path: Path) -> None:
+def test_truncation_applies_to_leader_epochs_and_producers(tmp_path: Path) -> None:
     log = Folder(tmp_path, segment_bytes=3000).open()
     for number in range(10):
         data = batch(10, value=b"v" * 100, producer_id=1, producer_epoch=0, base_sequence=number * 10)
@@ -75,7 +75,7 @@ def test_epochs_and_producers_are_cut_too(tmp_path: Path) -> None:
     assert log.leader_epochs.entries == ((0, 0), (1, 30), (5, 60))
 
 
-def test_the_recovery_point_never_lies_behind_the_end(tmp_path: Path) -> None:
+def test_recovery_point_never_exceeds_the_log_end(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     fill(log, 5)
     log.flusher.flush()
@@ -83,7 +83,7 @@ def test_the_recovery_point_never_lies_behind_the_end(tmp_path: Path) -> None:
     assert log.flusher.recovery_point == 20
 
 
-def test_an_epoch_at_the_very_end_goes(tmp_path: Path) -> None:
+def test_epoch_at_the_log_end_is_truncated(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     fill(log, 1)
     log.leader_epochs.assign(9, 10)
@@ -91,7 +91,7 @@ def test_an_epoch_at_the_very_end_goes(tmp_path: Path) -> None:
     assert log.leader_epochs.entries == ((0, 0),)
 
 
-def test_bytes_given_to_a_reader_stay_when_their_file_is_cut(tmp_path: Path) -> None:
+def test_returned_bytes_survive_truncation(tmp_path: Path) -> None:
     """A mapped page behind the end of its file would kill the process."""
     folder = Folder(tmp_path, segment_bytes=2_000_000)
     log = folder.open()

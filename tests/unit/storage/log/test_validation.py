@@ -69,17 +69,17 @@ def test_the_rules_for_headers(data: bytes, code: ErrorCode) -> None:
     assert refusal(data).code == code
 
 
-def test_a_cut_batch_behind_a_whole_one_is_left_alone() -> None:
+def test_truncated_batch_after_a_whole_one_is_ignored() -> None:
     accept(bytes(batch(3)) + bytes(batch(3))[:40])
 
 
-def test_size() -> None:
+def test_oversized_batch_is_refused() -> None:
     data = batch(10, value=b"x" * 100)
     accept(data, max_message_bytes=len(data))
     assert refusal(data, max_message_bytes=len(data) - 1).code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_timestamps_too_far_away() -> None:
+def test_timestamps_outside_the_allowed_range_are_refused() -> None:
     accept(batch(timestamp=NOW + HOUR))
     accept(batch(timestamp=-1))
     accept(batch(timestamp=0))
@@ -105,7 +105,7 @@ def test_clients_do_not_set_log_append_time() -> None:
     accept(data)
 
 
-def test_a_lying_count_does_not_make_a_long_list() -> None:
+def test_excessive_record_count_is_refused_with_a_short_error() -> None:
     data = lying_batch(attributes=0x0B, count=2**31 - 1, last_offset_delta=2**31 - 2, timestamp=NOW)
     error = refusal(data, message_timestamp_type="LogAppendTime")
     assert isinstance(error, InvalidRecords)
@@ -141,7 +141,7 @@ def test_records_that_disagree_with_their_header_are_found_where_they_are_opened
 
 @pytest.mark.parametrize("source", range(5))
 @pytest.mark.parametrize("target", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
-def test_a_topic_with_a_codec_of_its_own(source: int, target: str) -> None:
+def test_topic_compression_type_recompresses_batches(source: int, target: str) -> None:
     validation = Validation(ORDERS, LogConfig(compression_type=target))
     data = batch(20, codec=source)
     header = read_batch_header(data)
@@ -162,6 +162,6 @@ def test_a_recompressed_batch_may_be_too_large() -> None:
     assert error.code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_a_compressed_payload_that_is_none() -> None:
+def test_invalid_compressed_payload_is_corrupt() -> None:
     data = lying_batch(payload=b"not a frame", attributes=4, timestamp=NOW)
     assert refusal(data, compression_type="lz4").code == ErrorCode.INVALID_RECORD

@@ -57,7 +57,7 @@ class _Disk(PosixDisk):
         super().sync_dir(path)
 
 
-def test_a_folder_that_had_no_room_is_not_left_beside_the_real_one(tmp_path: Path) -> None:
+def test_folder_of_a_failed_creation_is_removed(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = _Disk()
         world = World(tmp_path, directories=2, disk=disk)
@@ -76,7 +76,7 @@ def test_a_folder_that_had_no_room_is_not_left_beside_the_real_one(tmp_path: Pat
     asyncio.run(scenario())
 
 
-def test_a_shutdown_that_cannot_note_the_log_starts_is_not_clean(tmp_path: Path) -> None:
+def test_shutdown_without_log_start_checkpoint_is_not_clean(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = _Disk()
         world = World(tmp_path, disk=disk)
@@ -89,7 +89,7 @@ def test_a_shutdown_that_cannot_note_the_log_starts_is_not_clean(tmp_path: Path)
     asyncio.run(scenario())
 
 
-def test_the_mark_of_a_clean_shutdown_is_gone_for_sure(tmp_path: Path) -> None:
+def test_clean_shutdown_file_is_removed_durably(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = _Disk()
         world = World(tmp_path, disk=disk)
@@ -102,7 +102,7 @@ def test_the_mark_of_a_clean_shutdown_is_gone_for_sure(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_start_that_is_given_up_leaves_everything_as_it_was(tmp_path: Path) -> None:
+def test_aborted_start_changes_nothing(tmp_path: Path) -> None:
     def everything(folder: str) -> dict[str, bytes]:
         return {each.name: each.read_bytes() for each in Path(folder).iterdir() if each.is_file()}
 
@@ -160,7 +160,7 @@ class _SlowPool(InlinePool):
         return await super().run(fn, *args, **kwargs)
 
 
-def test_a_checkpoint_says_what_is_true_when_it_is_written(tmp_path: Path) -> None:
+def test_checkpoint_has_the_offsets_at_the_time_of_writing(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
@@ -198,7 +198,7 @@ class _Waiting(PosixDisk):
         super().write_atomic(path, data)
 
 
-def test_a_checkpoint_whose_writer_was_cancelled_does_not_win(tmp_path: Path) -> None:
+def test_cancelled_checkpoint_write_does_not_overwrite_a_later_one(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk, pool, go = _Waiting(), ThreadPool(2), threading.Event()
         directory = LogDirectory(disk, pool, str(tmp_path))

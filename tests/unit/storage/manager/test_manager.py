@@ -74,7 +74,7 @@ def test_without_a_clean_shutdown_the_tail_is_recovered(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_damaged_checkpoints_are_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_checkpoints_are_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
@@ -90,7 +90,7 @@ def test_damaged_checkpoints_are_passed_over(tmp_path: Path, caplog: pytest.LogC
     assert "recovering everything" in caplog.text
 
 
-def test_new_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
+def test_new_logs_are_created_in_the_directory_with_the_fewest(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=3)
         manager = await world.start()
@@ -106,7 +106,7 @@ def test_new_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_directory_can_be_asked_for(tmp_path: Path) -> None:
+def test_log_is_created_in_the_requested_directory(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
@@ -152,7 +152,7 @@ def test_the_same_log_is_not_created_twice(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_directory_in_use_is_named(tmp_path: Path) -> None:
+def test_locked_directory_is_named_in_the_error(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
@@ -177,7 +177,7 @@ def test_a_directory_named_twice_is_refused(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_what_lies_in_a_directory_is_told_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_folder_kinds_in_a_directory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
@@ -205,7 +205,7 @@ def test_what_lies_in_a_directory_is_told_apart(tmp_path: Path, caplog: pytest.L
     assert "stray" in caplog.text
 
 
-def test_a_foreign_folder_stops_the_start(tmp_path: Path) -> None:
+def test_folder_that_is_not_a_partition_stops_the_start(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         (tmp_path / "data1" / "lost+found").mkdir(parents=True)
@@ -250,7 +250,7 @@ def test_two_topic_ids_under_one_name_stop_the_start(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_moves_of_what_the_metadata_does_not_know_are_kept_aside(tmp_path: Path) -> None:
+def test_future_logs_of_stray_partitions_are_set_aside(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, 2)
         manager = await world.start()
@@ -270,7 +270,7 @@ def test_moves_of_what_the_metadata_does_not_know_are_kept_aside(tmp_path: Path)
     asyncio.run(scenario())
 
 
-def test_replicas_the_metadata_does_not_know_are_kept_aside(tmp_path: Path) -> None:
+def test_stray_replicas_are_set_aside(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
@@ -290,7 +290,7 @@ def test_replicas_the_metadata_does_not_know_are_kept_aside(tmp_path: Path) -> N
     asyncio.run(scenario())
 
 
-def test_deleted_partitions_go_after_the_delay(tmp_path: Path) -> None:
+def test_deleted_partitions_are_removed_after_the_delay(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start(settings=LogManagerSettings(delete_delay_ms=5000))
@@ -315,7 +315,7 @@ def test_deleted_partitions_go_after_the_delay(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_retention_lets_go_of_old_segments(tmp_path: Path) -> None:
+def test_retention_deletes_old_segments(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         config = replace(CONFIG, retention_ms=10_000, file_delete_delay_ms=1000)
@@ -339,7 +339,7 @@ def test_retention_lets_go_of_old_segments(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_log_start_inside_a_segment_is_noted(tmp_path: Path) -> None:
+def test_log_start_inside_a_segment_is_checkpointed(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
@@ -496,7 +496,7 @@ def test_a_disk_that_fails_on_creation_goes_offline_and_the_other_is_used(tmp_pa
     asyncio.run(scenario())
 
 
-def test_a_full_disk_is_not_a_failed_one(tmp_path: Path) -> None:
+def test_full_disk_does_not_take_the_directory_offline(tmp_path: Path) -> None:
     async def scenario() -> None:
         world, disk = sick_world(tmp_path)
         manager = await world.start()
@@ -561,7 +561,7 @@ def test_a_disk_that_fails_while_loading_is_left_out(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_failed_start_lets_go_of_the_directories(tmp_path: Path) -> None:
+def test_failed_start_releases_the_directories(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         foreign = tmp_path / "data2" / "foreign"

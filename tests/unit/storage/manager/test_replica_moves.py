@@ -61,7 +61,7 @@ class Once:
         return self.recorded > 0
 
 
-def test_a_throttled_move_goes_on_with_the_next_call(tmp_path: Path) -> None:
+def test_throttled_move_continues_with_the_next_call(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
@@ -83,7 +83,7 @@ def test_a_throttled_move_goes_on_with_the_next_call(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_what_is_cut_off_during_a_move_is_not_kept(tmp_path: Path) -> None:
+def test_truncation_during_a_move_applies_to_the_future_log(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
@@ -108,7 +108,7 @@ def test_what_is_cut_off_during_a_move_is_not_kept(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_move_goes_on_after_a_restart(tmp_path: Path) -> None:
+def test_move_continues_after_a_restart(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
@@ -126,7 +126,7 @@ def test_a_move_goes_on_after_a_restart(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_move_can_be_taken_back(tmp_path: Path) -> None:
+def test_move_can_be_cancelled(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=3)
         first, second, third = world.paths
@@ -146,7 +146,7 @@ def test_a_move_can_be_taken_back(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_follows_truncation(tmp_path: Path) -> None:
+def test_leader_epochs_follow_truncation(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
@@ -165,7 +165,7 @@ def test_follows_truncation(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_what_cannot_be_moved(tmp_path: Path) -> None:
+def test_invalid_moves_are_refused(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=3)
         manager = await world.start()

@@ -84,7 +84,7 @@ def test_the_last_five_batches_are_recognised() -> None:
     assert producers.refused(50, 9) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_sequences_begin_again_at_zero() -> None:
+def test_sequences_wrap_around_to_zero() -> None:
     producers = Producers()
     producers.send(LAST - 1, 1)
     producers.send(LAST, 3)
@@ -137,7 +137,7 @@ def test_the_first_unstable_offset_is_the_oldest_open_transaction() -> None:
     assert state.first_unstable_offset() is None
 
 
-def test_a_marker_that_ends_nothing() -> None:
+def test_marker_without_an_open_transaction() -> None:
     producers = Producers()
     assert producers.end(commit=True, epoch=5) == -1
     assert producers.state.producers[7].epoch == 5
@@ -156,7 +156,7 @@ def test_markers_of_old_epochs_are_refused() -> None:
     assert refusal.value.code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
-def test_sequences_go_on_behind_a_marker_of_the_same_epoch() -> None:
+def test_sequences_continue_after_a_marker_of_the_same_epoch() -> None:
     producers = Producers()
     producers.send(0, 5, is_transactional=True)
     producers.end(commit=True)
@@ -189,7 +189,7 @@ def test_idle_producers_are_forgotten_unless_in_a_transaction() -> None:
     assert sorted(producers.state.producers) == [2, 3]
 
 
-def test_a_snapshot_brings_it_all_back() -> None:
+def test_snapshot_restores_producer_state() -> None:
     producers = Producers()
     producers.send(0, 5, producer_id=1)
     producers.send(0, 3, producer_id=2, is_transactional=True)
@@ -209,7 +209,7 @@ def test_a_snapshot_brings_it_all_back() -> None:
     assert sorted(expired.producers) == [2]
 
 
-def test_a_snapshot_is_kafkas_bytes() -> None:
+def test_snapshot_has_the_bytes_of_kafka() -> None:
     entry = SnapshotEntry(1, 2, 3, 4, 5, 6, 7, -1)
     data = encode_snapshot([entry])
     assert data[:2] == b"\0\1"
@@ -229,7 +229,7 @@ def test_every_damage_to_a_snapshot_is_noticed(position: int) -> None:
         decode_snapshot(bytes(data[:position]))
 
 
-def test_the_newest_readable_snapshot_is_taken(tmp_path: Path) -> None:
+def test_newest_readable_snapshot_is_loaded(tmp_path: Path) -> None:
     snapshots = ProducerSnapshots(PosixDisk(), str(tmp_path), [])
     for offset in (10, 20, 30):
         snapshots.write(offset, [SnapshotEntry(1, 0, offset, 4, 0, 6, 7, -1)], sync=False)
@@ -244,7 +244,7 @@ def test_the_newest_readable_snapshot_is_taken(tmp_path: Path) -> None:
     assert not (tmp_path / "00000000000000000030.snapshot").exists()
 
 
-def test_which_snapshots_stay(tmp_path: Path) -> None:
+def test_retained_producer_snapshots(tmp_path: Path) -> None:
     def snapshots(*offsets: int) -> ProducerSnapshots:
         made = ProducerSnapshots(PosixDisk(), str(tmp_path), [])
         for offset in offsets:

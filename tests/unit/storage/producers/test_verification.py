@@ -41,26 +41,26 @@ def refusal(work: Any, *arguments: Any, **options: Any) -> ErrorCode:
     return refused.value.code
 
 
-def test_without_a_guard_nothing_is_written(log: Log) -> None:
+def test_unverified_transaction_is_refused(log: Log) -> None:
     assert refusal(send, log, None) is ErrorCode.INVALID_TXN_STATE
     assert refusal(send, log, Guard()) is ErrorCode.INVALID_TXN_STATE
     assert log.log_end_offset == 0
 
 
-def test_an_open_transaction_needs_none(log: Log) -> None:
+def test_open_transaction_needs_no_guard(log: Log) -> None:
     send(log, begin(log))
     assert begin(log, sequence=1) is None
     send(log, None, sequence=1)
 
 
-def test_a_marker_takes_the_guard_away(log: Log) -> None:
+def test_marker_invalidates_the_guard(log: Log) -> None:
     """The coordinator said yes, but about a transaction that has ended meanwhile."""
     guard = begin(log)
     end(log)
     assert refusal(send, log, guard) is ErrorCode.INVALID_TXN_STATE
 
 
-def test_a_marker_of_the_transaction_before_does_not(log: Log) -> None:
+def test_marker_of_the_previous_transaction_keeps_the_guard_valid(log: Log) -> None:
     """The next transaction has the epoch that the marker of the one before gives out."""
     send(log, begin(log, per_transaction=True))
     guard = begin(log, epoch=1, per_transaction=True)
@@ -68,7 +68,7 @@ def test_a_marker_of_the_transaction_before_does_not(log: Log) -> None:
     send(log, guard, epoch=1)
 
 
-def test_questions_of_one_producer_share_a_guard_and_the_lowest_sequence_goes_first(log: Log) -> None:
+def test_verifications_of_one_producer_share_a_guard_and_the_lowest_sequence_is_first(log: Log) -> None:
     guard = begin(log, sequence=5)
     assert begin(log, sequence=3) is guard
     assert refusal(send, log, guard, sequence=5) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -80,7 +80,7 @@ def test_with_an_epoch_per_transaction_sequences_begin_at_0(log: Log) -> None:
     assert refusal(send, log, guard, sequence=3) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_an_old_epoch_is_not_even_asked_about(log: Log) -> None:
+def test_fenced_epoch_is_refused_before_verification(log: Log) -> None:
     send(log, begin(log, epoch=5), epoch=5)
     assert refusal(begin, log, epoch=4) is ErrorCode.INVALID_PRODUCER_EPOCH
     end(log, epoch=6, version=2)
@@ -97,7 +97,7 @@ def test_markers_of_an_epoch_per_transaction_come_with_the_next_one(log: Log) ->
     assert log.last_stable_offset <= log.log_end_offset
 
 
-def test_a_coordinator_that_was_replaced_ends_nothing(log: Log) -> None:
+def test_fenced_coordinator_cannot_end_a_transaction(log: Log) -> None:
     end(log, epoch=1, version=2, coordinator_epoch=4)
     send(log, begin(log, epoch=1, per_transaction=True), epoch=1)
     assert refusal(end, log, epoch=2, version=2, coordinator_epoch=3) is (
@@ -105,7 +105,7 @@ def test_a_coordinator_that_was_replaced_ends_nothing(log: Log) -> None:
     )
 
 
-def test_questions_that_were_never_answered_are_forgotten(log: Log) -> None:
+def test_unanswered_verifications_expire(log: Log) -> None:
     guard = begin(log)
     log.producer_state.remove_expired(NOW + log.producer_state.expiration_ms)
     assert refusal(send, log, guard) is ErrorCode.INVALID_TXN_STATE

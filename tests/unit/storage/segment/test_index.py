@@ -39,7 +39,7 @@ def test_lookup_finds_the_last_entry_at_or_before(tmp_path: Path, entries: int) 
     assert index.last() == (BASE + entries * 10, entries * 5000)
 
 
-def test_the_file_is_kafkas(tmp_path: Path) -> None:
+def test_index_file_has_the_bytes_of_kafka(tmp_path: Path) -> None:
     index = filled(tmp_path, 3)
     index.write()
     path = tmp_path / "00000000005000000000.index"
@@ -112,7 +112,7 @@ def test_time_entries_only_grow(tmp_path: Path) -> None:
     assert index.last() == (100, BASE + 1)
 
 
-def test_a_time_index_keeps_a_place_for_the_last_entry(tmp_path: Path) -> None:
+def test_time_index_reserves_the_last_entry(tmp_path: Path) -> None:
     index = TimeIndex(segment_files(tmp_path), empty=True)
     for number in range(9):
         assert not index.is_full(120)
@@ -120,7 +120,7 @@ def test_a_time_index_keeps_a_place_for_the_last_entry(tmp_path: Path) -> None:
     assert index.is_full(120)
 
 
-def test_a_search_that_would_wait_says_so(tmp_path: Path) -> None:
+def test_non_blocking_search_raises_would_wait(tmp_path: Path) -> None:
     disk = FlakyDisk()
     index = OffsetIndex(segment_files(tmp_path, disk), empty=True)
     index.append(BASE + 10, 5000)
@@ -162,7 +162,7 @@ def test_aborted_transactions_are_collected_by_range(tmp_path: Path) -> None:
     assert TransactionIndex(segment_files(tmp_path)).entries() == []
 
 
-def test_an_aborted_transaction_counts_even_if_it_cannot_be_written(tmp_path: Path) -> None:
+def test_aborted_transaction_is_returned_even_if_not_written(tmp_path: Path) -> None:
     disk = FlakyDisk()
     index = TransactionIndex(segment_files(tmp_path, disk), empty=True)
     disk.room = 0

@@ -165,7 +165,7 @@ def test_transaction_timeout_is_an_error(spark: SparkSession, tmp_path: Path) ->
                 for _ in range(2):
                     # Enough to be sent at once, so that the transaction starts.
                     yield pa.RecordBatch.from_pydict({"value": [b"x" * 900_000] * 12})
-                    time.sleep(1.5)
+                    time.sleep(4)  # longer than a worker takes to start on a busy machine
 
         frame = stream(spark, topics, subscribe=source).select("value").mapInArrow(slow, "value binary")
         sink = options(topics.bootstrap_servers, {"topic": target, "kafka.transaction.timeout.ms": 1000})

@@ -27,8 +27,8 @@ from moldau.client import (
     ProducerInterceptor,
     ProducerRecord,
     RecordMetadata,
+    partition_for_key,
 )
-from moldau.client.partitioners import partition_for_key
 from moldau.client.serdes import JsonSerializer, StringSerializer
 
 TOPIC = "stock-prices"

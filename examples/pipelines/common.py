@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from moldau.client import AdminClient, NewTopic, Producer
-from moldau.client.admin.client import checked
+from moldau.client import AdminClient, NewTopic, Producer, checked
 from moldau.pipelines.spark.java import JavaMissing, find_java
 from moldau.testing import Cluster
 

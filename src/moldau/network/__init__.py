@@ -1,1 +1,1 @@
-"""Sockets: listeners and their connections, frames, back-pressure; the connection towards other nodes."""
+"""Connections: frames, listeners and limits of a node; connections to other nodes."""

@@ -1,16 +1,16 @@
-"""A connection towards another node: many requests under way at once, each answer found by its id.
+"""A connection to another node: many requests in flight, responses matched by correlation id.
 
-How it works. `connect` opens the socket and asks for the versions the node speaks (ApiVersions); `call`
-encodes a request in the newest version both sides know, remembers its correlation id and waits. Answers
-are decoded as their frames arrive.
+How it works. `connect` opens the socket and sends ApiVersions; `call` encodes a request in the newest
+version that both sides support, registers its correlation id and waits. Responses are decoded as their
+frames arrive.
 
 Invariants:
 
-- Every failure is a `KafkaError` whose sentence says which node and what happened; nothing else leaves.
-- A request that is not answered within its time closes the connection: answers come in order, so whatever
-  follows on it would be late as well. All requests under way fail with the same reason.
-- Frames, requests under way and the bytes waiting in the socket are bounded.
-- A message that carries records keeps the buffer it lies in: its views stay good as long as it lives.
+- Every failure is a `KafkaError` that names the node and the reason; no other exception is raised.
+- A request that times out closes the connection: responses arrive in order, so all later ones would be
+  late, too. All requests in flight fail with the same reason.
+- Frames, requests in flight and bytes buffered by the socket are bounded.
+- A response with records keeps its receive buffer, so its views stay valid as long as it exists.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, cast
 
 import moldau
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.network.failures import ConnectionLost, NodeUnreachable, NotKafka, explain_garbage, reason_of
+from moldau.network.failures import ConnectionLost, NodeUnreachable, NotKafka, explain_protocol, reason_of
 from moldau.network.frames import FrameBuffer, FrameTooLarge
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS, Api
@@ -31,9 +31,10 @@ from moldau.protocol.headers import RequestHeader, decode_response_header, encod
 from moldau.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from moldau.protocol.schema import DecodeError, EncodeError, Message, decode, encode
 
-#: Fetch, FetchSnapshot, ShareFetch: their answers hand out views of the receive buffer.
-_CARRY_RECORDS = frozenset({1, 59, 78})
-#: Less than the first bytes of TLS, HTTP and other text mean as a length: strangers are noticed at once.
+#: Their responses contain views of the receive buffer.
+_WITH_RECORDS = frozenset({ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT, ApiKey.SHARE_FETCH})
+#: Less than the first bytes of TLS, HTTP and other text as a frame size: other protocols are detected at
+#: once.
 MAX_FRAME_BYTES = 256 * 1024 * 1024
 MAX_IN_FLIGHT = 256
 CONNECT_TIMEOUT_MS = 10_000
@@ -50,7 +51,7 @@ class VersionRange(NamedTuple):
 
 
 class _Waiting:
-    """One request under way."""
+    """One request in flight."""
 
     __slots__ = ("api", "future", "version")
 
@@ -75,9 +76,9 @@ class NodeConnection:
         self.host = host
         self.port = port
         self.api_versions: dict[int, VersionRange] = {}
-        #: The whole answer to ApiVersions: features and their levels are in there too.
+        #: The ApiVersions response, with the supported and finalized features.
         self.node: ApiVersionsResponse = ApiVersionsResponse()
-        #: Called once, when the connection ends, whatever ended it.
+        #: Called once, when the connection ends for any reason.
         self.on_end: Callable[[], None] | None = None
         self._client_id = client_id
         self._open_connection = open_connection
@@ -98,7 +99,7 @@ class NodeConnection:
         max_frame_bytes: int = MAX_FRAME_BYTES,
         open_connection: OpenConnection | None = None,
     ) -> NodeConnection:
-        """Open a connection and learn what the node speaks, or raise a `KafkaError` that says why not."""
+        """Open a connection and request the node's API versions; `KafkaError` with the reason if it fails."""
         connection = cls(
             host, port, client_id, max_frame_bytes=max_frame_bytes, open_connection=open_connection
         )
@@ -107,7 +108,7 @@ class NodeConnection:
                 await connection._open()
                 await connection._negotiate()
         except TimeoutError:
-            reason = "no answer" if connection._channel.connected else "the connection was not accepted"
+            reason = "no response" if connection._channel.connected else "the connection was not accepted"
             connection.close()
             raise NodeUnreachable(host, port, f"{reason} within {timeout_ms} ms") from None
         except BaseException:
@@ -123,7 +124,7 @@ class NodeConnection:
         return self.version_for(APIS[api_key]) is not None
 
     def version_for(self, api: Api) -> int | None:
-        """The newest stable version that both sides speak."""
+        """Return the newest stable version that both sides support."""
         node = self.api_versions.get(api.key)
         if node is None:
             return None
@@ -137,7 +138,7 @@ class NodeConnection:
         *,
         timeout_ms: int = REQUEST_TIMEOUT_MS,
     ) -> Any:
-        """Send a request and wait for the response of its API; the caller says which type that is."""
+        """Send a request and return the response of its API."""
         api = APIS[request.API_KEY]
         if version is None:
             version = self._negotiated(api)
@@ -160,11 +161,11 @@ class NodeConnection:
         if version is not None:
             return version
         node = self.api_versions.get(api.key)
-        speaks = "does not serve it" if node is None else f"speaks {node.lowest} to {node.highest}"
+        supports = "does not support it" if node is None else f"supports {node.lowest} to {node.highest}"
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
-            f"{api.name} {api.min_version} to {api.max_version} was to be sent to {self.host}:{self.port}, "
-            f"which {speaks}",
+            f"this client needs {api.name} version {api.min_version} to {api.max_version}; "
+            f"{self.host}:{self.port} {supports}",
         )
 
     async def _open(self) -> None:
@@ -181,7 +182,7 @@ class NodeConnection:
             raise NodeUnreachable(self.host, self.port, reason_of(error)) from error
 
     async def _negotiate(self) -> None:
-        """Ask in our newest version; a node that is older answers in version 0 with what it knows."""
+        """Send ApiVersions in our newest version; an older node answers in version 0 with its versions."""
         api = APIS[ApiKey.API_VERSIONS]
         request = ApiVersionsRequest(
             client_software_name="moldau", client_software_version=moldau.__version__
@@ -209,7 +210,7 @@ class NodeConnection:
         try:
             parts = encode(request, version)
         except EncodeError as error:
-            sentence = f"{self.host}:{self.port} speaks {api.name} {version}: {error}"
+            sentence = f"{self.host}:{self.port} supports {api.name} only up to version {version}: {error}"
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, sentence) from error
         size = len(header) + sum(map(len, parts))
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
@@ -217,12 +218,12 @@ class NodeConnection:
         self._channel.write([size.to_bytes(4, "big"), header, *parts])
         return future
 
-    def _answered(self, frame: memoryview) -> bool:
-        """Give a frame to whoever waits for it; True when the answer holds on to the buffer."""
+    def _handle_response(self, frame: memoryview) -> bool:
+        """Complete the request of a response; return whether the response keeps the buffer."""
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         waiting = self._waiting.get(correlation_id)
         if waiting is None:
-            raise DecodeError(f"an answer nobody asked for (correlation id {correlation_id})")
+            raise DecodeError(f"a response without request (correlation id {correlation_id})")
         api, version = waiting.api, waiting.version
         _, body = decode_response_header(api.key, version, frame)
         if api.key == ApiKey.API_VERSIONS and bytes(frame[body : body + 2]) == b"\x00\x23":
@@ -233,7 +234,7 @@ class NodeConnection:
         response = decode(api.response, frame, version, body)
         del self._waiting[correlation_id]
         waiting.future.set_result(response)
-        return api.key in _CARRY_RECORDS
+        return api.key in _WITH_RECORDS
 
     def _fail(self, failure: KafkaError) -> None:
         first = self._failure is None
@@ -281,11 +282,11 @@ class _Channel(asyncio.BufferedProtocol):
         frames.received(nbytes)
         try:
             while (frame := frames.next_frame()) is not None:
-                if self._connection._answered(frame):
+                if self._connection._handle_response(frame):
                     frames.keep()
         except (FrameTooLarge, DecodeError) as error:
             host, port = self._connection.host, self._connection.port
-            self._connection._fail(NotKafka(host, port, explain_garbage(self._first_bytes) or str(error)))
+            self._connection._fail(NotKafka(host, port, explain_protocol(self._first_bytes) or str(error)))
 
     def pause_writing(self) -> None:
         self._may_write.clear()

@@ -1,19 +1,18 @@
-"""One accepted connection: frames in, answers out in the order of the requests.
+"""One accepted connection: requests in, responses out in the order of the requests.
 
-How it works. Bytes arrive in a `FrameBuffer`; each complete frame goes to the dispatcher, which answers
-at once (a list of parts) or later (an awaitable). Answers leave in the order of their requests.
+How it works. Bytes are received in a `FrameBuffer`; each complete frame is dispatched, which returns a
+response at once (a list of parts) or later (an awaitable). `ResponseWriter` writes the responses.
 
 Invariants:
 
-- Only requests the dispatcher marks as `overlapping` (a produce that waits for replication or a flush)
-  let the next frame start before they are answered, and at most `MAX_OVERLAPPING` of them; everything
-  else is one at a time, so a client cannot make the node hold more than one large answer for it.
-- Nothing is dispatched while the peer does not take what was already answered, while the connection is
-  muted by a quota, or once it is closing. Reading pauses when the buffer is full, and TCP does the rest.
-- What a peer sent before it went is begun, though nobody hears the answer: whoever commits its offsets,
-  leaves its group and hangs up relies on it. A request that waits for something is then given up.
-- Small answers to requests that came in one read leave in one write: for many small requests the system
-  calls cost as much as everything else.
+- Only requests that the dispatcher marks as `overlapping` (a produce that waits for replication or a flush)
+  let the next frame be dispatched before they are answered, up to `MAX_OVERLAPPING` of them. All others are
+  handled one at a time, so the node holds at most one large response for a client.
+- No frame is dispatched while the client does not read earlier responses, while the connection is muted by
+  a quota, or when it is closing. Reading pauses when the buffer is full; TCP flow control does the rest.
+- Requests that a client sent before it disconnected are dispatched, though it does not receive the
+  responses: a client may commit offsets, leave its group and disconnect. Requests that then wait are
+  cancelled.
 """
 
 from __future__ import annotations
@@ -21,50 +20,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from moldau.network.frames import FrameBuffer, FrameTooLarge
+from moldau.network.responses import Parts, Response, ResponseWriter
 
-log = logging.getLogger(__name__)
-
-Buffer = bytes | bytearray | memoryview
-Parts = Sequence[Buffer]
+logger = logging.getLogger(__name__)
 
 MAX_OVERLAPPING = 64
 WRITE_HIGH_WATER = 256 * 1024
-#: Answers up to this size wait for the others of the same read, at most so many of them.
-_SMALL_ANSWER = 4 * 1024
-_MAX_TOGETHER = 64
-#: So many requests are begun for a peer that is gone.
-_MAX_LEFT_BEHIND = 16
-
-
-class Answer:
-    """What the dispatcher gives for a frame: parts now, an awaitable of parts, or nothing (acks=0)."""
-
-    __slots__ = ("mute_ms", "overlapping", "parts", "pending")
-
-    def __init__(
-        self,
-        parts: Parts = (),
-        *,
-        pending: Awaitable[Parts] | None = None,
-        overlapping: bool = False,
-        mute_ms: int = 0,
-    ) -> None:
-        self.parts = parts
-        self.pending = pending
-        self.overlapping = overlapping
-        self.mute_ms = mute_ms
+#: Up to this many requests are dispatched after the client has disconnected.
+_MAX_AFTER_DISCONNECT = 16
 
 
 class CloseConnection(Exception):
-    """The dispatcher cannot go on with this peer; the message says why."""
+    """The dispatcher cannot continue with this client; the message is the reason."""
 
 
 class Dispatcher(Protocol):
-    def dispatch(self, connection: Connection, frame: memoryview) -> Answer: ...
+    def dispatch(self, connection: Connection, frame: memoryview) -> Response: ...
 
     def disconnected(self, connection: Connection) -> None: ...
 
@@ -82,34 +57,33 @@ class Connection(asyncio.BufferedProtocol):
         self.listener_name = ""
         self.peer_host = ""
         self.peer_port = 0
-        #: Filled from ApiVersions; shown in logs and metrics.
+        #: Name and version of the client's software, from ApiVersions.
         self.client_software = ("unknown", "unknown")
         self.last_activity = loop.time()
         self.requests = 0
-        #: Called when more comes while a request is being answered that others have to wait for.
+        #: Called when data arrives while a request is being handled that delays the next.
         self.on_more: Callable[[], None] | None = None
         self._dispatcher = dispatcher
         self._frames = FrameBuffer(max_frame)
         self._loop = loop
         self._on_open = on_open
         self._on_close = on_close
-        #: Who does not take what was answered; shared with whoever wants to know how much that is.
+        #: Connections whose client does not read its responses; shared with the listener's limits.
         self._stalled = {} if stalled is None else stalled
         self._transport: asyncio.Transport | None = None
+        self._writer = ResponseWriter()
         self._slots: deque[_Slot] = deque()
-        self._small: list[Buffer] = []
         self._exclusive = False
         self._writing_paused = False
         self._reading_paused = False
         self._held = False
         self._muted_until = 0.0
-        self._dispatching = False
         self._closing = False
 
-    # The transport calls these.
+    # The protocol.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]
+        self._transport = self._writer.transport = transport  # type: ignore[assignment]
         peer = transport.get_extra_info("peername") or ("", 0)
         self.peer_host, self.peer_port = str(peer[0]), int(peer[1]) if len(peer) > 1 else 0
         self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)  # type: ignore[union-attr]
@@ -117,13 +91,13 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        begun = [slot.task for slot in self._slots if slot.task is not None]
+        tasks = [slot.task for slot in self._slots if slot.task is not None]
         if not self._closing:
-            begun += self._begin_what_is_left()
+            tasks += self._dispatch_rest()
         self._closing = True
         self._slots.clear()
-        # Not at once: what has only just been dispatched has not taken its first step yet.
-        self._loop.call_soon(_cancel, begun)
+        # Not at once: requests that were just dispatched have not taken their first step yet.
+        self._loop.call_soon(_cancel, tasks)
         self._stalled.pop(self, None)
         self._on_close(self)
         self._dispatcher.disconnected(self)
@@ -150,7 +124,7 @@ class Connection(asyncio.BufferedProtocol):
         self._stalled.pop(self, None)
         self._pump()
 
-    # The owner calls these.
+    # For the listener and handlers.
 
     @property
     def idle(self) -> bool:
@@ -158,7 +132,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def has_more(self) -> bool:
-        """Whether the peer has sent something that was not looked at yet."""
+        """Whether the client has sent data that is not dispatched yet."""
         return self._frames.buffered > 0
 
     @property
@@ -166,7 +140,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
     def hold(self) -> None:
-        """Accepted, but nothing is read until `release`: the node is at its connection limit."""
+        """Read nothing until `release`: the node has reached `max.connections`."""
         self._held = True
         self._pause_reading()
 
@@ -175,13 +149,13 @@ class Connection(asyncio.BufferedProtocol):
         self._pump()
 
     def keep_frame(self) -> None:
-        """The frame being dispatched is used beyond the call: do not reuse its bytes."""
+        """Do not reuse the bytes of the frame being dispatched: they are needed after the call."""
         self._frames.keep()
 
     def close(self) -> None:
-        """Stop taking requests; what is already answered still goes out."""
+        """Stop dispatching; responses that are ready are still sent."""
         self._closing = True
-        self._flush()
+        self._writer.flush()
         if self._transport is not None:
             self._transport.close()
 
@@ -190,7 +164,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # Inside.
+    # Dispatching.
 
     def _blocked(self) -> bool:
         return (
@@ -203,10 +177,10 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def _pump(self) -> None:
-        """Dispatch what is complete, as far as the rules allow."""
-        if self._dispatching:
+        """Dispatch complete frames as far as the invariants allow."""
+        if self._writer.corked:
             return
-        self._dispatching = True
+        self._writer.corked = True
         try:
             while not self._blocked():
                 frame = self._frames.next_frame()
@@ -214,49 +188,55 @@ class Connection(asyncio.BufferedProtocol):
                     break
                 self._dispatch(frame)
         except (CloseConnection, FrameTooLarge) as reason:
-            log.warning("closing connection from %s:%d: %s", self.peer_host, self.peer_port, reason)
+            logger.warning("closing connection from %s:%d: %s", self.peer_host, self.peer_port, reason)
             self.close()
         finally:
-            self._dispatching = False
-            self._flush()
+            self._writer.corked = False
+            self._writer.flush()
         self._regulate_reading()
 
     def _dispatch(self, frame: memoryview) -> None:
         self.requests += 1
-        answer = self._dispatcher.dispatch(self, frame)
-        if answer.mute_ms:
-            self._mute(answer.mute_ms)
-        if answer.pending is None:
+        response = self._dispatcher.dispatch(self, frame)
+        if response.mute_ms:
+            self._mute(response.mute_ms)
+        if response.pending is None:
             if not self._slots:
-                self._write(answer.parts)
+                self._writer.write(response.parts)
             else:
-                self._slots.append(_Slot(answer.parts))
-                # It has to wait for its turn; the next large one must wait for it.
-                self._exclusive = sum(map(len, answer.parts)) > WRITE_HIGH_WATER
+                self._slots.append(_Slot(response.parts))
+                # The response waits for earlier ones; after a large one no further request is dispatched.
+                self._exclusive = sum(map(len, response.parts)) > WRITE_HIGH_WATER
             return
         slot = _Slot(None)
         self._slots.append(slot)
-        self._exclusive = not answer.overlapping
-        slot.task = asyncio.ensure_future(answer.pending)
+        self._exclusive = not response.overlapping
+        slot.task = asyncio.ensure_future(response.pending)
         slot.task.add_done_callback(lambda task: self._finished(slot, task))
 
-    def _begin_what_is_left(self) -> list[asyncio.Future[Parts]]:
-        begun: list[asyncio.Future[Parts]] = []
+    def _dispatch_rest(self) -> list[asyncio.Future[Parts]]:
+        """Dispatch requests that arrived before the client disconnected; return those that wait."""
+        started: list[asyncio.Future[Parts]] = []
         if self._held or self._writing_paused or self._loop.time() < self._muted_until:
-            return begun
+            return started
         try:
-            for _ in range(_MAX_LEFT_BEHIND):
+            for _ in range(_MAX_AFTER_DISCONNECT):
                 frame = self._frames.next_frame()
                 if frame is None:
                     break
                 pending = self._dispatcher.dispatch(self, frame).pending
                 if pending is not None:
-                    begun.append(asyncio.ensure_future(pending))
+                    started.append(asyncio.ensure_future(pending))
         except (CloseConnection, FrameTooLarge) as reason:
-            log.info("the last of %s:%d is left out: %s", self.peer_host, self.peer_port, reason)
-        for each in begun:
-            each.add_done_callback(_forget)
-        return begun
+            logger.info(
+                "requests of the closed connection from %s:%d are dropped: %s",
+                self.peer_host,
+                self.peer_port,
+                reason,
+            )
+        for each in started:
+            each.add_done_callback(_retrieve_exception)
+        return started
 
     def _finished(self, slot: _Slot, task: asyncio.Future[Parts]) -> None:
         if task.cancelled():
@@ -266,33 +246,17 @@ class Connection(asyncio.BufferedProtocol):
             return
         if error is not None:
             trace = None if isinstance(error, CloseConnection) else error
-            log.warning("closing connection from %s: %s", self.peer_host, error, exc_info=trace)
+            logger.warning("closing connection from %s: %s", self.peer_host, error, exc_info=trace)
             self.close()
             return
         slot.parts = task.result()
         slot.task = None
         while self._slots and self._slots[0].parts is not None:
-            self._write(self._slots.popleft().parts or ())
+            self._writer.write(self._slots.popleft().parts or ())
         if not self._slots:
             self._exclusive = False
         self.last_activity = self._loop.time()
         self._pump()
-
-    def _write(self, parts: Parts) -> None:
-        if len(parts) == 1 and self._dispatching and len(parts[0]) <= _SMALL_ANSWER:
-            self._small.append(parts[0])
-            if len(self._small) >= _MAX_TOGETHER:
-                self._flush()
-        elif parts:
-            self._flush()
-            if self._transport is not None and not self._transport.is_closing():
-                self._transport.writelines(parts)
-
-    def _flush(self) -> None:
-        if self._small:
-            together, self._small = self._small, []
-            if self._transport is not None and not self._transport.is_closing():
-                self._transport.write(together[0] if len(together) == 1 else b"".join(together))
 
     def _mute(self, milliseconds: int) -> None:
         self._muted_until = max(self._muted_until, self._loop.time() + milliseconds / 1000)
@@ -314,7 +278,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 class _Slot:
-    """A place in the order of answers."""
+    """A place in the order of responses."""
 
     __slots__ = ("parts", "task")
 
@@ -328,7 +292,7 @@ def _cancel(tasks: Iterable[asyncio.Future[Parts]]) -> None:
         task.cancel()
 
 
-def _forget(task: asyncio.Future[Parts]) -> None:
-    """Nobody waits for it; why it failed is nobody's concern."""
+def _retrieve_exception(task: asyncio.Future[Parts]) -> None:
+    """Keep asyncio from logging the exception of a request whose client is gone."""
     if not task.cancelled():
         task.exception()

@@ -1,4 +1,4 @@
-"""Why a connection to another node failed: errors that say which node and what happened there."""
+"""Errors of connections to other nodes; each names the node and the reason."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from moldau.base.errors import ErrorCode, KafkaError
 
 
 class NodeUnreachable(KafkaError):
-    """No connection: name unknown, port closed, way blocked. `passing`: waiting may help.
+    """No connection: unknown host, closed port, network failure.
 
-    `refused`: the machine is there, and nobody listens at the port.
+    `passing`: a retry may succeed. `refused`: the host is reachable, and no process listens on the port.
     """
 
     def __init__(
@@ -20,22 +20,22 @@ class NodeUnreachable(KafkaError):
 
 
 class ConnectionLost(KafkaError):
-    """The connection was there and ended; whether a request under way was carried out is not known."""
+    """The connection ended; whether a request in flight was executed is unknown."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
 
 
 class NotKafka(KafkaError):
-    """Something answers at this port that does not speak the Kafka protocol in plain text."""
+    """The server on this port does not speak the Kafka protocol in plain text."""
 
     def __init__(self, host: str, port: int, reason: str) -> None:
         super().__init__(ErrorCode.NETWORK_EXCEPTION, f"{host}:{port} {reason}")
         self.host, self.port, self.reason = host, port, reason
 
 
-def explain_garbage(first_bytes: bytes) -> str | None:
-    """What the first bytes of an answer say about who is really there; None when they say nothing."""
+def explain_protocol(first_bytes: bytes) -> str | None:
+    """Return which other protocol the first bytes of a response belong to; None if unknown."""
     if first_bytes[:2] in (b"\x15\x03", b"\x16\x03"):
         return "speaks TLS: it is an SSL or SASL_SSL listener, and this client sent plain text"
     if first_bytes.startswith(b"HTTP/"):

@@ -3,8 +3,8 @@
 The transport reads straight into the free tail of the buffer; a complete frame is handed out as a view
 of it, so nothing is copied on the way in. Invariants:
 
-- a view is good until the next call of `writable()`, unless `keep()` was called: then the buffer is left
-  to whoever holds the view and a new one takes its place;
+- a view is valid until the next call of `writable()`, unless `keep()` was called: then the buffer belongs
+  to the holders of its views and a new buffer replaces it;
 - the buffer grows only for a frame that needs it and only up to the largest frame allowed.
 """
 
@@ -15,13 +15,13 @@ import struct
 _SIZE = struct.Struct(">i")
 _INITIAL_SIZE = 16 * 1024
 _LARGE_SIZE = 256 * 1024
-#: Buffers above this are given back after the frame that needed them.
+#: Larger buffers are released after the frame that needed them.
 _KEEP_SIZE = 1024 * 1024
 _MINIMUM_FREE = 4 * 1024
 
 
 class FrameTooLarge(ValueError):
-    """The peer announced a frame that is negative or larger than we take."""
+    """The peer announced a negative frame size, or one above the maximum."""
 
 
 class FrameBuffer:
@@ -35,16 +35,16 @@ class FrameBuffer:
 
     @property
     def buffered(self) -> int:
-        """Bytes received and not yet handed out."""
+        """Received bytes that are not returned as frames yet."""
         return self._end - self._start
 
     @property
     def full(self) -> bool:
-        """True when reading must pause until frames are taken out."""
+        """Whether reading must pause until frames are taken."""
         return self._start == 0 and self._end == len(self._view)
 
     def writable(self) -> memoryview:
-        """Where the transport shall put the next bytes; never empty unless `full`."""
+        """Return the memory for the next bytes; never empty unless `full`."""
         free = len(self._view) - self._end
         if free < _MINIMUM_FREE or (self._start == self._end and self._start):
             self._make_room()
@@ -54,13 +54,13 @@ class FrameBuffer:
         self._end += count
 
     def next_frame(self) -> memoryview | None:
-        """The next complete frame without its length prefix, or None when more bytes are needed."""
+        """Return the next complete frame without its size prefix; None if more bytes are needed."""
         available = self._end - self._start
         if available < 4:
             return None
         (size,) = _SIZE.unpack_from(self._view, self._start)
         if size < 0 or size > self._max_frame:
-            raise FrameTooLarge(f"frame of {size} bytes announced, at most {self._max_frame} are taken")
+            raise FrameTooLarge(f"frame of {size} bytes announced, the maximum is {self._max_frame}")
         if available < size + 4:
             return None
         begin = self._start + 4
@@ -68,7 +68,7 @@ class FrameBuffer:
         return self._view[begin : begin + size]
 
     def keep(self) -> None:
-        """Leave the buffer to the holders of its frames and go on in a new one."""
+        """Leave the buffer to the holders of its frames and continue in a new one."""
         self._move_to(len(self._view))
 
     def _make_room(self) -> None:
@@ -83,7 +83,7 @@ class FrameBuffer:
             self._start, self._end = 0, len(rest)
 
     def _needed(self) -> int:
-        """The buffer size that the frame under way asks for, growing in steps so that a lie costs little."""
+        """Return the buffer size for the incomplete frame, in steps: a false size allocates little."""
         if self._end - self._start < 4:
             return 0
         size: int = _SIZE.unpack_from(self._view, self._start)[0]

@@ -1,8 +1,8 @@
 """Listening sockets and the limits on what they accept.
 
 A `ConnectionLimits` is shared by all listeners of a node. Over `max.connections.per.ip` a new connection
-is closed at once, as in Kafka; over `max.connections` it is accepted but not read until another one ends
-(Kafka leaves it waiting in the accept queue, which looks the same to a client).
+is closed at once, as in Kafka; over `max.connections` it is accepted but not read until another one closes
+(Kafka leaves it in the accept queue, which looks the same to a client).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from moldau.network.connection import Connection, Dispatcher
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 #: Name, host (None: all interfaces), port (0: any) and buffer sizes (-1: the system's) to bound sockets.
 OpenSockets = Callable[[str, str | None, int, tuple[int, int]], list[socket.socket]]
@@ -33,22 +33,24 @@ class ConnectionLimits:
     max_per_ip: int = 2**31 - 1
     per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
     max_idle_ms: int = 600_000
-    #: In the order they came; so are all tables here, because what goes over them must not depend on chance.
+    #: In order of arrival, as all tables here: iteration must be deterministic for the simulation.
     open: dict[Connection, None] = field(default_factory=dict)
     per_ip: Counter[str] = field(default_factory=Counter)
     waiting: deque[Connection] = field(default_factory=deque)
-    #: Connections whose peer does not take what was answered.
+    #: Connections whose client does not read its responses.
     stalled: dict[Connection, None] = field(default_factory=dict)
 
     def admit(self, connection: Connection) -> bool:
         host = connection.peer_host
         if self.per_ip[host] >= self.per_ip_overrides.get(host, self.max_per_ip):
-            log.warning("too many connections from %s (max.connections.per.ip), closing the newest", host)
+            logger.warning("too many connections from %s (max.connections.per.ip), closing the newest", host)
             return False
         self.per_ip[host] += 1
         self.open[connection] = None
         if len(self.open) > self.max_connections:
-            log.warning("max.connections=%d reached, %s has to wait", self.max_connections, host)
+            logger.warning(
+                "max.connections=%d reached, the connection from %s waits", self.max_connections, host
+            )
             connection.hold()
             self.waiting.append(connection)
         return True
@@ -62,15 +64,15 @@ class ConnectionLimits:
             del self.per_ip[connection.peer_host]
         if connection in self.waiting:
             self.waiting.remove(connection)
-        self.let_in()
+        self.release_waiting()
 
-    def let_in(self) -> None:
-        """Serve those who wait, as far as there is room; also when the limit itself has been raised."""
+    def release_waiting(self) -> None:
+        """Release waiting connections up to `max.connections`, which may have been raised."""
         while self.waiting and len(self.open) - len(self.waiting) < self.max_connections:
             self.waiting.popleft().release()
 
     def unsent_bytes(self) -> int:
-        """What lies in memory because peers do not read."""
+        """Return the size of responses buffered for clients that do not read them."""
         return sum(connection.unsent_bytes for connection in self.stalled)
 
     def close_idle(self, now: float) -> None:
@@ -78,8 +80,8 @@ class ConnectionLimits:
             return
         limit = now - self.max_idle_ms / 1000
         for connection in [c for c in self.open if c.last_activity < limit and c.idle]:
-            log.info("closing connection from %s, idle for too long", connection.peer_host)
-            # Who does not take what was answered would hold an orderly end up for ever.
+            logger.info("closing idle connection from %s (connections.max.idle.ms)", connection.peer_host)
+            # A client that does not read would delay a clean close for ever.
             if connection.unsent_bytes:
                 connection.abort()
             else:
@@ -87,7 +89,7 @@ class ConnectionLimits:
 
 
 class Listener:
-    """One entry of `listeners`: opens its socket, hands every connection to the dispatcher."""
+    """One entry of `listeners`: opens its sockets and creates a `Connection` for each client."""
 
     def __init__(
         self,
@@ -113,7 +115,7 @@ class Listener:
         self._connections: dict[Connection, None] = {}
 
     def bind(self, host: str | None, port: int) -> int:
-        """Take the port (0: any free one) and return it; connections wait until `accept`."""
+        """Bind the port (0: any free port) and return it; clients wait until `accept`."""
         self._sockets = self._open_sockets(self.name, host, port, self._buffers)
         self.port = self._sockets[0].getsockname()[1]
         self.host = host or ""
@@ -135,7 +137,7 @@ class Listener:
             sock.close()
 
     async def close(self, grace_seconds: float = 2.0) -> None:
-        """Close every connection; what is already answered still goes out while the grace lasts."""
+        """Close all connections; ready responses are still sent within `grace_seconds`."""
         self.stop_accepting()
         for connection in list(self._connections):
             connection.close()
@@ -162,7 +164,7 @@ class Listener:
 
 
 def bound_sockets(name: str, host: str | None, port: int, buffers: tuple[int, int]) -> list[socket.socket]:
-    """A socket for every address of the host, all on one port."""
+    """Return a socket for every address of the host, all on one port."""
     sockets: list[socket.socket] = []
     for family, address in _addresses(host, port):
         if sockets and port == 0:
@@ -194,7 +196,7 @@ def _bound_socket(
 
 
 def _addresses(host: str | None, port: int) -> list[tuple[socket.AddressFamily, Any]]:
-    """Where to listen: every address of the host, or all interfaces (IPv6 where the machine has it)."""
+    """Return all addresses of the host, or all interfaces (IPv6 if the machine has it)."""
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:

@@ -1,9 +1,9 @@
-"""The connection that one part of a node keeps to another node: opened when it is needed, and again after it
+"""The connection that one component of a node keeps to another node: opened on demand, reopened after it
 broke.
 
-Every purpose has a peer of its own (a fetcher, the way to the controller, the quorum), because answers come
-in the order of the requests: a long poll must not hold up a vote. `is_refused` tells a process that is gone
-from a network that is slow: only the first answers that nobody listens.
+Each purpose has a peer of its own (a fetcher, calls to the controller, the quorum), because responses
+arrive in the order of the requests: a long poll must not delay a vote. `is_refused` distinguishes an exited
+process from a slow network: only for the former the connection is refused.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from moldau.network.client import REQUEST_TIMEOUT_MS, NodeConnection, OpenConnec
 from moldau.network.failures import ConnectionLost, NodeUnreachable
 from moldau.protocol.schema import Message
 
-_AGAIN_SECONDS = 0.01
+_RETRY_SECONDS = 0.01
 
 
 class Peer:
-    """`on_lost` is called when a connection that stood has ended, other than by `close`."""
+    """`on_lost` is called when an established connection ends other than by `close`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Peer:
         return self._connection is not None and not self._connection.closed
 
     async def connection(self) -> NodeConnection:
-        """An open connection; a `KafkaError` says why there is none."""
+        """Return an open connection; `KafkaError` with the reason if there is none."""
         async with self._connecting:
             if self._closed:
                 raise ConnectionLost(f"the connection to {self.host}:{self.port} was closed")
@@ -65,7 +65,7 @@ class Peer:
             return self._connection
 
     async def _connect(self) -> NodeConnection:
-        """A new connection; `close` ends the attempt, so that nobody waits for a node that is not wanted."""
+        """Open a connection; `close` cancels the attempt."""
         self._attempt = asyncio.ensure_future(
             NodeConnection.connect(
                 self.host,
@@ -86,7 +86,7 @@ class Peer:
             self._attempt = None
 
     async def call(self, request: Message, *, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Any:
-        """Send a request in the newest version both sides know, and wait for its answer."""
+        """Send a request in the newest version that both sides support, and return the response."""
         connection = await self.connection()
         return await connection.call(request, timeout_ms=timeout_ms)
 
@@ -105,17 +105,17 @@ class Peer:
 async def is_refused(
     host: str, port: int, *, timeout_ms: int = 1000, open_connection: OpenConnection | None = None
 ) -> bool:
-    """Whether nobody listens there any more. Silence is no answer: then, too, this is False."""
+    """Return whether the connection is refused; False if there is no response at all."""
     return await is_reached(host, port, timeout_ms=timeout_ms, open_connection=open_connection) is False
 
 
 async def is_reached(
     host: str, port: int, *, timeout_ms: int = 1000, open_connection: OpenConnection | None = None
 ) -> bool | None:
-    """Whether a node answers there: False when the connection is refused, None when nothing is heard.
+    """Return whether a node responds: False if the connection is refused, None without a response.
 
-    A process that is killed closes its sockets one after the other: whoever was let in and thrown out at once
-    tries again, and is refused a moment later.
+    A killed process closes its sockets one after the other. A connection that is accepted and reset at once
+    is therefore retried, and refused shortly after.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_ms / 1000
@@ -141,4 +141,4 @@ async def is_reached(
             return True
         if loop.time() >= deadline:
             return None
-        await asyncio.sleep(_AGAIN_SECONDS)
+        await asyncio.sleep(_RETRY_SECONDS)

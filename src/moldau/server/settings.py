@@ -87,4 +87,4 @@ class NodeSettings:
         limits.max_per_ip = config["max.connections.per.ip"]
         limits.per_ip_overrides = config.max_connections_per_ip_overrides
         limits.max_idle_ms = config["connections.max.idle.ms"]
-        limits.let_in()
+        limits.release_waiting()

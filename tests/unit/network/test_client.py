@@ -9,7 +9,7 @@ import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.network.client import NodeConnection
-from moldau.network.failures import ConnectionLost, NodeUnreachable, NotKafka, explain_garbage
+from moldau.network.failures import ConnectionLost, NodeUnreachable, NotKafka, explain_protocol
 from moldau.protocol.headers import decode_request_header, encode_response_header
 from moldau.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from moldau.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -179,13 +179,13 @@ def test_servers_of_other_protocols_are_recognised() -> None:
     fails_to_connect([b"SSH-2.0-OpenSSH_9.2\r\n"], NotKafka, "is an SSH server")
     fails_to_connect([b"220 mail.example ESMTP\r\n"], NotKafka, "220 mail.example")
     fails_to_connect([b"\xff\xff\xff\xff\xff"], NotKafka, "frame of -1 bytes")
-    fails_to_connect([b"\x00\x00\x00\x08\x00\x00\x00\x63\x00\x00\x00\x00"], NotKafka, "nobody asked for")
+    fails_to_connect([b"\x00\x00\x00\x08\x00\x00\x00\x63\x00\x00\x00\x00"], NotKafka, "a response without request")
     fails_to_connect([], ConnectionLost, "closed the connection")
 
 
 def test_unknown_protocol_has_no_explanation() -> None:
-    assert explain_garbage(b"\x00\x01\x02") is None
-    assert explain_garbage(b"") is None
+    assert explain_protocol(b"\x00\x01\x02") is None
+    assert explain_protocol(b"") is None
 
 
 def test_closed_port_and_unknown_host_are_reported() -> None:
@@ -208,7 +208,7 @@ def test_silent_port_times_out() -> None:
         await reader.read()
 
     async def client(port: int) -> None:
-        with pytest.raises(NodeUnreachable, match="no answer within 100 ms"):
+        with pytest.raises(NodeUnreachable, match="no response within 100 ms"):
             await NodeConnection.connect("127.0.0.1", port, timeout_ms=100)
 
     run_with(handler, client)

@@ -8,8 +8,9 @@ import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from moldau.network.connection import Answer, CloseConnection, Connection, Parts
+from moldau.network.connection import CloseConnection, Connection
 from moldau.network.listener import ConnectionLimits, Listener
+from moldau.network.responses import Parts, Response
 
 
 def framed(payload: bytes) -> bytes:
@@ -26,20 +27,20 @@ class Scripted:
     def gate(self, name: bytes) -> asyncio.Event:
         return self.gates.setdefault(name, asyncio.Event())
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> Answer:
+    def dispatch(self, connection: Connection, frame: memoryview) -> Response:
         data = bytes(frame)
         self.seen.append(data)
         match data[:1]:
             case b"e":
-                return Answer([framed(data)])
+                return Response([framed(data)])
             case b"b":
-                return Answer([framed(b"x" * 1_000_000)])
+                return Response([framed(b"x" * 1_000_000)])
             case b"w" | b"o":
-                return Answer(pending=self._later(data), overlapping=data[:1] == b"o")
+                return Response(pending=self._later(data), overlapping=data[:1] == b"o")
             case b"n":
-                return Answer()
+                return Response()
             case b"m":
-                return Answer([framed(data)], mute_ms=150)
+                return Response([framed(data)], mute_ms=150)
         raise CloseConnection("a frame nobody understands")
 
     async def _later(self, data: bytes) -> Parts:

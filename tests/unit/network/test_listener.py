@@ -50,7 +50,7 @@ def test_raised_limit_releases_held_connections() -> None:
     limits = ConnectionLimits(max_connections=1)
     _, second, third = Peer(limits), Peer(limits), Peer(limits)
     limits.max_connections = 2
-    limits.let_in()
+    limits.release_waiting()
     assert (second.held, third.held) == (False, True)
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.errors import failure_response
-from moldau.network.connection import Answer, CloseConnection, Connection, Parts
+from moldau.network.connection import CloseConnection, Connection
+from moldau.network.responses import Parts, Response
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.headers import RequestHeader, decode_request_header, encode_response_header
 from moldau.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -42,12 +43,12 @@ class ApiDispatcher:
         self._handlers = listener.handlers
         self._on_disconnect = on_disconnect
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> Answer:
+    def dispatch(self, connection: Connection, frame: memoryview) -> Response:
         try:
             header, offset = decode_request_header(frame)
             served = self._apis.get(header.api_key)
             if served is None or not served.serves(header.api_version):
-                return Answer(_not_served(served, header))
+                return Response(_not_served(served, header))
             # Trailing bytes are no error: some releases of librdkafka send a few bytes too many.
             request, _ = decode_prefix(served.api.request, frame, header.api_version, offset)
         except DecodeError as error:
@@ -69,7 +70,7 @@ class ApiDispatcher:
 
     def _run(
         self, served: ServedApi, header: RequestHeader, context: RequestContext, request: Message
-    ) -> Answer:
+    ) -> Response:
         try:
             result = self._handlers[header.api_key](context, request)
         except CloseConnection:
@@ -77,13 +78,13 @@ class ApiDispatcher:
         except Exception as error:  # noqa: BLE001  a bug in one handler must not stop the node
             result = failure(served, header.api_version, request, error)
         if result is None or isinstance(result, Message):
-            return Answer(_frame(header, result))
+            return Response(_frame(header, result))
         if isinstance(result, Pending):
             if result.keeps_frame:
                 context.connection.keep_frame()
             pending = self._later(served, header, request, result.response)
-            return Answer(pending=pending, overlapping=result.overlapping)
-        return Answer(pending=self._later(served, header, request, result))
+            return Response(pending=pending, overlapping=result.overlapping)
+        return Response(pending=self._later(served, header, request, result))
 
     async def _later(
         self, served: ServedApi, header: RequestHeader, request: Message, result: Awaitable[Message | None]
@@ -98,7 +99,7 @@ class ApiDispatcher:
 
 
 def _not_served(served: ServedApi | None, header: RequestHeader) -> Parts:
-    """Answer ApiVersions in an unknown version with the known ones, in version 0 (KIP-511).
+    """Response ApiVersions in an unknown version with the known ones, in version 0 (KIP-511).
 
     Any other API or version that is not served closes the connection.
     """

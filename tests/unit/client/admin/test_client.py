@@ -178,7 +178,7 @@ def test_what_a_broker_does_not_serve_is_said() -> None:
     with (
         FakeBroker() as broker,
         AdminClient(impatient(broker.bootstrap)) as admin,
-        pytest.raises(KafkaError, match="does not serve it") as error,
+        pytest.raises(KafkaError, match="does not support it") as error,
     ):
         admin.create_topics([NewTopic("t")])
     assert error.value.code is ErrorCode.UNSUPPORTED_VERSION

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.network.connection import Answer, CloseConnection
+from moldau.network.connection import CloseConnection
+from moldau.network.responses import Response
 from moldau.protocol.apis import APIS
 from moldau.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from moldau.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
@@ -24,7 +25,7 @@ from tests.harness.wire.wire import request_frame
 CONNECTION: Any = SimpleNamespace(listener_name="PLAINTEXT", peer_host="10.0.0.1", keep_frame=lambda: None)
 
 
-def dispatch(request: Message, version: int, handle: Any) -> Answer:
+def dispatch(request: Message, version: int, handle: Any) -> Response:
     key = request.API_KEY
     apis = {key: ServedApi(APIS[key], BROKER)}
     listener = ListenerContext("PLAINTEXT", BROKER, "PLAINTEXT", apis, {key: handle})
@@ -32,7 +33,7 @@ def dispatch(request: Message, version: int, handle: Any) -> Answer:
     return dispatcher.dispatch(CONNECTION, memoryview(request_frame(request, version)))
 
 
-def answered(answer: Answer) -> DescribeClusterResponse:
+def answered(answer: Response) -> DescribeClusterResponse:
     frame = b"".join(answer.parts)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     return decode(DescribeClusterResponse, frame, 1, 4 + 4 + 1)
@@ -74,7 +75,7 @@ def test_errors_of_awaited_responses_become_the_response() -> None:
         ):
             answer = dispatch(DescribeClusterRequest(), 1, failing_later(error))
             assert answer.pending is not None
-            assert answered(Answer(await answer.pending)).error_code == code
+            assert answered(Response(await answer.pending)).error_code == code
 
     asyncio.run(scenario())
 

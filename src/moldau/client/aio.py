@@ -1,4 +1,4 @@
-"""The producer and the consumer for code that lives on an event loop.
+"""Producer and consumer for code on an event loop.
 
     async with AsyncProducer({"bootstrap.servers": "localhost:9092"}) as producer:
         metadata = await producer.send("orders", b"…")
@@ -8,8 +8,8 @@
         async for record in consumer:
             ...
 
-The same objects do the work: `producer` and `consumer` are there for what needs no waiting. The calls of a
-consumer run in one thread of its own, one after the other, and so do its rebalance listeners.
+They wrap the blocking clients, which are available as `producer` and `consumer` for calls that do not wait.
+All calls of a consumer, and its rebalance listeners, run one after the other in a thread of its own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 class AsyncProducer(Generic[K, V]):
-    """Takes what `Producer` takes."""
+    """Takes the arguments of `Producer`."""
 
     def __init__(self, config: Mapping[str, Any], **options: Any) -> None:
         self.producer: Producer[K, V] = Producer(config, **options)
@@ -41,13 +41,13 @@ class AsyncProducer(Generic[K, V]):
     async def send(
         self, topic: str | ProducerRecord[K, V], value: V | None = None, key: K | None = None, **options: Any
     ) -> RecordMetadata:
-        """Send and wait for the acknowledgement. To have many under way, gather them or use `send_nowait`."""
+        """Send a record and wait for its acknowledgement. For many records, gather or use `send_nowait`."""
         return await self.send_nowait(topic, value, key, **options)
 
     def send_nowait(
         self, topic: str | ProducerRecord[K, V], value: V | None = None, key: K | None = None, **options: Any
     ) -> asyncio.Future[RecordMetadata]:
-        """Send; what is returned can be awaited. Waits only when the buffer is full."""
+        """Send a record and return an awaitable. Blocks only if the buffer is full."""
         return asyncio.wrap_future(self.producer.send(topic, value, key, **options))
 
     async def flush(self, timeout: float | None = None) -> int:
@@ -58,15 +58,18 @@ class AsyncProducer(Generic[K, V]):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncProducer[K, V]]:
-        """Begin; commit at the end of the block, or abort if it raises. A cancellation waits for either."""
+        """Begin a transaction; commit it at the end of the block, or abort it if the block raises.
+
+        A cancellation takes effect after the commit or abort.
+        """
         block = self.producer.transaction()
         block.__enter__()
         try:
             yield self
         except BaseException as error:
-            await _to_the_end(block.__exit__, type(error), error, error.__traceback__)
+            await _complete(block.__exit__, type(error), error, error.__traceback__)
             raise
-        await _to_the_end(block.__exit__, None, None, None)
+        await _complete(block.__exit__, None, None, None)
 
     async def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group_metadata: Any
@@ -83,8 +86,8 @@ class AsyncProducer(Generic[K, V]):
         await self.close()
 
 
-async def _to_the_end(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
-    """Run in a thread, where nothing can be cancelled: whoever is cancelled meanwhile hears of it later."""
+async def _complete(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+    """Run a function in a thread to its end; a cancellation takes effect afterwards."""
     work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
     try:
         await asyncio.shield(work)
@@ -94,7 +97,7 @@ async def _to_the_end(function: Callable[P, object], *args: P.args, **kwargs: P.
 
 
 class AsyncConsumer(Generic[K, V]):
-    """Takes what `Consumer` takes."""
+    """Takes the arguments of `Consumer`."""
 
     def __init__(self, config: Mapping[str, Any], **options: Any) -> None:
         self.consumer: Consumer[K, V] = Consumer(config, **options)
@@ -107,7 +110,7 @@ class AsyncConsumer(Generic[K, V]):
         self.consumer.assign(partitions)
 
     async def poll(self, timeout: float = 0.0) -> list[ConsumerRecord[K, V]]:
-        """A poll that is cancelled loses nothing: the next one gives what it has found."""
+        """Return available records; those of a cancelled poll are returned by the next one."""
         work = self._thread.submit(self.consumer.poll, timeout)
         try:
             return await asyncio.wrap_future(work)
@@ -123,7 +126,7 @@ class AsyncConsumer(Generic[K, V]):
         return await self.call(self.consumer.commit_sync, offsets)
 
     async def call(self, method: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Any other method of `consumer` that waits, for example `end_offsets`, in its thread."""
+        """Call any other blocking method of `consumer`, for example `end_offsets`, in its thread."""
         work = self._thread.submit(method, *args, **kwargs)
         return await asyncio.wrap_future(work)
 

@@ -1,6 +1,6 @@
-"""librdkafka, told in Kafka's own property names, and its errors as ours.
+"""Create librdkafka clients from Kafka's property names, and translate librdkafka's errors.
 
-Most names are the same on both sides. The rest is translated here; what only makes sense in Java is dropped.
+Most names are the same. The others are translated here; names that only Java's clients use are dropped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from confluent_kafka import KafkaException
 
 from moldau.base.errors import ErrorCode, KafkaError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ _RENAMED = {
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms",
 }
-#: Known to Kafka's Java clients, without a counterpart or handled on this side of librdkafka.
+#: Configs of Kafka's Java clients that librdkafka does not have, or that are handled in Python.
 _DROPPED = frozenset(
     {
         "bootstrap.controllers",
@@ -59,7 +59,7 @@ _ASSIGNORS = {
 }
 _JAAS = re.compile(r'username="?(?P<username>[^"\s;]*)"?\s+password="?(?P<password>[^"\s;]*)"?')
 
-#: What librdkafka finds out itself, by its number, as the error a Kafka client would raise.
+#: The error codes that a Kafka client would report, by librdkafka's local error number.
 _LOCAL_ERRORS = {
     -142: ErrorCode.ILLEGAL_GENERATION,
     -144: ErrorCode.PRODUCER_FENCED,
@@ -80,7 +80,7 @@ _LOCAL_ERRORS = {
 
 
 class ClientError(KafkaError):
-    """A failure with what it means for the client: try again, give up, or abort the transaction."""
+    """An error with its consequence for the client: retry, give up, or abort the transaction."""
 
     def __init__(
         self,
@@ -115,12 +115,12 @@ _BROKER_CODES = frozenset(int(code) for code in ErrorCode)
 
 
 def log_error(error: LibrdkafkaError) -> None:
-    """What librdkafka tells beside the answers to calls: brokers that cannot be reached, a fatal state."""
-    log.warning("%s", client_error(error))
+    """Log errors outside of calls: unreachable brokers, a fatal state."""
+    logger.warning("%s", client_error(error))
 
 
 def called(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Call something of librdkafka; its exception becomes ours."""
+    """Call a function of librdkafka and translate its exception."""
     try:
         return function(*args, **kwargs)
     except KafkaException as error:
@@ -128,7 +128,7 @@ def called(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 
 
 def translate(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Kafka's properties as librdkafka wants them."""
+    """Translate Kafka's properties into librdkafka's."""
     settings: dict[str, Any] = {"log_level": 0}
     for name, value in properties.items():
         if name in _DROPPED:
@@ -158,7 +158,7 @@ def _credentials(jaas: str) -> dict[str, str]:
 def create(
     factory: Callable[[dict[str, Any]], T], settings: dict[str, Any], on_unknown: Callable[[str], None]
 ) -> T:
-    """Make a client, leaving out names that librdkafka does not know: Kafka's clients only warn."""
+    """Create a client; unknown names are left out, because Kafka's clients only warn about them."""
     while True:
         try:
             return factory(settings)
@@ -167,7 +167,7 @@ def create(
             unknown = re.search(r'No such configuration property: "([^"]+)"', sentence)
             if unknown is None or unknown[1] not in settings:
                 raise KafkaError(
-                    ErrorCode.INVALID_CONFIG, f"The client cannot be configured like this: {sentence}"
+                    ErrorCode.INVALID_CONFIG, f"Invalid client configuration: {sentence}"
                 ) from error
             on_unknown(unknown[1])
             del settings[unknown[1]]

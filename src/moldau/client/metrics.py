@@ -1,4 +1,4 @@
-"""Figures of a client under the names of Java's metrics: counted here, or from librdkafka's statistics."""
+"""Metrics of a client under the names of Java's metrics: counted here, or from librdkafka's statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MICROSECONDS_PER_MS = 1000
 
 
 class Statistics:
-    """The last statistics of librdkafka, which come once in `statistics.interval.ms`."""
+    """The last statistics of librdkafka, which it emits every `statistics.interval.ms`."""
 
     def __init__(self) -> None:
         self.raw: Mapping[str, Any] = {}
@@ -34,7 +34,7 @@ class Statistics:
         }
 
     def topic_mean(self, name: str) -> float:
-        """The mean of a window that every topic has, over all of them."""
+        """Return the mean of a window over all topics."""
         windows = [topic.get(name, {}) for topic in self.raw.get("topics", {}).values()]
         return _mean(windows) * _MICROSECONDS_PER_MS
 
@@ -53,7 +53,7 @@ class ProducerMetrics(Statistics):
             self._failed += failed
 
     def snapshot(self, waiting: int) -> dict[str, float]:
-        """`waiting` records were sent and are not delivered yet."""
+        """Return all metrics; `waiting` is the number of records without a delivery report."""
         elapsed = max(time.monotonic() - self._started, 0.001)
         done, size, failed = self._done, self._done_bytes, self._failed
         return {
@@ -106,7 +106,7 @@ class ConsumerMetrics(Statistics):
 
 
 def _mean(windows: list[Mapping[str, Any]]) -> float:
-    """In milliseconds, weighted by how many values each window has seen."""
+    """Return the mean in milliseconds, weighted by the number of values in each window."""
     count = sum(each.get("cnt", 0) for each in windows)
     total = sum(each.get("avg", 0) * each.get("cnt", 0) for each in windows)
     return total / count / _MICROSECONDS_PER_MS if count else 0.0

@@ -1,9 +1,8 @@
-"""Which partition a record goes to, as classes, as in Java's producer.
+"""Partitioners, as classes like those of Java's producer.
 
-A partitioner has a method `partition(topic, key, key_bytes, value, value_bytes, partitions)` that gives a
-number below `partitions`, or -1 to leave the choice to the default: records of one key go to one partition by
-murmur2 of the key's bytes, exactly as Java's producer puts them; records without a key stick to a partition
-for a batch.
+A partitioner has a method `partition(topic, key, key_bytes, value, value_bytes, partitions)` that returns a
+number below `partitions`, or -1 for the default: murmur2 of the key's bytes, as in Java's producer, and for
+records without a key one partition per batch (sticky).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, Protocol
 
 from moldau.base.errors import ErrorCode, KafkaError
 
-#: Leave the choice to the default.
+#: Use the default partitioner.
 ANY_PARTITION = -1
 _M = 0x5BD1_E995
 _MASK = 0xFFFF_FFFF
@@ -33,7 +32,7 @@ class Partitioner(Protocol):
 
 
 def murmur2(data: bytes) -> int:
-    """The hash of Java's producer, as a signed 32-bit number."""
+    """Return the hash of Java's producer, as a signed 32-bit number."""
     length = len(data)
     h = 0x9747_B28C ^ length
     whole = length & ~3
@@ -49,12 +48,12 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_for_key(key_bytes: bytes, partitions: int) -> int:
-    """Where Java's producer puts a record with this key."""
+    """Return the partition that Java's producer chooses for this key."""
     return (murmur2(key_bytes) & 0x7FFF_FFFF) % partitions
 
 
 class DefaultPartitioner:
-    """By key as Java does it; without a key, sticking to a partition for a batch. librdkafka does both."""
+    """By key as in Java; sticky without a key. librdkafka implements both."""
 
     def partition(
         self,
@@ -69,7 +68,7 @@ class DefaultPartitioner:
 
 
 class RoundRobinPartitioner:
-    """Every partition in turn, whatever the key."""
+    """All partitions in turn, independent of the key."""
 
     def __init__(self) -> None:
         self._next: dict[str, int] = {}
@@ -91,7 +90,7 @@ class RoundRobinPartitioner:
 
 
 class StickyPartitioner:
-    """One partition until about a batch has gone there, then another one by chance, whatever the key."""
+    """One partition for about one batch, then another random one, independent of the key."""
 
     def __init__(self, batch_size: int = 16_384, randomness: random.Random | None = None) -> None:
         self._batch_size = batch_size
@@ -135,7 +134,7 @@ _BY_NAME = {
 
 
 def choose_partitioner(choice: Any) -> Partitioner | None:
-    """A partitioner given as an object, class or name; None when librdkafka's own does the same."""
+    """Return the partitioner for an object, class or name; None if librdkafka's own does the same."""
     if choice is None:
         return None
     if isinstance(choice, str):
@@ -143,7 +142,7 @@ def choose_partitioner(choice: Any) -> Partitioner | None:
         if found is None:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
-                f"There is no partitioner {choice!r}; give an object with a method `partition`, or one of "
+                f"Unknown partitioner {choice!r}; use an object with a method `partition`, or one of "
                 "default, roundrobin, sticky",
             )
         choice = found

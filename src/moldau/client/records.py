@@ -1,4 +1,4 @@
-"""What producers send and get back, what consumers receive and commit: plain data, with Java's names."""
+"""Records, offsets and metadata of producers and consumers, as plain data with Java's names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_TIMESTAMP_TYPE = "NoTimestampType"
 
 
 class ProducerRecord(NamedTuple, Generic[K, V]):
-    """A record to be sent. Without a partition the partitioner chooses, without a timestamp it is now."""
+    """A record to send. By default the partitioner chooses the partition, and the timestamp is now."""
 
     topic: str
     value: V | None = None
@@ -29,7 +29,7 @@ class ProducerRecord(NamedTuple, Generic[K, V]):
 
 
 class RecordMetadata(NamedTuple):
-    """Where an acknowledged record is. The offset is -1 when the broker was not asked (acks=0)."""
+    """The position of an acknowledged record. The offset is -1 with acks=0."""
 
     topic: str
     partition: int
@@ -47,7 +47,7 @@ class RecordMetadata(NamedTuple):
 
 
 class ConsumerRecord(NamedTuple, Generic[K, V]):
-    """A record as it was stored, its key and value deserialized."""
+    """A consumed record with deserialized key and value."""
 
     topic: str
     partition: int
@@ -65,7 +65,7 @@ class ConsumerRecord(NamedTuple, Generic[K, V]):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """The next offset a group wants to read, with a note of its own."""
+    """A committed offset: the next offset to read, with metadata of the committer."""
 
     offset: int
     metadata: str = ""
@@ -73,14 +73,14 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """The first record at or after a time."""
+    """The first offset at or after a timestamp."""
 
     offset: int
     timestamp: int
 
 
 class PartitionInfo(NamedTuple):
-    """A partition as producers and consumers see it; the leader is -1 while there is none."""
+    """A partition in the client's metadata; the leader is -1 if there is none."""
 
     topic: str
     partition: int

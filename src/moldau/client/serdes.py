@@ -1,12 +1,12 @@
-"""Objects to bytes and back, in the formats of Java's classes of the same names.
+"""Serializers and deserializers in the formats of Java's classes of the same names.
 
-None is a record without key or value (a tombstone) and stays None in both directions. A client takes a
-serializer as an object, as a name (`"string"`, `"json"`, …) or as the Java class that a configuration names:
+None is a missing key or value (a tombstone) and stays None in both directions. A client takes a serializer
+as an object, as a name (`"string"`, `"json"`, …) or as the name of a Java class:
 
     Producer({"bootstrap.servers": "…", "value.serializer": "json"})
     Producer({"bootstrap.servers": "…"}, value_serializer=JsonSerializer())
 
-Anything with a `serialize(topic, data, headers)` or `deserialize(topic, data, headers)` method fits.
+Any object with a method `serialize(topic, data, headers)` or `deserialize(topic, data, headers)` works.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class SerializationError(KafkaError):
-    """A key or value that its serializer or deserializer cannot turn."""
+    """A key or value that cannot be serialized or deserialized."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_RECORD, message)
@@ -46,7 +46,7 @@ class BytesSerializer:
         if data is None or isinstance(data, bytes | bytearray | memoryview):
             return None if data is None else bytes(data)
         raise SerializationError(
-            f"{topic}: a {type(data).__name__} is not bytes; give a serializer, for example "
+            f"{topic}: a {type(data).__name__} is not bytes; configure a serializer, for example "
             '"value.serializer": "string"'
         )
 
@@ -124,7 +124,7 @@ class DoubleSerializer(_Number):
     FORMAT, NAME = Struct(">d"), "double"
 
 
-# The same object does both; two names, because configurations have two.
+# One class for both directions, under the two names of configurations.
 ShortDeserializer = ShortSerializer
 IntegerDeserializer = IntegerSerializer
 LongDeserializer = LongSerializer
@@ -148,7 +148,7 @@ class UUIDDeserializer:
 
 
 class JsonSerializer:
-    """Anything `json` can write; `default` turns what it cannot."""
+    """Any value that `json` can write; `default` converts the others."""
 
     def __init__(self, default: Callable[[Any], Any] | None = None, *, sort_keys: bool = False) -> None:
         self._encoder = json.JSONEncoder(
@@ -198,7 +198,7 @@ _JAVA_NAMES = {"bytearray": "bytes", "bytebuffer": "bytes"}
 
 
 def serializer(choice: Any) -> Serializer[Any]:
-    """A serializer given as an object, as a short name or as the name of a Java class; None is bytes."""
+    """Return the serializer for an object, a class, a name or a Java class name; bytes for None."""
     if choice is None or isinstance(choice, str):
         choice = _by_name(choice, "serializer", _SERIALIZERS)
     made: Serializer[Any] = choice() if isinstance(choice, type) else choice
@@ -218,6 +218,6 @@ def _by_name(name: str | None, kind: str, known: Mapping[str, Callable[[], Any]]
     if short not in known:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
-            f"There is no {kind} {name!r}; give an object, or one of {', '.join(sorted(known))}",
+            f"Unknown {kind} {name!r}; use an object, or one of {', '.join(sorted(known))}",
         )
     return known[short]()

@@ -1,4 +1,4 @@
-"""Between our partitions and offsets and librdkafka's."""
+"""Convert partitions and offsets to and from librdkafka's."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def from_librdkafka(partitions: Iterable[Any]) -> list[TopicPartition]:
 
 
 def committed_offsets(partitions: Iterable[Any] | None) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Those that were committed; the first error is raised."""
+    """Return the committed offsets; raise the first error."""
     result = {}
     for each in partitions or ():
         if each.error is not None:
@@ -52,7 +52,7 @@ def committed_offsets(partitions: Iterable[Any] | None) -> dict[TopicPartition, 
 
 
 def partition_infos(client: Any, topic: str, timeout: float) -> list[PartitionInfo]:
-    """What the cluster says about the partitions of a topic."""
+    """Request the metadata of a topic's partitions."""
     found = called(client.list_topics, topic, timeout).topics[topic]
     if found.error is not None:
         raise client_error(found.error)

@@ -206,7 +206,7 @@ def test_records_that_are_gone(bootstrap: str, topic: str) -> None:
     with pytest.raises(RecordsGone) as gone:
         rows(bootstrap, topic, 25, 80)
     assert (gone.value.log_start, gone.value.log_end, gone.value.missing) == (40, 100, (25, 40))
-    assert f"{topic}-0: offsets 25 to 80 were to be read, but 15 of them (25 to 40) are gone" in str(
+    assert f"{topic}-0: offsets 25 to 80 were requested, but 15 of them (25 to 40) are gone" in str(
         gone.value
     )
     kept = rows(bootstrap, topic, 25, 80, fail_on_data_loss=False)
@@ -220,7 +220,7 @@ def test_records_that_never_were(bootstrap: str, topic: str) -> None:
     create_and_wait(bootstrap, topic)
     produce(bootstrap, topic, range(10))
     for start in (5, 10, 30):
-        with pytest.raises(RecordsGone, match=r"the partition holds 0 to 10"):
+        with pytest.raises(RecordsGone, match=r"the partition contains 0 to 10"):
             rows(bootstrap, topic, start, 50, api_timeout_ms=200)
         kept = rows(bootstrap, topic, start, 50, api_timeout_ms=200, fail_on_data_loss=False)
         assert [row["offset"] for row in kept] == list(range(start, 10))

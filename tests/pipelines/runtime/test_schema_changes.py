@@ -97,7 +97,7 @@ def test_records_with_a_changed_schema(spark: SparkSession, broker: Cluster, tmp
         "invalid JSON for the schema",
         "invalid JSON for the schema: invalid time in column at",
         "invalid delimited text for the schema",
-        "bytes are left over behind the Avro data",
+        "unexpected bytes after the Avro data",
         "not of this Avro schema",
     }
 

@@ -179,7 +179,9 @@ def test_servers_of_other_protocols_are_recognised() -> None:
     fails_to_connect([b"SSH-2.0-OpenSSH_9.2\r\n"], NotKafka, "is an SSH server")
     fails_to_connect([b"220 mail.example ESMTP\r\n"], NotKafka, "220 mail.example")
     fails_to_connect([b"\xff\xff\xff\xff\xff"], NotKafka, "frame of -1 bytes")
-    fails_to_connect([b"\x00\x00\x00\x08\x00\x00\x00\x63\x00\x00\x00\x00"], NotKafka, "a response without request")
+    fails_to_connect(
+        [b"\x00\x00\x00\x08\x00\x00\x00\x63\x00\x00\x00\x00"], NotKafka, "a response without request"
+    )
     fails_to_connect([], ConnectionLost, "closed the connection")
 
 

@@ -1,7 +1,8 @@
-"""Which partitions topics have and who leads them, as a writer needs to know.
+"""Partition counts and leaders of topics, for the batch writer.
 
-What is known is kept for five minutes, as Kafka's producer does, unless an answer says that it is old. A
-topic that is missing is made by a cluster that makes topics when they are first used."""
+Metadata is cached for five minutes, as in Kafka's producer, unless a response says that it is outdated. A
+missing topic is created if the cluster has `auto.create.topics.enable`.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ from moldau.client.wire.errors import about, error_of
 from moldau.protocol.messages.metadata import MetadataResponseTopic
 
 _MAX_AGE_S = 300
-#: A topic that is made because it is used is there soon.
-_MADE_WITHIN_S = 3
-#: A broker that has just started may not know every topic yet.
-_GONE_AFTER_S = 5
+#: A topic is created automatically within this time.
+_CREATED_WITHIN_S = 3
+#: A broker that has just started may not know all topics yet.
+_DELETED_AFTER_S = 5
 _MISSING = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE}
 
 
@@ -30,7 +31,7 @@ class Leaders:
         self._leaders: dict[TopicPartition, int] = {}
         self._ids: dict[str, Uuid] = {}
         self._names: dict[Uuid, str] = {}
-        self._learned_at: dict[str, float] = {}
+        self._updated_at: dict[str, float] = {}
         self._missing_since: dict[str, float] = {}
 
     def leader(self, partition: TopicPartition) -> int | None:
@@ -40,36 +41,36 @@ class Leaders:
         return self._ids.get(name, ZERO_UUID)
 
     def topic_name(self, name: str, topic_id: Uuid) -> str:
-        """The name under which an answer speaks of a topic, or means it by its id."""
+        """Return the name of a topic in a response, which has either its name or its id."""
         return name or self._names.get(topic_id, "")
 
     def forget(self, partition: TopicPartition) -> None:
-        """Its leader is another one, or none."""
+        """Drop the cached leader of a partition, which is outdated."""
         self._leaders.pop(partition, None)
 
     async def partition_counts(self, topics: Iterable[str], *, fresh: bool = False) -> dict[str, int]:
-        """How many partitions each topic has; raises what to do about one that is missing."""
+        """Return the partition count of each topic; `MissingTopic` names the remedy for a missing one."""
         wanted = list(topics)
         now = asyncio.get_running_loop().time()
-        known_until = {name: at + _MAX_AGE_S for name, at in self._learned_at.items()}
+        known_until = {name: at + _MAX_AGE_S for name, at in self._updated_at.items()}
         old = [name for name in wanted if fresh or known_until.get(name, 0.0) <= now]
         if old:
             await self._find(old)
         return {name: self._counts[name] for name in wanted}
 
-    async def learn(self, topics: Iterable[str]) -> None:
-        """Ask once for the leaders of topics; what has none now is asked for another time."""
+    async def update(self, topics: Iterable[str]) -> None:
+        """Update the leaders of topics once; partitions may remain without leader."""
         now = asyncio.get_running_loop().time()
         for topic in (await self._cluster.metadata(topics)).topics:
             self._take(topic)
             name = topic.name or ""
             if topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 self._missing_since.pop(name, None)
-            elif now > self._missing_since.setdefault(name, now) + _GONE_AFTER_S:
-                raise MissingTopic(f"Topic {name!r} is not there any more: was it deleted?")
+            elif now > self._missing_since.setdefault(name, now) + _DELETED_AFTER_S:
+                raise MissingTopic(f"Topic {name!r} does not exist any more: was it deleted?")
 
     async def _find(self, topics: list[str]) -> None:
-        give_up = asyncio.get_running_loop().time() + _MADE_WITHIN_S
+        give_up = asyncio.get_running_loop().time() + _CREATED_WITHIN_S
 
         async def attempt() -> None:
             late = asyncio.get_running_loop().time() > give_up
@@ -85,7 +86,7 @@ class Leaders:
                 else:
                     self._take(topic)
             if missing is not None:
-                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"Topic {missing} is not there yet.")
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"Topic {missing} has no leader yet.")
 
         await self._cluster.retry(attempt, timeout_ms=self._timeout_ms)
 
@@ -96,7 +97,7 @@ class Leaders:
         self._counts[name] = len(topic.partitions)
         self._ids[name] = topic.topic_id
         self._names[topic.topic_id] = name
-        self._learned_at[name] = asyncio.get_running_loop().time()
+        self._updated_at[name] = asyncio.get_running_loop().time()
         for partition in topic.partitions:
             where = TopicPartition(name, partition.partition_index)
             if partition.leader_id >= 0:
@@ -106,7 +107,7 @@ class Leaders:
 
 
 class MissingTopic(KafkaError):
-    """A topic that is not there and that nobody makes."""
+    """A topic does not exist and is not created automatically."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
@@ -115,7 +116,7 @@ class MissingTopic(KafkaError):
 def _no_topic(name: str, cluster: Cluster) -> MissingTopic:
     address = cluster.settings.bootstrap[0]
     return MissingTopic(
-        f"There is no topic {name!r}, and the cluster does not make topics when they are first used "
+        f"Topic {name!r} does not exist, and the cluster does not create topics automatically "
         f"(auto.create.topics.enable). Create it: kafka-topics --bootstrap-server {address} --create "
         f"--topic {name} --partitions 3",
     )

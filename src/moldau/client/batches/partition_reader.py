@@ -1,14 +1,14 @@
-"""Reads whole record batches from the leader of a partition, from an offset on.
+"""Read whole record batches from the leader of a partition, from an offset on.
 
-How it works. `PartitionReader` asks the leader for what lies from its position on and moves the position
-behind the last whole batch, until the end of its range is reached. `reader` is what others use.
+How it works. `PartitionReader` fetches from its position and moves it after the last whole batch, until it
+reaches the end of its range. `reader` is the public interface.
 
 Invariants:
 
-- What is handed out covers the range without a hole: whatever is missing was compacted away, or is reported
-  as `RecordsGone` (with `skip_missing` in the log).
-- An error that may pass (no leader, a broker that is away) is tried again for `patience_ms` without progress.
-- A topic that was deleted and made anew is another topic: its offsets mean something else, so reading stops.
+- The batches cover the range without gaps: missing records were compacted away, or are reported as
+  `RecordsGone` (with `skip_missing`, in the log).
+- Retriable errors (no leader, an unreachable broker) are retried for `patience_ms` without progress.
+- A topic that was deleted and created again is another topic with other offsets, so reading stops.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from moldau.client.batches.types import (
 )
 from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.errors import check, error_of
-from moldau.client.wire.retry import Patience
+from moldau.client.wire.retry import ReadRetries
 from moldau.network.client import NodeConnection
 from moldau.protocol.apis import APIS
 from moldau.protocol.errors import CorruptBatch
@@ -45,13 +45,13 @@ from moldau.protocol.messages.fetch import (
 from moldau.protocol.records import BATCH_HEADER_SIZE, LOG_OVERHEAD, read_batch_header
 from moldau.protocol.schema import records_view
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _LENGTH = struct.Struct(">i")
-#: The last version of Fetch in which a topic goes by its name.
+#: The last version of Fetch with topic names.
 _BY_NAME_UNTIL = 12
-#: How often an answer must be empty before what it leaves out counts as compacted away.
-_EMPTY_ANSWERS = 2
+#: After this many empty responses the rest of the range counts as compacted away.
+_EMPTY_RESPONSES = 2
 
 
 class _Leader(NamedTuple):
@@ -60,7 +60,7 @@ class _Leader(NamedTuple):
 
 
 class PartitionReader:
-    """Reads a range from its start to its end; one `read` at a time."""
+    """Reads a range from start to end, one `read` at a time."""
 
     def __init__(self, cluster: Cluster, wanted: OffsetRange, options: ReadOptions | None = None) -> None:
         self._cluster = cluster
@@ -69,11 +69,11 @@ class PartitionReader:
         self._position = wanted.start
         self._leader: _Leader | None = None
         self._topic_id = self._options.topic_id
-        self._empty_answers = 0
+        self._empty_responses = 0
 
     async def read(self) -> FetchedBatches | None:
-        """The next batches; None when the end of the range is reached."""
-        patience = Patience(self._cluster.settings, self._options.patience_ms)
+        """Return the next batches; None at the end of the range."""
+        retries = ReadRetries(self._cluster.settings, self._options.patience_ms)
         while self._position < self._wanted.end:
             try:
                 found = await self._fetch()
@@ -82,14 +82,14 @@ class PartitionReader:
                 elif (batches := self._take(found)) is not None:
                     return batches
                 else:
-                    self._nothing_found(found, patience)
+                    self._nothing_found(found, retries)
             except KafkaError as error:
-                await patience.wait_after(error)
+                await retries.wait_after(error)
                 self._leader = None
         return None
 
     async def _fetch(self) -> PartitionData | None:
-        """What the leader has from the position on; None when the position is outside of its log."""
+        """Fetch from the position; None if it is out of range."""
         if self._leader is None:
             self._leader = await self._find_leader()
         connection = await self._cluster.node_connection(self._leader.node)
@@ -101,12 +101,12 @@ class PartitionReader:
         )
         check(answer.error_code)
         if not answer.responses or not answer.responses[0].partitions:
-            # A throttled client is told nothing at all.
+            # The response to a throttled client is empty.
             await asyncio.sleep(
                 max(answer.throttle_time_ms / 1000, self._cluster.settings.backoff.initial_seconds)
             )
             raise KafkaError(
-                ErrorCode.REQUEST_TIMED_OUT, f"{self._wanted.partition}: the broker gave no answer"
+                ErrorCode.REQUEST_TIMED_OUT, f"{self._wanted.partition}: the broker sent an empty response"
             )
         found = answer.responses[0].partitions[0]
         if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -133,7 +133,7 @@ class PartitionReader:
         )
 
     def _version(self, connection: NodeConnection) -> int | None:
-        """None leaves the choice to the connection."""
+        """Return the version of the request; None for the newest of the connection."""
         newest = connection.version_for(APIS[FetchRequest.API_KEY])
         if self._topic_id == ZERO_UUID and newest is not None:
             return min(newest, _BY_NAME_UNTIL)
@@ -150,7 +150,7 @@ class PartitionReader:
                 if partition.partition_index == index and partition.leader_id >= 0:
                     return _Leader(partition.leader_id, partition.leader_epoch)
                 if partition.partition_index == index:
-                    sentence = f"{name}-{index} has no leader at the moment"
+                    sentence = f"{name}-{index} has no leader"
                     raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, sentence)
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name}-{index} does not exist")
 
@@ -161,7 +161,7 @@ class PartitionReader:
             raise TopicReplaced(self._wanted.partition.topic)
 
     def _take(self, found: PartitionData) -> FetchedBatches | None:
-        """The batches of an answer, None if there are none; the position moves behind them."""
+        """Return the batches of a response, None if there are none; move the position after them."""
         data, asked = records_view(found.records), self._position
         if not len(data):
             return None
@@ -170,21 +170,21 @@ class PartitionReader:
         except CorruptBatch as error:
             raise CorruptRecords(self._wanted.partition, asked, str(error)) from error
         if next_offset <= asked:
-            reason = "the broker sent no whole batch that reaches there"
+            reason = "the response contains no whole batch that reaches this offset"
             raise CorruptRecords(self._wanted.partition, asked, reason)
         self._position = next_offset
-        self._empty_answers = 0
+        self._empty_responses = 0
         aborted = sorted((each.first_offset, each.producer_id) for each in found.aborted_transactions or ())
         return FetchedBatches(self._wanted.partition, asked, data[:end], aborted)
 
-    def _nothing_found(self, found: PartitionData, patience: Patience) -> None:
-        """An empty answer: the rest was compacted away, or is not (or no longer) there."""
+    def _nothing_found(self, found: PartitionData, retries: ReadRetries) -> None:
+        """Handle an empty response: the rest was compacted away, or does not exist."""
         readable = found.last_stable_offset if self._options.read_committed else found.high_watermark
         if readable >= self._wanted.end:
-            self._empty_answers += 1
-            if self._empty_answers >= _EMPTY_ANSWERS:
+            self._empty_responses += 1
+            if self._empty_responses >= _EMPTY_RESPONSES:
                 self._position = self._wanted.end
-        elif patience.spent:
+        elif retries.expired:
             self._gone(found.log_start_offset, readable)
 
     async def _out_of_range(self) -> None:
@@ -202,12 +202,12 @@ class PartitionReader:
         gone = RecordsGone(self._wanted, self._position, log_start, log_end)
         if not self._options.skip_missing:
             raise gone
-        log.warning("%s; going on behind them", gone.message)
+        logger.warning("%s; continuing after them", gone.message)
         self._position = gone.missing[1] if self._position < log_start else self._wanted.end
 
 
 def _whole_batches(data: memoryview) -> tuple[int, int]:
-    """Where the whole batches end, and the offset behind them, or -1; looks at nothing else."""
+    """Return the end of the whole batches and the offset after them (-1 if there are none)."""
     position, size, last = 0, len(data), -1
     while size - position >= BATCH_HEADER_SIZE:
         (length,) = _LENGTH.unpack_from(data, position + 8)

@@ -1,13 +1,13 @@
-"""What waits to be written to one partition, and the sequence numbers it is written under.
+"""The queue of batches for one partition, and their sequence numbers.
 
-A batch gets its producer id, epoch and sequence when it is first sent. From then on its bytes stay as they
-are: sent again after an answer that never came, the broker recognises it.
+A batch gets producer id, epoch and sequence when it is first sent. After that its bytes do not change, so
+the broker recognises it when it is sent again.
 
 Invariants:
 
-- One batch of a partition is under way at a time, so batches are stored in order whatever is sent again.
-- A sequence is used once; after 2147483647 comes 0.
-- An epoch that is raised for a partition alone (the broker has forgotten the producer there) begins with
+- One batch of a partition is in flight at a time, so retries do not change the order.
+- A sequence is used once; 2147483647 is followed by 0.
+- An epoch that is raised for one partition, because the broker has lost the producer state, starts at
   sequence 0.
 """
 
@@ -24,7 +24,7 @@ _NONE = -1
 
 
 class QueuedBatch:
-    """One batch with its time limit; `buffer` is writable until it is sent."""
+    """A batch with its deadline; `buffer` is writable until it is sent."""
 
     __slots__ = ("attempts", "buffer", "deadline", "records", "sequence")
 
@@ -44,27 +44,27 @@ class PartitionQueue:
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
         self.waiting: deque[QueuedBatch] = deque()
-        self.under_way: QueuedBatch | None = None
-        #: When the first batch may be sent again.
+        self.in_flight: QueuedBatch | None = None
+        #: The time of the next attempt.
         self.not_before = 0.0
-        #: The offset behind the last record that was acknowledged; -1 if none was.
+        #: The offset after the last acknowledged record; -1 without one.
         self.acknowledged_offset = _NONE
         self._sequence = 0
         self._epoch_raised_by = 0
 
     @property
     def sendable(self) -> bool:
-        return bool(self.waiting) and self.under_way is None
+        return bool(self.waiting) and self.in_flight is None
 
     @property
     def uncertain(self) -> bool:
-        """Whether something was sent of which nobody knows what became of it."""
-        return self.under_way is not None or (bool(self.waiting) and self.waiting[0].attempts > 0)
+        """Whether the result of a sent batch is unknown."""
+        return self.in_flight is not None or (bool(self.waiting) and self.waiting[0].attempts > 0)
 
     def take(self, producer_id: int, epoch: int, *, transactional: bool) -> QueuedBatch:
         """The next batch, ready to be sent."""
         batch = self.waiting.popleft()
-        self.under_way = batch
+        self.in_flight = batch
         if batch.sequence == _NONE:
             batch.sequence = self._sequence
             self._sequence = (self._sequence + batch.records) % _SEQUENCES
@@ -75,28 +75,28 @@ class PartitionQueue:
 
     def acknowledge(self, base_offset: int) -> QueuedBatch | None:
         """The batch under way is stored."""
-        batch, self.under_way = self.under_way, None
+        batch, self.in_flight = self.in_flight, None
         if batch is not None and base_offset >= 0:
             self.acknowledged_offset = base_offset + batch.records
         return batch
 
     def put_back(self, not_before: float) -> None:
         """The batch under way is to be sent again."""
-        if self.under_way is not None:
-            self.waiting.appendleft(self.under_way)
-            self.under_way = None
+        if self.in_flight is not None:
+            self.waiting.appendleft(self.in_flight)
+            self.in_flight = None
             self.not_before = not_before
 
-    def begin_anew(self, *, raise_epoch: bool) -> None:
+    def reset_sequence(self, *, raise_epoch: bool) -> None:
         """The broker knows nothing of this producer any more: the batch under way gets sequence 0."""
         self._sequence = 0
         self._epoch_raised_by += raise_epoch
-        if self.under_way is not None:
-            self.under_way.sequence = _NONE
+        if self.in_flight is not None:
+            self.in_flight.sequence = _NONE
 
     def split(self) -> list[QueuedBatch]:
         """Put the batch under way, which was refused, back in two parts; none if it has a single record."""
-        batch, self.under_way = self.under_way, None
+        batch, self.in_flight = self.in_flight, None
         if batch is None or batch.records < 2:
             return []
         self._sequence = batch.sequence
@@ -105,7 +105,7 @@ class PartitionQueue:
         return parts
 
     def drop(self) -> int:
-        """Forget what waits; how many bytes that were."""
+        """Drop queued batches; return their size in bytes."""
         dropped = sum(batch.size for batch in self.waiting)
         self.waiting.clear()
         return dropped

@@ -1,16 +1,16 @@
-"""Whole record batches of a partition by offset range, for whoever moves data without an object per record.
+"""Read whole record batches of a partition by offset range, without an object per record.
 
-`read_batches` (blocking) and `read_batches_async` walk a range with the next fetch under way while the caller
-works on the one before; at most two answers are in memory, each of `ReadOptions.max_bytes` or of one larger
-batch. `visible_batches` tells which of the fetched batches a reader sees: control batches and what aborted
-transactions wrote are left out, and every checksum is checked.
+`read_batches` (blocking) and `read_batches_async` iterate over a range and fetch the next batches while the
+caller handles the last ones; at most two responses are in memory, each of `ReadOptions.max_bytes` or of one
+larger batch. `visible_batches` skips control batches and batches of aborted transactions, and checks every
+CRC.
 
     wanted = OffsetRange(TopicPartition("orders", 0), start=0, end=1000)
     for fetched in read_batches(settings, wanted):
         for position, header in visible_batches(fetched):
             ...
 
-The blocking form uses one loop and one connection per broker for the whole process, which stay open.
+`read_batches` uses one loop and one connection per broker in the whole process; they stay open.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 async def read_batches_async(
     cluster: Cluster, wanted: OffsetRange, options: ReadOptions | None = None
 ) -> AsyncIterator[FetchedBatches]:
-    """The batches that hold the range, some of whose records may lie outside of it."""
+    """Yield the batches of a range; their first and last records may be outside of it."""
     reader = PartitionReader(cluster, wanted, options)
     ahead = asyncio.ensure_future(reader.read())
     try:
@@ -66,7 +66,7 @@ async def read_batches_async(
 def read_batches(
     settings: ClientSettings, wanted: OffsetRange, options: ReadOptions | None = None
 ) -> Iterator[FetchedBatches]:
-    """The same without `await`."""
+    """Yield the batches of a range, without `await`."""
     shared = _shared()
     reader = PartitionReader(shared.cluster(settings), wanted, options)
     ahead = asyncio.run_coroutine_threadsafe(reader.read(), shared.thread.loop)
@@ -79,13 +79,13 @@ def read_batches(
 
 
 def visible_batches(fetched: FetchedBatches) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each batch with records for readers; `CorruptRecords` if one is damaged."""
+    """Yield position and header of each visible batch; `CorruptRecords` if one is corrupt."""
     data, aborted_producers = fetched.data, set[int]()
     upcoming = iter([*fetched.aborted, (1 << 63, -1)])
     first_offset, producer_id = next(upcoming)
     for position, header in _all_batches(fetched):
         if not check_crc(data, position, header):
-            raise CorruptRecords(fetched.partition, header.base_offset, "the checksum of a batch is wrong")
+            raise CorruptRecords(fetched.partition, header.base_offset, "the CRC of a batch does not match")
         while first_offset <= header.last_offset:
             aborted_producers.add(producer_id)
             first_offset, producer_id = next(upcoming)
@@ -112,7 +112,7 @@ def _is_abort(fetched: FetchedBatches, position: int, header: BatchHeader) -> bo
 
 
 class _Shared:
-    """The loop of this process, and a cluster for each set of settings."""
+    """The event loop of this process, and a cluster for each set of settings."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
@@ -127,7 +127,7 @@ _of_this_process: list[_Shared] = []
 
 
 def _shared() -> _Shared:
-    """A child made by `fork` has neither the thread nor the right to the connections of its parent."""
+    """Return the loop of this process; a forked child must not use that of its parent."""
     if not _of_this_process or _of_this_process[0].process != os.getpid():
         _of_this_process[:] = [_Shared()]
     return _of_this_process[0]

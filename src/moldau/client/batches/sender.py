@@ -1,12 +1,13 @@
-"""Sending what waits in the queues of partitions to their leaders, until the leaders have it.
+"""Send queued batches to the leaders of their partitions until they are acknowledged.
 
-How it works. `_pump` runs whenever something may have changed: it takes the first batch of every partition
-that has none under way, puts those of one leader into a request, and starts it. An answer, or its absence,
-decides for each batch: stored, to be sent again, to be split, or lost. The first batch that is lost ends the
-work: what waits is dropped and everyone who waits hears why.
+How it works. `_pump` runs after every change: it takes the first batch of each partition without a batch in
+flight, puts those of one leader into a request, and sends it. The response decides for each batch:
+acknowledged, to be sent again, to be split, or failed. After the first failure, queued batches are dropped
+and all callers get the error.
 
-Invariants: everything runs on one loop; `_pump` never waits; the bytes that wait or are under way are
-counted, and whoever brings more waits for room."""
+Invariants: everything runs on one loop; `_pump` never waits; the bytes queued and in flight are bounded,
+and callers wait for free space.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from moldau.base.ids import TopicPartition
 from moldau.client.batches.leaders import Leaders
 from moldau.client.batches.queues import PartitionQueue, QueuedBatch
 from moldau.client.batches.transactions import ProducerState
-from moldau.client.wire.cluster import Cluster, may_pass
+from moldau.client.wire.cluster import Cluster, is_retriable
 from moldau.client.wire.errors import about, error_of
 from moldau.network.client import NodeConnection
 from moldau.protocol.api_keys import ApiKey
@@ -34,8 +35,8 @@ from moldau.protocol.messages.produce import (
 )
 
 _ALL_REPLICAS = -1
-#: The newest version that belongs to transactions in which partitions are announced.
-_ANNOUNCED = 11
+#: The newest version for transactions with AddPartitionsToTxn.
+_WITH_ADD_PARTITIONS = 11
 _CONCURRENT_S = 0.02
 _STORED = {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}
 _TOO_LARGE = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
@@ -54,7 +55,7 @@ class BatchSender:
         max_pending_bytes: int,
         requests_per_node: int,
     ) -> None:
-        #: Why nothing is sent any more.
+        #: The error after which nothing is sent any more.
         self.failure: KafkaError | None = None
         self.records_stored = 0
         self._cluster = cluster
@@ -70,10 +71,10 @@ class BatchSender:
         self._pending_bytes = 0
         self._progress = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._learning = self._announcing = False
+        self._updating = self._adding = False
 
     async def accept(self, batches: Iterable[tuple[TopicPartition, bytearray | memoryview]]) -> None:
-        """Take batches over, waiting for room; each becomes the sender's to write into."""
+        """Queue batches, waiting for free space; the sender writes into their buffers."""
         now = asyncio.get_running_loop().time
         for partition, buffer in batches:
             if self._pending_bytes >= self._max_pending_bytes:
@@ -88,11 +89,11 @@ class BatchSender:
         self._pump()
 
     async def flush(self) -> None:
-        """Wait until everything is stored."""
+        """Wait until all batches are acknowledged."""
         await self._until(lambda: not self._busy)
 
     async def drop(self) -> bool:
-        """Forget what waits and await what is under way; True if the fate of something stays unknown."""
+        """Drop queued batches and wait for those in flight; return whether the result of one is unknown."""
         uncertain = self.failure is not None or any(queue.uncertain for queue in self._busy.values())
         self._drop_waiting()
         while self._tasks:
@@ -101,8 +102,8 @@ class BatchSender:
         self.failure = None
         return uncertain
 
-    def begin_anew(self) -> None:
-        """Another producer id or epoch: all sequences begin with 0."""
+    def reset_sequences(self) -> None:
+        """Restart all sequences at 0, for a new producer id or epoch."""
         self._queues.clear()
 
     async def close(self) -> None:
@@ -120,31 +121,31 @@ class BatchSender:
     def _pump(self) -> None:
         now = asyncio.get_running_loop().time()
         by_node: dict[int, list[PartitionQueue]] = defaultdict(list)
-        unled, unannounced = set(), set()
+        without_leader, not_added = set(), set()
         for partition, queue in self._busy.items():
             if not queue.sendable or queue.not_before > now:
                 continue
             if queue.waiting[0].deadline < now:
-                self._lose(_too_late(partition, self._delivery_timeout_s))
+                self._fail(_timed_out(partition, self._delivery_timeout_s))
                 return
             leader = self._leaders.leader(partition)
             if leader is None:
-                unled.add(partition.topic)
-            elif self._producer.unannounced(partition):
-                unannounced.add(partition)
+                without_leader.add(partition.topic)
+            elif self._producer.must_add(partition):
+                not_added.add(partition)
             else:
                 by_node[leader].append(queue)
-        if unled and not self._learning:
-            self._learning = True
-            self._start(self._learn(unled))
-        if unannounced and not self._announcing:
-            self._announcing = True
-            self._start(self._announce(unannounced))
+        if without_leader and not self._updating:
+            self._updating = True
+            self._start(self._update_leaders(without_leader))
+        if not_added and not self._adding:
+            self._adding = True
+            self._start(self._add_partitions(not_added))
         for node, queues in by_node.items():
             self._send(node, queues)
 
     def _send(self, node: int, queues: list[PartitionQueue]) -> None:
-        """Requests with what there is for a node, as many as it may have under way."""
+        """Send the queued batches of a node, up to its maximum of requests in flight."""
         producer = self._producer
         position = 0
         while position < len(queues) and self._requests[node] < self._requests_per_node:
@@ -168,10 +169,10 @@ class BatchSender:
             for where, answer in (await self._produce(node, queues)).items():
                 queue = by_partition.pop(where, None)
                 if queue is not None:
-                    self._answered(queue, answer)
-            missing = KafkaError(ErrorCode.NETWORK_EXCEPTION, f"node {node} left partitions out of an answer")
+                    self._handle_response(queue, answer)
+            missing = KafkaError(ErrorCode.NETWORK_EXCEPTION, f"the response of node {node} lacks partitions")
             for queue in by_partition.values():
-                self._try_again(queue, missing)
+                self._retry(queue, missing)
         except KafkaError as error:
             for queue in by_partition.values():
                 self._failed(queue, error)
@@ -187,7 +188,7 @@ class BatchSender:
             name, index = queue.partition
             if name not in topics:
                 topics[name] = TopicProduceData(name=name, topic_id=self._leaders.topic_id(name))
-            batch = queue.under_way
+            batch = queue.in_flight
             records: Any = None if batch is None else batch.buffer
             topics[name].partition_data.append(PartitionProduceData(index=index, records=records))
         producer, timeout_ms = self._producer, self._cluster.settings.request_timeout_ms
@@ -212,11 +213,11 @@ class BatchSender:
         newest = connection.version_for(APIS[ApiKey.PRODUCE])
         if newest is None or not self._producer.in_transaction or self._producer.implicit:
             return newest
-        return min(newest, _ANNOUNCED)
+        return min(newest, _WITH_ADD_PARTITIONS)
 
-    def _answered(self, queue: PartitionQueue, answer: PartitionProduceResponse) -> None:
+    def _handle_response(self, queue: PartitionQueue, answer: PartitionProduceResponse) -> None:
         code = ErrorCode.of(answer.error_code)
-        batch = queue.under_way
+        batch = queue.in_flight
         if batch is None:
             return
         if code in _STORED:
@@ -226,36 +227,36 @@ class BatchSender:
         elif code in _TOO_LARGE and batch.records > 1:
             parts = queue.split()
             self._pending_bytes += sum(part.size for part in parts) - batch.size
-        elif code in _FORGOTTEN and self._may_begin_anew(queue, answer):
-            queue.begin_anew(raise_epoch=not self._producer.in_transaction)
-            self._try_again(queue, error_of(code))
+        elif code in _FORGOTTEN and self._may_reset_sequence(queue, answer):
+            queue.reset_sequence(raise_epoch=not self._producer.in_transaction)
+            self._retry(queue, error_of(code))
         else:
             self._failed(queue, _refusal(queue.partition, batch, answer))
 
-    def _may_begin_anew(self, queue: PartitionQueue, answer: PartitionProduceResponse) -> bool:
-        """Whether the broker can only have forgotten us: with transactions, because all we wrote is gone."""
+    def _may_reset_sequence(self, queue: PartitionQueue, answer: PartitionProduceResponse) -> bool:
+        """Return whether the broker has lost the producer state; in transactions, with all its records."""
         if not self._producer.in_transaction:
             return True
         gone = queue.acknowledged_offset <= answer.log_start_offset
         return answer.error_code == ErrorCode.UNKNOWN_PRODUCER_ID and gone
 
     def _failed(self, queue: PartitionQueue, error: KafkaError) -> None:
-        if self.failure is None and may_pass(error):
-            self._try_again(queue, error)
+        if self.failure is None and is_retriable(error):
+            self._retry(queue, error)
         else:
-            batch, queue.under_way = queue.under_way, None
+            batch, queue.in_flight = queue.in_flight, None
             self._done(queue, batch.size if batch else 0)
-            self._lose(error)
+            self._fail(error)
 
-    def _try_again(self, queue: PartitionQueue, error: KafkaError) -> None:
+    def _retry(self, queue: PartitionQueue, error: KafkaError) -> None:
         now = asyncio.get_running_loop().time()
-        batch = queue.under_way
+        batch = queue.in_flight
         if batch is None:
             return
         if batch.deadline < now:
-            queue.under_way = None
+            queue.in_flight = None
             self._done(queue, batch.size)
-            self._lose(_too_late(queue.partition, self._delivery_timeout_s, error))
+            self._fail(_timed_out(queue.partition, self._delivery_timeout_s, error))
             return
         pause_s = self._cluster.settings.backoff.seconds(batch.attempts)
         if error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
@@ -267,11 +268,11 @@ class BatchSender:
 
     def _done(self, queue: PartitionQueue, size: int) -> None:
         self._pending_bytes -= size
-        if not queue.waiting and queue.under_way is None:
+        if not queue.waiting and queue.in_flight is None:
             self._busy.pop(queue.partition, None)
         self._progress.set()
 
-    def _lose(self, error: KafkaError) -> None:
+    def _fail(self, error: KafkaError) -> None:
         if self.failure is None:
             self.failure = error
         self._drop_waiting()
@@ -281,28 +282,28 @@ class BatchSender:
             self._done(queue, queue.drop())
         self._progress.set()
 
-    async def _learn(self, topics: set[str]) -> None:
-        """Ask who leads; partitions that still have no leader are asked for again after a pause."""
+    async def _update_leaders(self, topics: set[str]) -> None:
+        """Update the leaders; partitions that still have none are updated again after a delay."""
         try:
-            await self._leaders.learn(topics)
-            pause_s = 0.0 if self._all_led() else self._cluster.settings.backoff.initial_seconds
+            await self._leaders.update(topics)
+            pause_s = 0.0 if self._all_have_leaders() else self._cluster.settings.backoff.initial_seconds
         except KafkaError as error:
-            if not may_pass(error):
-                self._lose(error)
+            if not is_retriable(error):
+                self._fail(error)
             pause_s = self._cluster.settings.backoff.initial_seconds
         await asyncio.sleep(pause_s)
-        self._learning = False
+        self._updating = False
         self._pump()
 
-    def _all_led(self) -> bool:
+    def _all_have_leaders(self) -> bool:
         return all(self._leaders.leader(partition) is not None for partition in self._busy)
 
-    async def _announce(self, partitions: set[TopicPartition]) -> None:
+    async def _add_partitions(self, partitions: set[TopicPartition]) -> None:
         try:
-            await self._producer.announce(partitions)
+            await self._producer.add_partitions(partitions)
         except KafkaError as error:
-            self._lose(error)
-        self._announcing = False
+            self._fail(error)
+        self._adding = False
         self._pump()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -311,10 +312,10 @@ class BatchSender:
         task.add_done_callback(self._tasks.discard)
 
 
-def _too_late(partition: TopicPartition, timeout_s: float, error: KafkaError | None = None) -> KafkaError:
+def _timed_out(partition: TopicPartition, timeout_s: float, error: KafkaError | None = None) -> KafkaError:
     reason = "its leader could not be reached" if error is None else str(error)
     sentence = (
-        f"{partition}: records were not stored within {timeout_s:.0f} s (delivery.timeout.ms): {reason}"
+        f"{partition}: records were not acknowledged within {timeout_s:.0f} s (delivery.timeout.ms): {reason}"
     )
     return KafkaError(ErrorCode.REQUEST_TIMED_OUT, sentence)
 
@@ -327,7 +328,7 @@ def _refusal(partition: TopicPartition, batch: QueuedBatch, answer: PartitionPro
     ]
     if code in _TOO_LARGE:
         details = [
-            f"a record of about {batch.size} bytes is larger than the topic takes: raise max.message.bytes "
-            "of the topic (message.max.bytes of the broker), compress, or send smaller ones"
+            f"a record of about {batch.size} bytes is larger than the topic allows: raise max.message.bytes "
+            "of the topic (message.max.bytes of the broker), compress, or send smaller records"
         ]
     return about(str(partition), error_of(code), "; ".join(details))

@@ -1,11 +1,12 @@
-"""The producer id of a writer, and its transactions as the coordinator sees them.
+"""The producer id of a batch writer, and its transactions.
 
-How it works. With `transaction.version` 2 a partition joins the transaction by being written to, a group by
-its offsets being committed, and the end of a transaction hands out the epoch of the next one. Before that,
-partitions and groups are announced first (AddPartitionsToTxn, AddOffsetsToTxn) and the epoch stays.
+How it works. With `transaction.version` 2 (KIP-890), a partition is added to the transaction by a produce
+request and a group by an offset commit, and EndTxn returns the epoch of the next transaction. With lower
+versions, partitions and groups are added first (AddPartitionsToTxn, AddOffsetsToTxn) and the epoch does not
+change.
 
-Every request is repeated while its error may pass. All of them may be: the coordinator knows by producer id
-and epoch what it has done already."""
+All requests are retried: the coordinator recognises repeated ones by producer id and epoch.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +40,13 @@ from moldau.protocol.schema import Message
 
 R = TypeVar("R")
 
-#: The newest versions that belong to transactions in which partitions and groups are announced.
+#: The newest versions for transactions to which partitions and groups are added explicitly.
 _ADD_PARTITIONS, _END, _COMMIT_OFFSETS = 3, 4, 4
 _FEATURE, _IMPLICIT_SINCE = "transaction.version", 2
 
 
 class _Coordinator:
-    """Who looks after one name; looked for again when it may have moved."""
+    """The coordinator of one key; looked up again after an error."""
 
     def __init__(self, cluster: Cluster, key_type: int, name: str, timeout_ms: int) -> None:
         self._cluster = cluster
@@ -73,7 +74,7 @@ class _Coordinator:
 
 
 class ProducerState:
-    """Producer id and epoch; the transactions of `transactional_id`, if there is one."""
+    """Producer id and epoch, and the transactions of `transactional_id` if there is one."""
 
     def __init__(
         self,
@@ -86,14 +87,14 @@ class ProducerState:
         self.transactional_id = transactional_id
         self.producer_id = -1
         self.epoch = -1
-        #: Whether partitions and groups join by being written to.
+        #: Whether partitions and groups are added implicitly (KIP-890).
         self.implicit = False
         self.in_transaction = False
         self._cluster = cluster
         self._transaction_timeout_ms = transaction_timeout_ms
         self._timeout_ms = timeout_ms
         self._coordinator = _Coordinator(cluster, TRANSACTION, transactional_id or "", timeout_ms)
-        #: Whether the coordinator may have heard of the transaction.
+        #: Whether the transaction may exist on the coordinator.
         self._begun = False
         self._partitions: set[TopicPartition] = set()
 
@@ -102,8 +103,7 @@ class ProducerState:
         return self.producer_id >= 0
 
     async def initialize(self) -> None:
-        """Get a producer id. With a transactional id, whoever had it before is fenced and its end awaited;
-        called again, it raises the epoch of our own."""
+        """Get a producer id; with a transactional id, fence earlier producers or raise our own epoch."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=self._transaction_timeout_ms,
@@ -126,14 +126,14 @@ class ProducerState:
     def begin(self) -> None:
         self.in_transaction = True
 
-    def unannounced(self, partition: TopicPartition) -> bool:
-        """Whether the coordinator must be told before the partition is written to."""
+    def must_add(self, partition: TopicPartition) -> bool:
+        """Return whether AddPartitionsToTxn is needed before the partition is written."""
         if self.in_transaction and self.implicit:
             self._begun = True
             return False
         return self.in_transaction and partition not in self._partitions
 
-    async def announce(self, partitions: Collection[TopicPartition]) -> None:
+    async def add_partitions(self, partitions: Collection[TopicPartition]) -> None:
         """Add partitions to the transaction."""
         self._begun = True
         request = AddPartitionsToTxnRequest(
@@ -151,16 +151,16 @@ class ProducerState:
     async def commit_offsets(
         self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
     ) -> None:
-        """Offsets of a group that count from the moment the transaction is committed."""
+        """Commit offsets of a group with the transaction."""
         self._begun = True
         if not self.implicit:
-            announcement = AddOffsetsToTxnRequest(
+            add_offsets = AddOffsetsToTxnRequest(
                 transactional_id=self.transactional_id or "",
                 producer_id=self.producer_id,
                 producer_epoch=self.epoch,
                 group_id=group,
             )
-            await self._coordinator.ask(announcement, _offsets_added)
+            await self._coordinator.ask(add_offsets, _offsets_added)
         topics: dict[str, TxnOffsetCommitRequestTopic] = {}
         for (name, index), wanted in offsets.items():
             at = wanted if isinstance(wanted, OffsetAndMetadata) else OffsetAndMetadata(wanted)
@@ -181,7 +181,7 @@ class ProducerState:
         await coordinator.ask(request, _offsets_committed, None if self.implicit else _COMMIT_OFFSETS)
 
     async def end(self, *, commit: bool) -> bool:
-        """Commit or abort; True if there is another epoch now, whose sequences begin with 0."""
+        """Commit or abort; return whether the epoch has changed, and sequences restart at 0."""
         renewed = self._begun and await self._end(commit=commit)
         self._forget_transaction()
         return renewed
@@ -196,7 +196,7 @@ class ProducerState:
         try:
             answer = await self._coordinator.ask(request, _ended, None if self.implicit else _END)
         except KafkaError as error:
-            # No partition got as far as the coordinator: there is nothing to abort.
+            # The transaction does not exist on the coordinator: there is nothing to abort.
             if commit or self._partitions or error.code is not ErrorCode.INVALID_TXN_STATE:
                 raise
             return False
@@ -206,14 +206,14 @@ class ProducerState:
         return True
 
     async def committed_offset(self, group: str, partition: TopicPartition) -> int | None:
-        """What a group has committed, once no transaction can change it any more."""
+        """Return the committed offset of a group, when no pending transaction can change it."""
         found = (await self.committed_offsets(group, [partition])).get(partition)
         return None if found is None else found.offset
 
     async def committed_offsets(
         self, group: str, partitions: Collection[TopicPartition] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The same for all partitions of which the group has committed something."""
+        """Return the stable committed offsets of a group, for all its partitions by default."""
 
         async def attempt() -> dict[TopicPartition, OffsetAndMetadata]:
             found = await list_group_offsets(self._cluster, group, partitions, require_stable=True)
@@ -270,7 +270,7 @@ def _offsets_committed(answer: TxnOffsetCommitResponse) -> None:
 
 
 def _raise_worst(results: list[tuple[TopicPartition, int]]) -> None:
-    """What does not pass comes first: trying again would not help."""
+    """Raise the first error, permanent errors first."""
     for where, code in sorted(results, key=lambda result: ErrorCode.of(result[1]).retriable):
         if code:
             raise about(str(where), error_of(code))

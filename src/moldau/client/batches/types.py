@@ -1,4 +1,4 @@
-"""What is read of a partition batch by batch, how, and what can be wrong with it."""
+"""Types of the batch reader: ranges, options, fetched batches, errors."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ class OffsetRange(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     read_committed: bool = True
-    #: Go on behind records that are gone instead of raising `RecordsGone`.
+    #: Continue after missing records instead of raising `RecordsGone`.
     skip_missing: bool = False
-    #: Which topic of that name is meant; None stands for the one that is there when reading begins.
+    #: The expected topic id; None for the topic that exists when reading begins.
     topic_id: Uuid | None = None
     max_bytes: int = 8 * 1024 * 1024
     max_wait_ms: int = 500
-    #: How long to try without progress; None stands for twice `default.api.timeout.ms`.
+    #: How long to retry without progress; None for twice `default.api.timeout.ms`.
     patience_ms: int | None = None
 
 
 class FetchedBatches(NamedTuple):
-    """Whole batches as they lie in the log, one after the other.
+    """Consecutive whole batches, as stored in the log.
 
-    `aborted` holds first offset and producer id of the aborted transactions among them, by offset.
+    `aborted` has first offset and producer id of the aborted transactions among them, ordered by offset.
     """
 
     partition: TopicPartition
-    #: The offset that was asked for. Records before it do not count: a log can begin inside a batch.
+    #: The fetch offset. Skip records before it: a log can start inside a batch.
     first_offset: int
     data: memoryview
     aborted: list[tuple[int, int]]
 
 
 class RecordsGone(KafkaError):
-    """Records that were asked for are not there: retention took them, or the log lost its end."""
+    """Requested records do not exist any more: deleted by retention, or lost with the end of the log."""
 
     def __init__(self, asked: OffsetRange, position: int, log_start: int, log_end: int) -> None:
         self.asked, self.position = asked, position
@@ -52,15 +52,15 @@ class RecordsGone(KafkaError):
         first, last = (position, log_start) if position < log_start else (max(log_end, position), asked.end)
         self.missing = (first, min(last, asked.end))
         sentence = (
-            f"{asked.partition}: offsets {asked.start} to {asked.end} were to be read, but "
+            f"{asked.partition}: offsets {asked.start} to {asked.end} were requested, but "
             f"{self.missing[1] - first} of them ({first} to {self.missing[1]}) are gone; "
-            f"the partition holds {log_start} to {log_end}"
+            f"the partition contains {log_start} to {log_end}"
         )
         super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, sentence)
 
 
 class CorruptRecords(KafkaError):
-    """A batch that does not hold together."""
+    """A corrupt batch."""
 
     def __init__(self, partition: TopicPartition, offset: int, reason: str) -> None:
         super().__init__(ErrorCode.CORRUPT_MESSAGE, f"{partition} at offset {offset}: {reason}")
@@ -68,10 +68,10 @@ class CorruptRecords(KafkaError):
 
 
 class TopicReplaced(KafkaError):
-    """The topic has another id than the one that was to be read."""
+    """The topic id has changed."""
 
     def __init__(self, topic: str) -> None:
         sentence = (
-            f"topic {topic} was deleted and made anew while it was read: its offsets mean something else"
+            f"topic {topic} was deleted and created again while it was read: its offsets are not comparable"
         )
         super().__init__(ErrorCode.UNKNOWN_TOPIC_ID, sentence)

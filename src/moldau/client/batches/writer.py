@@ -1,18 +1,18 @@
-"""Writing ready-made record batches, exactly once, without looking at the records.
+"""Write complete record batches exactly once, without parsing the records.
 
     with BatchWriter(settings) as writer:
         writer.write([(TopicPartition("orders", 0), batch)])
         writer.flush()
 
-`AsyncBatchWriter` is the thing itself, for code that lives on an event loop; `BatchWriter` is the same for
-everyone else, and sends while its caller makes the next batches. A batch is a whole one of magic 2,
-compressed or not, whose base offset is 0; producer id, epoch, sequence and checksum are filled in here, in
-place.
+`AsyncBatchWriter` is for code on an event loop; `BatchWriter` has the same methods without `await`, and
+sends while its caller creates the next batches. A batch has magic 2, may be compressed, and has base offset
+0; producer id, epoch, sequence and CRC are filled in here, in place.
 
-Always idempotent, with acks=all: nothing is stored twice or out of order, whatever is sent again. With a
-transactional id, `begin`, `commit` and `abort` make what is written in between one. `ProducerFenced` says
-that another producer has the transactional id now. After any other error inside a transaction, abort it;
-outside of one the writer is done for, since it is not known what was stored."""
+The writer is always idempotent, with acks=all: retries neither duplicate nor reorder records. With a
+transactional id, `begin`, `commit` and `abort` form transactions. `ProducerFenced` means that another
+producer has taken over the transactional id. After any other error, abort the transaction; without
+transactions, close the writer, because it is unknown which records were stored.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ REQUESTS_PER_NODE = 2
 
 
 class AsyncBatchWriter:
-    """`max_pending_bytes` is what waits or is under way at most, as `buffer.memory`."""
+    """`max_pending_bytes` bounds the bytes queued and in flight, as `buffer.memory` does."""
 
     def __init__(
         self,
@@ -75,13 +75,13 @@ class AsyncBatchWriter:
         return self._sender.records_stored
 
     async def partition_counts(self, topics: Iterable[str], *, fresh: bool = False) -> dict[str, int]:
-        """How many partitions topics have, as was learned within the last minutes or, if `fresh`, now."""
+        """Return the partition counts of topics, cached for some minutes unless `fresh`."""
         return await self._leaders.partition_counts(topics, fresh=fresh)
 
     async def write(self, batches: Batches) -> None:
-        """Take batches over, waiting for room; raises why an earlier one could not be stored."""
+        """Queue batches, waiting for free space; raise the error of an earlier batch, if any."""
         if self._producer.transactional_id is not None:
-            self._expect(self._producer.in_transaction, "begin a transaction before writing")
+            self._expect(self._producer.in_transaction, "call begin() before write()")
         elif not self._producer.known:
             await self._producer.initialize()
         batches = list(batches)
@@ -89,53 +89,56 @@ class AsyncBatchWriter:
         await self._sender.accept(batches)
 
     async def flush(self) -> None:
-        """Wait until all that was written is stored."""
+        """Wait until all batches are acknowledged."""
         await self._sender.flush()
 
     async def init_transactions(self) -> None:
-        """Take the transactional id over: whoever had it is fenced, what it left undecided is ended."""
-        self._expect(self._producer.transactional_id is not None, "there is no transactional id")
+        """Take over the transactional id: fence earlier producers and end their transactions."""
+        self._expect(self._producer.transactional_id is not None, "the writer has no transactional id")
         await self._producer.initialize()
-        self._sender.begin_anew()
+        self._sender.reset_sequences()
 
     def begin(self) -> None:
-        self._expect(self._producer.known, "init_transactions comes first")
-        self._expect(not self._producer.in_transaction, "a transaction is under way already")
+        self._expect(self._producer.known, "call init_transactions() first")
+        self._expect(not self._producer.in_transaction, "a transaction is already open")
         self._producer.begin()
 
     async def send_offsets(self, group: str, offsets: Offsets) -> None:
         """Commit offsets of a group with the transaction."""
-        self._expect(self._producer.in_transaction, "no transaction is under way")
+        self._expect(self._producer.in_transaction, "no transaction is open")
         await self._producer.commit_offsets(group, offsets)
 
     async def commit(self) -> None:
-        """Flush and commit. An error that is not `ProducerFenced` before the commit was asked for leaves the
-        transaction to be aborted; afterwards, only `init_transactions` of a new writer finds out."""
-        self._expect(self._producer.in_transaction, "no transaction is under way")
+        """Flush and commit.
+
+        After an error of the flush, abort the transaction. After an error of the commit itself its result
+        is unknown until a new writer calls `init_transactions`.
+        """
+        self._expect(self._producer.in_transaction, "no transaction is open")
         await self.flush()
         if await self._producer.end(commit=True):
-            self._sender.begin_anew()
+            self._sender.reset_sequences()
 
     async def abort(self) -> None:
-        """End the transaction as if nothing had been written in it."""
-        self._expect(self._producer.in_transaction, "no transaction is under way")
+        """Abort the transaction."""
+        self._expect(self._producer.in_transaction, "no transaction is open")
         uncertain = await self._sender.drop()
         renewed = await self._producer.end(commit=False)
         if uncertain and not renewed:
             await self._producer.initialize()
         if uncertain or renewed:
-            self._sender.begin_anew()
+            self._sender.reset_sequences()
 
     async def committed_offset(self, group: str, partition: TopicPartition) -> int | None:
-        """What a group has committed, once no transaction can change it any more."""
+        """Return the committed offset of a group, when no pending transaction can change it."""
         return await self._producer.committed_offset(group, partition)
 
     async def committed_offsets(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The same for all partitions of which the group has committed something."""
+        """Return all committed offsets of a group, when no pending transaction can change them."""
         return await self._producer.committed_offsets(group)
 
     async def close(self) -> None:
-        """Drop what is not stored yet, and the connections. An open transaction is ended by its timeout."""
+        """Drop unacknowledged batches and close the connections. An open transaction times out."""
         await self._sender.close()
         self.cluster.close()
 
@@ -148,7 +151,7 @@ class BatchWriter:
     """The batch writer without `await`. Its loop runs in a thread of its own."""
 
     def __init__(self, settings: ClientSettings, **options: Any) -> None:
-        """Takes what `AsyncBatchWriter` takes."""
+        """Takes the arguments of `AsyncBatchWriter`."""
         self._thread = LoopThread("moldau-batch-writer")
         self._writer = AsyncBatchWriter(settings, **options)
 

@@ -1,4 +1,4 @@
-"""What a consumer is told about its partitions, and how that reaches it."""
+"""Rebalance listeners, and their adaption to librdkafka's callbacks."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from moldau.client.topic_partitions import from_librdkafka
 
 
 class RebalanceListener:
-    """Overwrite what you need. Called inside `poll` (and `close`), before the partitions come or go.
+    """Override what you need. Called inside `poll` and `close`, before the assignment changes.
 
-    `on_partitions_lost` is called instead of `on_partitions_revoked` when the partitions may belong to
-    another member already, so nothing can be committed for them; unless it is overwritten it does the same.
+    `on_partitions_lost` is called instead of `on_partitions_revoked` if the partitions may already belong
+    to another member, so that offsets cannot be committed; by default it calls `on_partitions_revoked`.
     """
 
     def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
-        """The consumer has these from now on: all of its partitions in eager protocols, else the new ones."""
+        """Called with all partitions (eager protocol) or the added ones (cooperative protocol)."""
 
     def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
-        """The consumer gives these up: the last occasion to commit for them."""
+        """Called with the partitions to be revoked: the last opportunity to commit their offsets."""
 
     def on_partitions_lost(self, partitions: list[TopicPartition]) -> None:
         self.on_partitions_revoked(partitions)
@@ -28,33 +28,32 @@ class RebalanceListener:
 
 def callbacks(
     listener: RebalanceListener | None,
-    gone: Callable[[list[TopicPartition]], None],
+    removed: Callable[[list[TopicPartition]], None],
     failed: Callable[[Exception], None],
 ) -> dict[str, Callable[[Any, Any], None]]:
-    """The same for librdkafka; `gone` is told of partitions the consumer no longer has.
+    """Return librdkafka's callbacks for a listener; `removed` is called with revoked or lost partitions.
 
-    An exception of the listener goes to `failed`: librdkafka would throw away the records that the same call
-    has found.
+    Exceptions of the listener are passed to `failed`: librdkafka would drop the records of the same poll.
     """
-    told = listener if listener is not None else RebalanceListener()
+    target = listener if listener is not None else RebalanceListener()
 
-    def tell(call: Callable[[list[TopicPartition]], None], names: list[TopicPartition]) -> None:
+    def notify(call: Callable[[list[TopicPartition]], None], names: list[TopicPartition]) -> None:
         try:
             call(names)
-        except Exception as error:  # noqa: BLE001 - it is raised by the poll
+        except Exception as error:  # noqa: BLE001 - raised by the poll
             failed(error)
 
     def assigned(_: Any, partitions: Any) -> None:
-        tell(told.on_partitions_assigned, from_librdkafka(partitions))
+        notify(target.on_partitions_assigned, from_librdkafka(partitions))
 
     def revoked(_: Any, partitions: Any) -> None:
         names = from_librdkafka(partitions)
-        tell(told.on_partitions_revoked, names)
-        gone(names)
+        notify(target.on_partitions_revoked, names)
+        removed(names)
 
     def lost(_: Any, partitions: Any) -> None:
         names = from_librdkafka(partitions)
-        gone(names)
-        tell(told.on_partitions_lost, names)
+        removed(names)
+        notify(target.on_partitions_lost, names)
 
     return {"on_assign": assigned, "on_revoke": revoked, "on_lost": lost}

@@ -1,14 +1,14 @@
-"""The producer: librdkafka's engine with what Java's producer has on top of it.
+"""The producer: librdkafka's engine with the additions of Java's producer.
 
     with Producer({"bootstrap.servers": "localhost:9092", "value.serializer": "json"}) as producer:
         future = producer.send("prices", {"stock": "MOLD", "price": 42}, key=b"MOLD")
         print(future.result(10))            # RecordMetadata: prices-0@17
 
-`send` gives a future at once; ignore it (fire and forget), wait for it (synchronous) or give `on_delivery`
-(asynchronous). It waits at most `max.block.ms` when the buffer is full. Futures settle without anybody
-polling: delivery reports, with their callbacks, come in a thread of the producer's own or in `send`.
+`send` returns a future at once: ignore it (fire and forget), wait for it (synchronous) or pass
+`on_delivery` (asynchronous). It waits up to `max.block.ms` if the buffer is full. Futures complete without
+polling: delivery reports and their callbacks run in a thread of the producer, or in `send`.
 
-The defaults are Java's: idempotent, `acks=all`, keys spread by murmur2. Many threads may use one producer.
+The defaults are Java's: idempotent, `acks=all`, murmur2 of the key. Many threads may use one producer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from moldau.client.records import Headers, OffsetAndMetadata, PartitionInfo, Pro
 from moldau.client.serdes import Serializer, serializer
 from moldau.client.topic_partitions import partition_infos, to_librdkafka
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -43,13 +43,13 @@ T = TypeVar("T")
 
 OnDelivery = Callable[[RecordMetadata | None, KafkaError | None], None]
 _POLL_SECONDS = 0.1
-#: Threads that send take the delivery reports that are there after so many records.
+#: A sending thread handles available delivery reports after this many records.
 _SENDS_PER_POLL = 32
 _BUSY_SECONDS = 0.002
-#: How long closing waits for the reports of records that were given up.
+#: How long `close` waits for the delivery reports of purged records.
 _PURGE_SECONDS = 5.0
-#: How long the number of a topic's partitions is believed, when a partitioner of our own needs it.
-_PARTITIONS_FOR_SECONDS = 60.0
+#: How long the partition count of a topic is cached for partitioners in Python.
+_PARTITION_COUNT_SECONDS = 60.0
 
 
 class Producer(Generic[K, V]):
@@ -72,7 +72,7 @@ class Producer(Generic[K, V]):
         self._metrics = ProducerMetrics()
         settings = producer_settings(config)
         settings |= {"stats_cb": self._metrics.take_statistics, "error_cb": log_error}
-        self._producer = create(confluent_kafka.Producer, settings, _ignored)
+        self._producer = create(confluent_kafka.Producer, settings, _log_unknown_setting)
         self._partition_counts: dict[str, tuple[int, float]] = {}
         self._room = threading.Condition()
         self._wanting_room = 0
@@ -95,8 +95,11 @@ class Producer(Generic[K, V]):
         headers: Headers = (),
         on_delivery: OnDelivery | None = None,
     ) -> Future[RecordMetadata]:
-        """Send a record, given whole or in parts. What is wrong with it is raised here; what happens to it
-        later, the future and `on_delivery` tell."""
+        """Send a record, given as an object or by its fields.
+
+        Errors of the record itself are raised here; later errors are reported by the future and
+        `on_delivery`.
+        """
         if isinstance(topic, ProducerRecord):
             record: ProducerRecord[Any, Any] = topic
         else:
@@ -112,7 +115,7 @@ class Producer(Generic[K, V]):
         self._produce(record, key_bytes, value_bytes, self._choose(record, key_bytes, value_bytes), report)
         self._sends += 1
         if self._sends % _SENDS_PER_POLL == 0:
-            self._take_reports(0)
+            self._handle_reports(0)
         return future
 
     def _choose(
@@ -120,7 +123,7 @@ class Producer(Generic[K, V]):
     ) -> int:
         if record.partition is not None:
             if record.partition < 0:
-                raise ValueError(f"a partition cannot be {record.partition}")
+                raise ValueError(f"invalid partition {record.partition}")
             return record.partition
         if self._partitioner is None:
             return ANY_PARTITION
@@ -129,7 +132,9 @@ class Producer(Generic[K, V]):
             record.topic, record.key, key_bytes, record.value, value_bytes, partitions
         )
         if not ANY_PARTITION <= chosen < partitions:
-            raise ValueError(f"the partitioner chose {chosen}, {record.topic} has {partitions} partitions")
+            raise ValueError(
+                f"the partitioner chose {chosen}, but {record.topic} has {partitions} partitions"
+            )
         return chosen
 
     def _produce(
@@ -164,8 +169,8 @@ class Producer(Generic[K, V]):
         if left <= 0:
             raise ClientError(
                 ErrorCode.REQUEST_TIMED_OUT,
-                f"The buffer has been full for max.block.ms ({int(self._max_block * 1000)} ms): the brokers "
-                "do not take records as quickly as they are sent.",
+                f"The buffer was full for max.block.ms ({int(self._max_block * 1000)} ms): records are sent "
+                "faster than the brokers acknowledge them.",
                 retriable=True,
             ) from reason
         with self._room:
@@ -181,7 +186,7 @@ class Producer(Generic[K, V]):
         error: Any,
         message: Any,
     ) -> None:
-        """For every record, in the producer's thread or in one that sends."""
+        """Handle the delivery report of a record, in the producer's thread or in a sending one."""
         failure = client_error(error) if error is not None else None
         metadata = None
         if failure is None:
@@ -199,42 +204,42 @@ class Producer(Generic[K, V]):
                 self._room.notify_all()
 
     def _poll(self) -> None:
-        """Take delivery reports, unless threads that send quickly take them on the way."""
+        """Handle delivery reports, unless threads that send quickly do."""
         seen = 0
         while not self._closed:
             if seen == self._sends // _SENDS_PER_POLL:
-                self._take_reports(_POLL_SECONDS)
+                self._handle_reports(_POLL_SECONDS)
             else:
-                # For every report librdkafka asks for Python's lock; two threads would fight for it.
+                # librdkafka takes the GIL for every report; two threads would contend for it.
                 seen = self._sends // _SENDS_PER_POLL
                 time.sleep(_BUSY_SECONDS)
 
-    def _take_reports(self, timeout: float) -> None:
+    def _handle_reports(self, timeout: float) -> None:
         try:
             self._producer.poll(timeout)
         except confluent_kafka.KafkaException as error:
-            # A fatal state, such as being fenced: every call that matters raises it too.
-            log.debug("%s", error)
+            # A fatal error, such as a fenced producer, is raised by the other calls, too.
+            logger.debug("%s", error)
             time.sleep(timeout)
 
     def flush(self, timeout: float | None = None) -> int:
-        """Wait until everything sent so far is acknowledged or has failed; how many records are left."""
+        """Wait until all sent records are acknowledged or have failed; return the number of others."""
         return called(self._producer.flush, -1 if timeout is None else timeout)
 
-    # Looking.
+    # Metadata and metrics.
 
     def partitions_for(self, topic: str, timeout: float = 10.0) -> list[PartitionInfo]:
-        """The partitions of a topic; it is created where the broker does that by itself."""
+        """Return the partitions of a topic, which is created if `auto.create.topics.enable` allows it."""
         return partition_infos(self._producer, topic, timeout)
 
     def metrics(self) -> dict[str, float]:
-        """What the producer has done and is doing, under the names of Java's metrics."""
+        """Return the producer's metrics under the names of Java's metrics."""
         return self._metrics.snapshot(len(self._producer))
 
     def _partition_count(self, topic: str) -> int:
         known = self._partition_counts.get(topic)
         now = time.monotonic()
-        if known is None or now - known[1] > _PARTITIONS_FOR_SECONDS:
+        if known is None or now - known[1] > _PARTITION_COUNT_SECONDS:
             known = (len(self.partitions_for(topic, self._max_block)), now)
             self._partition_counts[topic] = known
         return known[0]
@@ -242,7 +247,7 @@ class Producer(Generic[K, V]):
     # Transactions.
 
     def init_transactions(self, timeout: float | None = None) -> None:
-        """Fence whoever else has this `transactional.id` and finish what they left; once, to begin with."""
+        """Fence other producers with this `transactional.id` and end their transactions. Call it once."""
         called(self._producer.init_transactions, *_seconds(timeout))
 
     def begin_transaction(self) -> None:
@@ -255,7 +260,7 @@ class Producer(Generic[K, V]):
         group_metadata: Any,
         timeout: float | None = None,
     ) -> None:
-        """Commit a consumer's offsets with the transaction; `group_metadata` is the consumer's."""
+        """Commit offsets with the transaction; `group_metadata` is `Consumer.group_metadata()`."""
         positions = to_librdkafka(offsets)
         called(self._producer.send_offsets_to_transaction, positions, group_metadata, *_seconds(timeout))
 
@@ -269,7 +274,7 @@ class Producer(Generic[K, V]):
 
     @contextmanager
     def transaction(self) -> Iterator[Producer[K, V]]:
-        """Begin; commit at the end of the block, or abort if it raises."""
+        """Begin a transaction; commit it at the end of the block, or abort it if the block raises."""
         self.begin_transaction()
         try:
             yield self
@@ -282,9 +287,9 @@ class Producer(Generic[K, V]):
     # Closing.
 
     def close(self, timeout: float | None = None) -> None:
-        """Wait for what was sent (at most `timeout` seconds), then give up the rest: its futures fail.
+        """Wait for sent records (at most `timeout` seconds), then purge the rest: their futures fail.
 
-        A transaction that is still open is aborted, as in Java: nobody waits until it times out.
+        An open transaction is aborted, as in Java, instead of left to its timeout.
         """
         if self._closed:
             return
@@ -307,7 +312,7 @@ class Producer(Generic[K, V]):
         try:
             self.abort_transaction(max(deadline - time.monotonic(), 0.0))
         except ClientError as error:
-            log.warning("the transaction that is open when the producer is closed times out: %s", error)
+            logger.warning("the open transaction could not be aborted on close and will time out: %s", error)
 
     def __enter__(self) -> Producer[K, V]:
         return self
@@ -320,8 +325,8 @@ class Producer(Generic[K, V]):
             raise RuntimeError("the producer is closed")
 
 
-def _ignored(name: str) -> None:
-    log.warning("the configuration '%s' is unknown and is ignored", name)
+def _log_unknown_setting(name: str) -> None:
+    logger.warning("the configuration '%s' is unknown and is ignored", name)
 
 
 def _settle(
@@ -333,7 +338,7 @@ def _settle(
         else:
             future.set_exception(failure)
     except InvalidStateError:
-        log.debug("a cancelled future was delivered")
+        logger.debug("the record of a cancelled future was delivered")
 
 
 def _offset(message: Any) -> int:

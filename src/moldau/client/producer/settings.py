@@ -1,4 +1,4 @@
-"""A producer's configuration: Kafka's names and Java's defaults, as librdkafka is to be told."""
+"""The configuration of a producer: Kafka's names and Java's defaults, translated for librdkafka."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from moldau.client.librdkafka import translate
 
-#: Where Java's producer and librdkafka disagree, Java's.
+#: Java's defaults where librdkafka's differ.
 _DEFAULTS: Mapping[str, Any] = {
     "buffer.memory": 33_554_432,
     "delivery.timeout.ms": 120_000,
-    # Bounded by buffer.memory instead.
+    # buffer.memory is the limit instead.
     "queue.buffering.max.messages": 0,
     "partitioner": "murmur2_random",
     "statistics.interval.ms": 1000,
@@ -22,7 +22,7 @@ _TRANSACTION_TIMEOUT_MS = 60_000
 def producer_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     defaults = dict(_DEFAULTS)
     if config.get("transactional.id"):
-        # librdkafka refuses a record that could outlive its transaction.
+        # librdkafka refuses a delivery timeout longer than the transaction timeout.
         limit = int(config.get("transaction.timeout.ms", _TRANSACTION_TIMEOUT_MS))
         defaults["delivery.timeout.ms"] = min(limit, defaults["delivery.timeout.ms"])
     settings = translate({**defaults, **config})
@@ -32,7 +32,7 @@ def producer_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _can_be_idempotent(config: Mapping[str, Any]) -> bool:
-    """Java's producer is idempotent unless something asked for stands against it."""
+    """Java's producer is idempotent unless another config excludes it."""
     return (
         str(config.get("acks", "all")) in ("all", "-1")
         and str(config.get("retries", 1)) != "0"

@@ -1,14 +1,16 @@
-"""A member of a share group: heartbeats, fetches from the leaders of its partitions, acknowledgements.
+"""A member of a share group (KIP-932): heartbeats, fetches from partition leaders, acknowledgements.
 
-How it works. A task beats towards the coordinator, on a connection of its own because fetches wait, and keeps
-the assignment. `poll` has one fetch under way with every leader and returns what the first of them brings;
-what is acknowledged travels with the next fetch to the same leader, or with the end of the session.
+How it works. A task sends heartbeats to the coordinator, on a connection of its own because fetches wait,
+and keeps the assignment. `poll` has one fetch in flight with each leader and returns the records of the
+first response. Acknowledgements are sent with the next fetch to the same leader, or at the end of the
+session.
 
 Invariants:
 
-- A record is acknowledged where it came from, also when its partition has another leader or member by now.
-- `close` tells what was acknowledged, gives back the rest and leaves the group.
-- Errors that may pass begin the session with that leader anew; others leave `poll`.
+- A record is acknowledged to the leader that sent it, even if its partition has another leader or member by
+  now.
+- `close` sends pending acknowledgements, releases the other records and leaves the group.
+- Retriable errors start a new session with that leader; `poll` raises the others.
 """
 
 from __future__ import annotations
@@ -33,13 +35,13 @@ from moldau.protocol.messages.share_group_heartbeat import (
 )
 
 LEAVE_EPOCH = -1
-#: How soon to ask again while there is nothing to read.
+#: The heartbeat interval while no partition is assigned.
 UNASSIGNED_SECONDS = 0.5
 _REJOIN = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 
 
 class ShareMember:
-    """The place of this member in its group; `assigned` is what the coordinator gave last."""
+    """The membership in the group; `assigned` is the last assignment of the coordinator."""
 
     def __init__(self, settings: ClientSettings, group: str, topics: Iterable[str]) -> None:
         self.member_id = format_uuid(random_uuid(random.SystemRandom()))
@@ -49,10 +51,10 @@ class ShareMember:
         self._topics = list(topics)
         self._epoch = 0
 
-    async def beat_forever(self) -> None:
+    async def run_heartbeats(self) -> None:
         while True:
             try:
-                interval = await self._beat(self._epoch)
+                interval = await self._heartbeat(self._epoch)
             except KafkaError as error:
                 if error.code not in _REJOIN:
                     raise
@@ -63,11 +65,11 @@ class ShareMember:
     async def leave(self) -> None:
         try:
             if self._epoch > 0:
-                await self._beat(LEAVE_EPOCH)
+                await self._heartbeat(LEAVE_EPOCH)
         finally:
             self._cluster.close()
 
-    async def _beat(self, epoch: int) -> float:
+    async def _heartbeat(self, epoch: int) -> float:
         request = ShareGroupHeartbeatRequest(
             group_id=self._group,
             member_id=self.member_id,
@@ -86,7 +88,7 @@ class ShareMember:
 
 
 class ShareConsumer:
-    """Within `async with`: `poll`, then `acknowledge` each record, and again."""
+    """Use it in an `async with`: `poll`, `acknowledge` each record, and repeat."""
 
     def __init__(
         self, settings: ClientSettings, group: str, topics: Iterable[str], limits: FetchLimits | None = None
@@ -96,16 +98,16 @@ class ShareConsumer:
         self._group = group
         self._limits = limits or FetchLimits()
         self._cluster = Cluster(settings)
-        self._heart: asyncio.Task[None] | None = None
+        self._heartbeats: asyncio.Task[None] | None = None
         self._names: dict[Uuid, str] = {}
         self._leaders: dict[Place, int] = {}
         self._sessions: dict[int, ShareSession] = {}
         self._fetches: dict[asyncio.Task[list[ShareRecord]], int] = {}
-        #: Where the records came from that the last poll returned.
+        #: The sessions that delivered the records of the last polls.
         self._origin: dict[Place, ShareSession] = {}
 
     async def __aenter__(self) -> ShareConsumer:
-        self._heart = asyncio.create_task(self._member.beat_forever())
+        self._heartbeats = asyncio.create_task(self._member.run_heartbeats())
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -115,28 +117,28 @@ class ShareConsumer:
         return self._names[record.topic_id]
 
     async def poll(self, timeout: float) -> list[ShareRecord]:
-        """The records that come first; none if none came within `timeout` seconds."""
-        if self._heart is not None and self._heart.done():
-            self._heart.result()
-        await self._begin_fetches()
+        """Return the records of the first response; none if there is none within `timeout` seconds."""
+        if self._heartbeats is not None and self._heartbeats.done():
+            self._heartbeats.result()
+        await self._start_fetches()
         if not self._fetches:
             await asyncio.sleep(min(timeout, self._cluster.settings.backoff.initial_seconds))
             return []
         done, _ = await asyncio.wait(self._fetches, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        return [record for task in done for record in await self._arrived(task)]
+        return [record for task in done for record in await self._completed(task)]
 
     def acknowledge(self, record: ShareRecord, kind: int) -> None:
-        """Say what became of a record of the last poll."""
+        """Acknowledge a record: ACCEPT, RELEASE or REJECT."""
         place = (record.topic_id, record.partition)
         self._origin[place].acknowledge(place, record.record.offset, kind)
 
     async def close(self) -> None:
-        if self._heart is not None:
-            self._heart.cancel()
-            await asyncio.gather(self._heart, return_exceptions=True)
+        if self._heartbeats is not None:
+            self._heartbeats.cancel()
+            await asyncio.gather(self._heartbeats, return_exceptions=True)
         await asyncio.gather(*self._fetches, return_exceptions=True)
         try:
-            # A broker or coordinator that is gone takes everything back by itself.
+            # Unreachable brokers release the records when the session or the lock times out.
             for leader, session in self._sessions.items():
                 with suppress(KafkaError):
                     if session.open:
@@ -146,7 +148,7 @@ class ShareConsumer:
         finally:
             self._cluster.close()
 
-    async def _begin_fetches(self) -> None:
+    async def _start_fetches(self) -> None:
         wanted: dict[int, set[Place]] = defaultdict(set)
         if any(place not in self._leaders for place in self._member.assigned):
             await self._cluster.retry(self._find_leaders)
@@ -185,16 +187,16 @@ class ShareConsumer:
         if failed and not records:
             await asyncio.sleep(self._cluster.settings.backoff.initial_seconds)
         for place, error in failed.items():
-            self._look_again(place, error)
+            self._forget_leader(place, error)
         return records
 
-    def _look_again(self, place: Place, error: KafkaError) -> None:
-        """A partition that moved is looked for again; one that may not be read ends the reading."""
+    def _forget_leader(self, place: Place, error: KafkaError) -> None:
+        """Look up the leader of a partition again; raise an error that is not retriable."""
         self._leaders.pop(place, None)
         if not error.code.retriable:
             raise error
 
-    async def _arrived(self, task: asyncio.Task[list[ShareRecord]]) -> list[ShareRecord]:
+    async def _completed(self, task: asyncio.Task[list[ShareRecord]]) -> list[ShareRecord]:
         leader = self._fetches.pop(task)
         session = self._sessions[leader]
         try:

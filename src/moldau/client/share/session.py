@@ -1,15 +1,15 @@
-"""A share session with one leader: the records it hands out, and what becomes of each of them.
+"""A share session with one leader: acquired records and their acknowledgements.
 
-How it works. A fetch names what changed since the one before: partitions that came and went, and the
-acknowledgements gathered meanwhile. The epoch counts the requests; -1 ends the session, and the broker then
-takes back whatever was not acknowledged.
+How it works. A fetch contains the changes since the last one: added and removed partitions, and
+acknowledgements. The epoch counts the requests; -1 ends the session, and the broker then releases all
+records without acknowledgement.
 
 Invariants:
 
-- One request at a time, since each must carry the next epoch.
-- Every offset that was acquired is acknowledged or given back: those without a record (markers of
-  transactions, what compaction removed) as gaps, by ourselves.
-- A session that broke begins anew without old acknowledgements: the broker has released those records.
+- One request at a time, because each carries the next epoch.
+- Every acquired offset is acknowledged or released. Offsets without a record (transaction markers,
+  compacted records) are acknowledged as gaps.
+- A new session starts without old acknowledgements: the broker has released those records.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _LIMITS = {
     "max.poll.records": "max_records",
 }
 
-#: A partition by the id of its topic.
+#: Topic id and partition.
 Place = tuple[Uuid, int]
 
 
 class ShareRecord(NamedTuple):
-    """A record that is ours until its lock times out; `timestamp_type` as in the header of its batch."""
+    """An acquired record, locked until its lock times out; `timestamp_type` is that of its batch."""
 
     topic_id: Uuid
     partition: int
@@ -57,11 +57,11 @@ class FetchLimits(NamedTuple):
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> FetchLimits:
-        """Read Kafka's own names: fetch.max.wait.ms, fetch.min.bytes, fetch.max.bytes, max.poll.records."""
+        """Read Kafka's names: fetch.max.wait.ms, fetch.min.bytes, fetch.max.bytes, max.poll.records."""
         named = {name: properties[name] for name in _LIMITS if name in properties}
         for name, text in named.items():
             if not text.isdecimal():
-                sentence = f"Invalid value {text} for configuration {name}: give a number"
+                sentence = f"Invalid value {text} for configuration {name}: not a number"
                 raise KafkaError(ErrorCode.INVALID_CONFIG, sentence)
         return cls(**{_LIMITS[name]: int(text) for name, text in named.items()})
 
@@ -80,16 +80,16 @@ class ShareSession:
         return self._epoch > 0
 
     def idle(self, wanted: set[Place]) -> bool:
-        """Whether there is nothing to ask for."""
+        """Return whether there is nothing to fetch or acknowledge."""
         return not (wanted or self._known or self._acknowledged)
 
     def acknowledge(self, place: Place, offset: int, kind: int) -> None:
-        """To be told with the next request."""
+        """Queue an acknowledgement for the next request."""
         if self.open:
             self._acknowledged.setdefault(place, {})[offset] = kind
 
     def forget(self) -> None:
-        """The session is lost; the next fetch opens another."""
+        """Drop the session; the next fetch opens a new one."""
         self._epoch = 0
         self._known.clear()
         self._acknowledged.clear()
@@ -119,7 +119,7 @@ class ShareSession:
         return request
 
     def fetched(self, answer: Any) -> list[ShareRecord]:
-        """The records of an answer; raises its error."""
+        """Return the acquired records of a response; raise its error."""
         check(answer.error_code, answer.error_message)
         self._epoch += 1
         return [
@@ -130,7 +130,7 @@ class ShareSession:
         ]
 
     def final_request(self) -> ShareAcknowledgeRequest:
-        """Tells the last acknowledgements and ends the session."""
+        """Return the request that sends the last acknowledgements and ends the session."""
         return ShareAcknowledgeRequest(
             group_id=self._group,
             member_id=self._member_id,
@@ -161,7 +161,7 @@ def _records(data: Any) -> Iterator[tuple[BatchHeader, Record]]:
 
 
 def _runs(kinds: dict[int, int]) -> Iterator[tuple[int, int, int]]:
-    """First offset, last offset and kind of what can be told together."""
+    """Yield first offset, last offset and type of consecutive equal acknowledgements."""
     first = last = kind = -1
     for offset, each in sorted(kinds.items()):
         if first >= 0 and (offset != last + 1 or each != kind):

@@ -1,16 +1,15 @@
-"""The cluster as a client sees it: its nodes, one connection to each, and the way a request takes.
+"""The client's view of a cluster: its nodes, one connection to each, and the routing of requests.
 
-How it works. The first contact goes to the bootstrap addresses; whoever answers tells all nodes and the
-controller. From then on requests go to any node, to the controller, to a node by id or to the leaders of
-partitions. `retry` runs an attempt again while its error may pass, looking the cluster up anew in between.
+How it works. The first request goes to a bootstrap address; its response contains all nodes and the
+controller. Later requests go to any node, to the controller, to a node by id or to the leaders of
+partitions. `retry` repeats an attempt while its error is retriable.
 
 Invariants:
 
-- One connection per address, opened when first needed, replaced when it broke.
-- Errors that may pass are retried for `api_timeout_ms`. Nodes that cannot be reached are retried only for
-  `bootstrap_timeout_ms` as long as there is no other: one of several that is down is replaced by the others,
-  which takes a cluster some seconds. What cannot change by waiting (an unknown name, a stranger at the port)
-  is not retried at all.
+- One connection per address, opened on demand and replaced after it broke.
+- Retriable errors are retried for `api_timeout_ms`. An unreachable node is retried only for
+  `bootstrap_timeout_ms` if no other node is known; one of several nodes is replaced by the others within
+  seconds. Permanent errors (an unknown host, another protocol on the port) are not retried.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 CONTROLLER_ENDPOINTS = 2
-#: A transaction is completed within moments after its end was decided.
+#: CONCURRENT_TRANSACTIONS lasts only until the previous transaction is completed.
 _CONCURRENT_SECONDS = 0.02
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -51,17 +50,17 @@ class Node(NamedTuple):
 
 
 class BootstrapFailed(NodeUnreachable):
-    """None of the bootstrap addresses led to a cluster; `failures` says for each of them why."""
+    """No bootstrap address could be reached; `failures` has the reason for each."""
 
     def __init__(self, failures: list[tuple[Address, KafkaError]]) -> None:
         address, first = failures[0]
-        super().__init__(address.host, address.port, str(first), passing=any(map(_may_pass, failures)))
+        super().__init__(address.host, address.port, str(first), passing=any(map(_is_passing, failures)))
         self.failures = failures
         self.args = ("; ".join(str(failure) for _, failure in failures),)
 
 
-def may_pass(error: KafkaError) -> bool:
-    """Whether it makes sense to try again, sooner or later; a node that is gone may come back."""
+def is_retriable(error: KafkaError) -> bool:
+    """Return whether a retry may succeed; an unreachable node may be restarted."""
     if isinstance(error, NodeUnreachable):
         return error.passing
     if error.code is ErrorCode.BROKER_NOT_AVAILABLE:
@@ -69,7 +68,7 @@ def may_pass(error: KafkaError) -> bool:
     return error.code.retriable and not isinstance(error, NotKafka)
 
 
-def _may_pass(failure: tuple[Address, KafkaError]) -> bool:
+def _is_passing(failure: tuple[Address, KafkaError]) -> bool:
     return isinstance(failure[1], NodeUnreachable) and failure[1].passing
 
 
@@ -83,15 +82,15 @@ class Cluster:
         self._opening: dict[Address, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def ask_any(self, request: Message) -> Any:
-        """Send to whichever node is there."""
+        """Send a request to any node."""
         return await self._ask(await self.any_connection(), request)
 
     async def ask_controller(self, request: Message) -> Any:
-        """Send to the controller, or to the broker that stands for it."""
+        """Send a request to the controller, or to the broker that forwards to it."""
         if self.controller_id not in self.nodes:
             await self.refresh()
         if self.controller_id not in self.nodes:
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, "the cluster has no controller at the moment")
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "the cluster has no active controller")
         return await self.ask_node(self.controller_id, request)
 
     async def ask_node(self, node_id: int, request: Message) -> Any:
@@ -118,7 +117,7 @@ class Cluster:
         raise BootstrapFailed(failures)
 
     async def refresh(self) -> None:
-        """Learn the nodes and the controller."""
+        """Update the nodes and the controller."""
         if not self.settings.controllers:
             await self.metadata([])
             return
@@ -129,9 +128,9 @@ class Cluster:
         self.controller_id, self.cluster_id = described.controller_id, described.cluster_id
 
     async def metadata(self, topics: Iterable[str] | None, *, create: bool = False) -> MetadataResponse:
-        """Metadata of these topics, of all for None; the nodes are learned on the way.
+        """Request the metadata of these topics, or of all (None); update the nodes from it.
 
-        `create`: a cluster that makes topics when they are first used makes those that are missing.
+        `create`: let the broker create missing topics (`auto.create.topics.enable`).
         """
         names = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         request = MetadataRequest(topics=names, allow_auto_topic_creation=create)
@@ -142,9 +141,9 @@ class Cluster:
         return answer
 
     async def retry(self, attempt: Callable[[], Awaitable[R]], *, timeout_ms: int | None = None) -> R:
-        """Run `attempt` until it succeeds, its error cannot pass, or the time is up.
+        """Run `attempt` until it succeeds, its error is not retriable, or the time is up.
 
-        With `timeout_ms` nodes that are away are waited for that long, too, once the cluster was reached.
+        `timeout_ms` applies to unreachable nodes, too, once the cluster was reached.
         """
         now = asyncio.get_running_loop().time
         begin, failures = now(), 0
@@ -156,7 +155,7 @@ class Cluster:
                 delay = self.settings.backoff.seconds(failures)
                 if error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
                     delay = min(delay, _CONCURRENT_SECONDS)
-                if (now() - begin + delay) * 1000 > self._patience_ms(error, timeout_ms):
+                if (now() - begin + delay) * 1000 > self._retry_limit_ms(error, timeout_ms):
                     raise
                 self.controller_id = -1
             await asyncio.sleep(delay)
@@ -166,7 +165,7 @@ class Cluster:
         wanted: Mapping[TopicPartition, T],
         ask: Callable[[int, dict[TopicPartition, T]], Awaitable[dict[TopicPartition, R | KafkaError]]],
     ) -> dict[TopicPartition, R | KafkaError]:
-        """Ask the leader of each partition, again where the error may pass; every partition gets an entry."""
+        """Call `ask` for the leader of each partition, and retry; every partition gets an entry."""
         results: dict[TopicPartition, R | KafkaError] = {}
 
         async def attempt() -> None:
@@ -183,12 +182,12 @@ class Cluster:
                 raise failures[0]
             for result in results.values():
                 if isinstance(result, KafkaError) and result.code.retriable:
-                    raise _Passing(result.code, result.message)
+                    raise _Retriable(result.code, result.message)
 
         if wanted:
             try:
                 await self.retry(attempt)
-            except _Passing:
+            except _Retriable:
                 return results
         return results
 
@@ -197,13 +196,13 @@ class Cluster:
             connection.close()
         self._connections.clear()
 
-    def _patience_ms(self, error: KafkaError, timeout_ms: int | None) -> int:
+    def _retry_limit_ms(self, error: KafkaError, timeout_ms: int | None) -> int:
         if timeout_ms is not None and self.nodes and error.code is not _UNKNOWN:
-            return timeout_ms if may_pass(error) else 0
+            return timeout_ms if is_retriable(error) else 0
         if isinstance(error, NodeUnreachable):
             alone = len(self.nodes) < 2 or isinstance(error, BootstrapFailed)
-            patience = self.settings.bootstrap_timeout_ms if alone else self.settings.api_timeout_ms
-            return patience if error.passing else 0
+            limit_ms = self.settings.bootstrap_timeout_ms if alone else self.settings.api_timeout_ms
+            return limit_ms if error.passing else 0
         if isinstance(error, NotKafka) or not error.code.retriable:
             return 0
         if error.code is _UNKNOWN:
@@ -242,8 +241,8 @@ class Cluster:
         return by_leader, errors
 
 
-class _Passing(KafkaError):
-    """Some partitions still have an error that may pass."""
+class _Retriable(KafkaError):
+    """Some partitions still have a retriable error."""
 
 
 async def _one_leader(
@@ -252,7 +251,7 @@ async def _one_leader(
     group: dict[TopicPartition, T],
     failures: list[KafkaError],
 ) -> dict[TopicPartition, R | KafkaError]:
-    """The answers of one leader; a leader that does not answer at all does not hold up the others."""
+    """Return the results of one leader; an unreachable leader does not delay the others."""
     try:
         return await ask(node, group)
     except KafkaError as error:
@@ -264,7 +263,7 @@ def _no_leader(
     partition: TopicPartition, leaders: Mapping[TopicPartition, int], topic_errors: Mapping[str, ErrorCode]
 ) -> KafkaError:
     if partition in leaders:
-        return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader at the moment")
+        return KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader")
     code = topic_errors.get(partition.topic, ErrorCode.NONE)
     if code in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{partition} does not exist")

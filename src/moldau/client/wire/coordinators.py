@@ -1,4 +1,4 @@
-"""Asking the coordinator of a group or of a transactional id, wherever it is."""
+"""Find the coordinator of a group or transactional id, and send requests to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest, Fi
 from moldau.protocol.schema import Message
 
 GROUP, TRANSACTION = 0, 1
-#: Since this version of FindCoordinator several names can be asked for.
+#: Since this version, FindCoordinator takes several keys.
 _BATCHED_SINCE = 4
 
 R = TypeVar("R")
@@ -29,10 +29,9 @@ async def ask_coordinator(
     *,
     newest: int | None = None,
 ) -> R:
-    """Send to the coordinator of `name` what it then gives to `read`, which raises the answer's error.
+    """Send a request to the coordinator of `name` and pass the response to `read`, which raises its error.
 
-    It is tried again while the error may pass: coordinators move. `newest` is the newest version that the
-    request can be told in.
+    Retriable errors are retried, because coordinators move. `newest` is the newest version to be used.
     """
 
     async def attempt() -> R:
@@ -45,7 +44,7 @@ async def ask_coordinator(
 async def ask(
     cluster: Cluster, connection: NodeConnection, request: Message, newest: int | None = None
 ) -> Any:
-    """The answer in the newest version both sides know, but at most in `newest`."""
+    """Send a request in the newest version that both sides support, but at most in `newest`."""
     version = connection.version_for(APIS[request.API_KEY])
     if version is not None and newest is not None:
         version = min(version, newest)
@@ -53,7 +52,7 @@ async def ask(
 
 
 async def each_of(names: list[str], ask_one: Callable[[str], Awaitable[R]]) -> dict[str, R | KafkaError]:
-    """One answer or error for every name."""
+    """Return a result or an error for every name."""
     results: dict[str, R | KafkaError] = {}
     for name in names:
         try:
@@ -64,7 +63,7 @@ async def each_of(names: list[str], ask_one: Callable[[str], Awaitable[R]]) -> d
 
 
 async def coordinator_id(cluster: Cluster, key_type: int, name: str) -> int:
-    """Which broker it is."""
+    """Return the broker id of the coordinator."""
     connection = await cluster.any_connection()
     request = FindCoordinatorRequest(key=name, key_type=key_type, coordinator_keys=[name])
     version = connection.version_for(APIS[request.API_KEY])

@@ -1,71 +1,72 @@
-"""Error codes of responses as exceptions with a sentence, also where the broker sent none."""
+"""Exceptions for the error codes of responses, with a message even if the broker sent none."""
 
 from __future__ import annotations
 
 from moldau.base.errors import ErrorCode, KafkaError
 
 _SENTENCES = {
-    ErrorCode.UNKNOWN_SERVER_ERROR: "The broker met an unexpected error; its log says more.",
-    ErrorCode.OFFSET_OUT_OF_RANGE: "The offset is outside of what the partition holds.",
+    ErrorCode.UNKNOWN_SERVER_ERROR: "The broker had an unexpected error; see its log.",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "The offset is outside the range of the partition.",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "The broker does not have this topic or partition.",
-    ErrorCode.LEADER_NOT_AVAILABLE: "The partition has no leader at the moment.",
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: "The broker asked is not the leader of this partition.",
-    ErrorCode.REQUEST_TIMED_OUT: "The request was not done in time.",
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not there yet: is there a broker for each "
+    ErrorCode.LEADER_NOT_AVAILABLE: "The partition has no leader.",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "The broker is not the leader of this partition.",
+    ErrorCode.REQUEST_TIMED_OUT: "The request timed out.",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available: is there a broker for each "
     "replica of its topic (offsets.topic.replication.factor, transaction.state.log.replication.factor)?",
-    ErrorCode.INVALID_GROUP_ID: "The name cannot be that of a group.",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "This client may not do that with the group.",
+    ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "The client is not authorized for this operation on the group.",
     ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
     ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
-    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "The group reads this topic: its offsets cannot be deleted.",
-    ErrorCode.UNKNOWN_MEMBER_ID: "The group has no such member, or has members where none may be.",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "The group is subscribed to this topic: offsets cannot be deleted.",
+    ErrorCode.UNKNOWN_MEMBER_ID: "The group has no such member, or is not empty.",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "The transactional id could not be found.",
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "The name cannot be that of a topic.",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "This client may not do that with the topic.",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "This client may not do that in the cluster.",
-    ErrorCode.UNSUPPORTED_VERSION: "The broker does not speak this version of the request.",
-    ErrorCode.TOPIC_ALREADY_EXISTS: "A topic of this name exists already.",
-    ErrorCode.INVALID_PARTITIONS: "The number of partitions is not possible.",
-    ErrorCode.INVALID_REPLICATION_FACTOR: "The replication factor is not possible.",
-    ErrorCode.INVALID_REPLICA_ASSIGNMENT: "The replica assignment is not possible.",
-    ErrorCode.INVALID_CONFIG: "The configuration is not valid.",
-    ErrorCode.NOT_CONTROLLER: "The node asked is not the controller.",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "The topic name is invalid.",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "The client is not authorized for this operation on the topic.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "The client is not authorized for this operation on the cluster.",
+    ErrorCode.UNSUPPORTED_VERSION: "The broker does not support this version of the request.",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "A topic of this name already exists.",
+    ErrorCode.INVALID_PARTITIONS: "The number of partitions is invalid.",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "The replication factor is invalid.",
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT: "The replica assignment is invalid.",
+    ErrorCode.INVALID_CONFIG: "The configuration is invalid.",
+    ErrorCode.NOT_CONTROLLER: "The node is not the active controller.",
     ErrorCode.INVALID_REQUEST: "The broker refused the request as malformed.",
-    ErrorCode.POLICY_VIOLATION: "The request is against a policy of the cluster.",
-    ErrorCode.INVALID_TRANSACTION_TIMEOUT: "The timeout of transactions is larger than the broker allows "
+    ErrorCode.POLICY_VIOLATION: "The request violates a policy of the cluster.",
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: "The transaction timeout is larger than the broker allows "
     "(transaction.max.timeout.ms).",
-    ErrorCode.SECURITY_DISABLED: "Security features are off on the broker.",
-    ErrorCode.KAFKA_STORAGE_ERROR: "The broker has trouble with the disk of this partition.",
+    ErrorCode.SECURITY_DISABLED: "Security features are disabled on the broker.",
+    ErrorCode.KAFKA_STORAGE_ERROR: "The log directory of this partition is offline or has failed.",
     ErrorCode.LOG_DIR_NOT_FOUND: "The log directory is not one of the broker's.",
     ErrorCode.TOPIC_DELETION_DISABLED: "Topics cannot be deleted: delete.topic.enable is false.",
-    ErrorCode.THROTTLING_QUOTA_EXCEEDED: "The quota of changes is used up; try again later.",
-    ErrorCode.RESOURCE_NOT_FOUND: "There is no such resource.",
-    ErrorCode.INVALID_REGULAR_EXPRESSION: "The broker, which speaks RE2, does not understand this.",
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED: "The mutation quota is exceeded; retry later.",
+    ErrorCode.RESOURCE_NOT_FOUND: "The resource does not exist.",
+    ErrorCode.INVALID_REGULAR_EXPRESSION: "The broker cannot compile this RE2 regular expression.",
     ErrorCode.PRODUCER_FENCED: "Another producer with this transactional id has taken over, or the "
-    "transaction took longer than its timeout and was ended.",
-    ErrorCode.UNKNOWN_TOPIC_ID: "The broker does not have a topic of this id.",
-    ErrorCode.BROKER_ID_NOT_REGISTERED: "No broker of this id is registered.",
-    ErrorCode.MISMATCHED_ENDPOINT_TYPE: "This is not for controllers, or only for them.",
-    ErrorCode.UNSUPPORTED_ENDPOINT_TYPE: "The node does not have endpoints of this kind.",
+    "transaction exceeded its timeout and was aborted.",
+    ErrorCode.UNKNOWN_TOPIC_ID: "The broker does not have a topic with this id.",
+    ErrorCode.BROKER_ID_NOT_REGISTERED: "No broker with this id is registered.",
+    ErrorCode.MISMATCHED_ENDPOINT_TYPE: "The request is for the other endpoint type: broker or controller.",
+    ErrorCode.UNSUPPORTED_ENDPOINT_TYPE: "The node does not support this endpoint type.",
 }
 
 _FENCED = {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
 
 
 class ProducerFenced(KafkaError):
-    """Another producer has taken over the transactional id, or the transaction was ended for being too slow.
+    """Another producer has taken over the transactional id, or the transaction exceeded its timeout.
 
-    Nothing that this producer sends counts any more.
+    All further requests of this producer fail.
     """
 
 
 def error_of(error_code: int, message: str | None = None) -> KafkaError:
-    """The exception of an error code, with the broker's message or our own sentence."""
+    """Return the exception of an error code, with the broker's message or our own."""
     try:
         code = ErrorCode(error_code)
     except ValueError:
         return KafkaError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, message or f"The broker answered with error {error_code}."
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            message or f"The broker returned the unknown error code {error_code}.",
         )
     if code in _FENCED:
         return ProducerFenced(code, message or _SENTENCES[ErrorCode.PRODUCER_FENCED])
@@ -73,13 +74,13 @@ def error_of(error_code: int, message: str | None = None) -> KafkaError:
 
 
 def check(error_code: int, message: str | None = None) -> None:
-    """Raise what `error_code` stands for, unless it is 0."""
+    """Raise the exception of `error_code` unless it is NONE."""
     if error_code != ErrorCode.NONE:
         raise error_of(error_code, message)
 
 
 def about(what: str, error: KafkaError, sentence: str | None = None) -> KafkaError:
-    """The same error, saying what it is about and, if given, in another sentence."""
+    """Return the same error with its subject in front and, if given, another message."""
     error.message = f"{what}: {sentence or error}"
     error.args = (error.message,)
     return error

@@ -1,7 +1,8 @@
-"""An event loop in a thread of its own: how code without `await` uses what lives on a loop.
+"""An event loop in a thread of its own, for blocking clients over asynchronous ones.
 
-The thread does not keep the process alive. It does not live on in a child made by `fork`: each process makes
-its own."""
+The thread does not keep the process alive, and does not exist in a forked child: each process creates its
+own.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ class LoopThread:
         return self.loop.is_closed()
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
-        """Run a coroutine on the loop and wait for it."""
+        """Run a coroutine on the loop and return its result."""
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
@@ -33,7 +34,7 @@ class LoopThread:
             raise
 
     def close(self) -> None:
-        """End the thread; what still runs on the loop is lost."""
+        """Stop the loop and its thread; unfinished tasks are lost."""
         if self.closed:
             return
         self.loop.call_soon_threadsafe(self.loop.stop)

@@ -1,8 +1,7 @@
-"""How long a reader takes errors as passing before it gives up.
+"""How long a batch reader retries without progress.
 
-Longer than the admin client, which somebody waits for: a reader is half-way through a range, and its broker
-may be restarted meanwhile. So even the only broker of a cluster may be away for `patience_ms`. What cannot
-change by waiting is raised at once.
+It retries longer than the admin client, for which a user waits: a reader may be in the middle of a range
+while its broker is restarted, even the only broker of a cluster. Permanent errors are raised at once.
 """
 
 from __future__ import annotations
@@ -14,35 +13,35 @@ from moldau.client.batches.types import CorruptRecords
 from moldau.client.wire.settings import ClientSettings
 from moldau.network.failures import NodeUnreachable, NotKafka
 
-#: A topic that was just made is known everywhere after less.
+#: A new topic is known to all brokers within this time.
 _UNKNOWN_MS = 10_000
 _UNKNOWN_TOPIC = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 
-class Patience:
-    """Make one at the last progress; `wait_after` every error since."""
+class ReadRetries:
+    """The retries since the last progress, up to `retry_timeout_ms`."""
 
-    def __init__(self, settings: ClientSettings, patience_ms: int | None) -> None:
+    def __init__(self, settings: ClientSettings, retry_timeout_ms: int | None) -> None:
         self._settings = settings
-        self._patience_ms = 2 * settings.api_timeout_ms if patience_ms is None else patience_ms
+        default_ms = 2 * settings.api_timeout_ms
+        self._timeout_ms = default_ms if retry_timeout_ms is None else retry_timeout_ms
         self._begin = asyncio.get_running_loop().time()
         self._unknown_since: float | None = None
         self._failures = 0
 
     @property
-    def spent(self) -> bool:
-        return self._ms_since(self._begin) > self._patience_ms
+    def expired(self) -> bool:
+        return self._ms_since(self._begin) > self._timeout_ms
 
     async def wait_after(self, error: KafkaError) -> None:
-        """Wait before the next attempt, or raise the error."""
-        if not _may_pass(error) or self.spent or self._unknown_for_long(error):
+        """Wait before the next attempt, or raise the error if it is permanent or the time is up."""
+        if not _is_retriable(error) or self.expired or self._unknown_for_long(error):
             raise error
         self._failures += 1
         await asyncio.sleep(self._settings.backoff.seconds(self._failures))
 
     def _unknown_for_long(self, error: KafkaError) -> bool:
-        """A topic nobody knows was deleted, and one with another id made anew. For a moment after that a
-        broker may not have heard of it yet."""
+        """An unknown topic was deleted; or it is new, and the broker does not know it yet."""
         if error.code not in _UNKNOWN_TOPIC:
             self._unknown_since = None
             return False
@@ -54,7 +53,7 @@ class Patience:
         return (asyncio.get_running_loop().time() - moment) * 1000
 
 
-def _may_pass(error: KafkaError) -> bool:
+def _is_retriable(error: KafkaError) -> bool:
     if isinstance(error, NodeUnreachable):
         return error.passing
     if isinstance(error, NotKafka | CorruptRecords):

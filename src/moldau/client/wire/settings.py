@@ -1,7 +1,7 @@
-"""What a client is told: where the cluster is and how patient to be, by Kafka's property names.
+"""Settings of a client: bootstrap addresses, timeouts and retries, from Kafka's property names.
 
-A name we do not use is ignored, as Kafka's clients do. Security is the exception: a client that was told to
-encrypt or authenticate must not silently talk in the clear, so anything but PLAINTEXT is refused.
+Unused names are ignored, as in Kafka's clients. Security is the exception: a client that is configured to
+encrypt or authenticate must not silently use plain text, so any protocol but PLAINTEXT is refused.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """`controllers` says that the addresses are of controllers, not brokers (`bootstrap.controllers`)."""
+    """`controllers`: the addresses are those of controllers (`bootstrap.controllers`)."""
 
     bootstrap: tuple[Address, ...]
     controllers: bool = False
     client_id: str = "moldau-admin"
     request_timeout_ms: int = 30_000
     api_timeout_ms: int = 60_000
-    #: How long closed ports are tried again at the first contact: a broker that was just started is awaited,
-    #: a wrong address is reported while the user still looks.
+    #: How long refused connections are retried at first: long enough for a broker that is starting, short
+    #: enough to report a wrong address soon.
     bootstrap_timeout_ms: int = 3_000
     #: `retry.backoff.ms` and `retry.backoff.max.ms`.
     backoff: Backoff = _DEFAULT_BACKOFF
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> ClientSettings:
-        """Read Kafka's own names: bootstrap.servers or bootstrap.controllers, client.id, the timeouts."""
+        """Read Kafka's names: bootstrap.servers or bootstrap.controllers, client.id, timeouts, back-off."""
         _refuse_security(properties)
         controllers = not properties.get("bootstrap.servers") and "bootstrap.controllers" in properties
         name = "bootstrap.controllers" if controllers else "bootstrap.servers"
@@ -59,7 +59,7 @@ class ClientSettings:
 
 
 def parse_addresses(text: str, name: str = "bootstrap.servers") -> tuple[Address, ...]:
-    """Read `host:port,host:port`; `[::1]:9092` and `PLAINTEXT://host:port` are understood too."""
+    """Parse `host:port,host:port`; `[::1]:9092` and `PLAINTEXT://host:port` are allowed, too."""
     addresses = tuple(_parse_address(item.strip(), name) for item in text.split(",") if item.strip())
     if not addresses:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"No addresses in {name}: give host:port")

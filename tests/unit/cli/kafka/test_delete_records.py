@@ -24,7 +24,7 @@ def test_low_watermark_or_error_is_printed_per_partition(
         "Executing records delete operation",
         "Records delete operation completed:",
         "partition: a-0\tlow_watermark: 5",
-        "partition: a-1\terror: The offset is outside of what the partition holds.",
+        "partition: a-1\terror: The offset is outside the range of the partition.",
     ]
 
 

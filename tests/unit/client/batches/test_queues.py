@@ -97,7 +97,7 @@ def test_a_partition_that_forgot_the_producer_gets_a_higher_epoch_and_sequence_z
     send(queue)
     queue.acknowledge(0)
     send(queue)
-    queue.begin_anew(raise_epoch=True)
+    queue.reset_sequence(raise_epoch=True)
     queue.put_back(0.0)
     assert stamp(send(queue)) == (4711, 6, 0)
     queue.acknowledge(0)

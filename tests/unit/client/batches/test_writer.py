@@ -109,5 +109,7 @@ def test_a_batch_that_is_refused_ends_the_writer_and_is_named() -> None:
 
 
 def test_patience_ends_with_the_delivery_timeout() -> None:
-    with pytest.raises(KafkaError, match=r"orders-0: records were not stored within 2 s \(delivery\.timeout"):
+    with pytest.raises(
+        KafkaError, match=r"orders-0: records were not acknowledged within 2 s \(delivery\.timeout"
+    ):
         Broker(*[ErrorCode.NOT_ENOUGH_REPLICAS] * 10_000).write(1)

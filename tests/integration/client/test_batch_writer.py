@@ -69,7 +69,7 @@ def new(bootstrap: str) -> Iterator[NewProducer]:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_what_was_sent_is_read(bootstrap: str, topic: str, new: NewProducer, codec: str) -> None:
+def test_written_batches_are_read(bootstrap: str, topic: str, new: NewProducer, codec: str) -> None:
     keys = [None if number % 5 == 0 else b"key-%d" % number for number in range(2000)]
     rows = pa.record_batch(
         {
@@ -98,9 +98,7 @@ def test_what_was_sent_is_read(bootstrap: str, topic: str, new: NewProducer, cod
     assert found == {n: None if n % 7 == 0 else f"value-{n}".encode() for n in range(2000)}
 
 
-def test_rows_go_to_the_topic_and_the_partition_they_name(
-    bootstrap: str, topic: str, new: NewProducer
-) -> None:
+def test_rows_are_written_to_their_topic_and_partition(bootstrap: str, topic: str, new: NewProducer) -> None:
     other = f"{topic}-other"
     create(bootstrap, other)
     rows = pa.record_batch(
@@ -119,7 +117,7 @@ def test_rows_go_to_the_topic_and_the_partition_they_name(
     assert {each.partition() for each in second if int(each.value()) % 4 == 1} == {1}
 
 
-def test_partitions_that_were_added_are_found(bootstrap: str, topic: str, new: NewProducer) -> None:
+def test_added_partitions_are_found(bootstrap: str, topic: str, new: NewProducer) -> None:
     producer = new()
     producer.send(values(1), topic)
     producer.flush()
@@ -134,16 +132,16 @@ def test_partitions_that_were_added_are_found(bootstrap: str, topic: str, new: N
         producer.flush()
 
 
-def test_a_topic_that_is_missing_is_made_where_the_broker_does_that(
-    bootstrap: str, topic: str, new: NewProducer
-) -> None:
+def test_missing_topic_is_created_automatically(bootstrap: str, topic: str, new: NewProducer) -> None:
     producer = new()
     producer.send(values(1, 2), f"{topic}-made")
     producer.flush()
     assert len(messages(bootstrap, f"{topic}-made")) == 2
 
 
-def test_a_topic_that_is_missing_is_asked_for(start_node: StartNode, new: NewProducer) -> None:
+def test_missing_topic_is_reported_with_the_command_to_create_it(
+    start_node: StartNode, new: NewProducer
+) -> None:
     node = start_node(config={"auto.create.topics.enable": "false"})
     producer = new(node.bootstrap_servers)
     producer.send(values(1), "nobody-made-it")
@@ -151,7 +149,7 @@ def test_a_topic_that_is_missing_is_asked_for(start_node: StartNode, new: NewPro
         producer.flush()
 
 
-def test_a_topic_that_was_deleted_is_named(bootstrap: str, topic: str, new: NewProducer) -> None:
+def test_deleted_topic_is_reported(bootstrap: str, topic: str, new: NewProducer) -> None:
     producer = new()
     producer.send(values(1), topic)
     producer.flush()
@@ -162,9 +160,7 @@ def test_a_topic_that_was_deleted_is_named(bootstrap: str, topic: str, new: NewP
         producer.flush()
 
 
-def test_batches_that_are_too_large_for_the_topic_are_split(
-    bootstrap: str, topic: str, new: NewProducer
-) -> None:
+def test_batches_too_large_for_the_topic_are_split(bootstrap: str, topic: str, new: NewProducer) -> None:
     small = f"{topic}-small"
     create(bootstrap, small, max_message_bytes="2000")
     producer = new(compression="lz4")
@@ -177,12 +173,12 @@ def test_batches_that_are_too_large_for_the_topic_are_split(
         producer.flush()
 
 
-def test_a_transaction_counts_as_a_whole_or_not_at_all(bootstrap: str, topic: str, new: NewProducer) -> None:
+def test_transaction_is_atomic(bootstrap: str, topic: str, new: NewProducer) -> None:
     check_transactions(bootstrap, topic, new)
 
 
 @pytest.mark.parametrize("level", [0, 1])
-def test_transactions_before_their_second_version(
+def test_transactions_with_transaction_version_below_2(
     start_node: StartNode, new: NewProducer, level: int
 ) -> None:
     """Partitions and groups are announced, and the epoch stays from one transaction to the next."""
@@ -196,9 +192,7 @@ def test_transactions_before_their_second_version(
         check(bootstrap, check.__name__, new)
 
 
-def test_after_a_batch_was_refused_the_transaction_is_aborted_and_the_next_one_counts(
-    bootstrap: str, topic: str, new: NewProducer
-) -> None:
+def test_transaction_after_an_aborted_one_is_committed(bootstrap: str, topic: str, new: NewProducer) -> None:
     check_a_refused_batch(bootstrap, topic, new)
 
 
@@ -250,7 +244,9 @@ def check_transactions(bootstrap: str, topic: str, new: NewProducer) -> None:
     assert set(read(bootstrap, topic, committed=False)) >= {4, 5}
 
 
-def test_a_producer_that_lost_its_id_is_fenced(bootstrap: str, topic: str, new: NewProducer) -> None:
+def test_producer_is_fenced_when_its_transactional_id_is_taken_over(
+    bootstrap: str, topic: str, new: NewProducer
+) -> None:
     check_fencing(bootstrap, topic, new)
 
 
@@ -275,7 +271,7 @@ def check_fencing(bootstrap: str, topic: str, new: NewProducer) -> None:
     assert read(bootstrap, topic) == [3]
 
 
-def test_what_a_dead_producer_left_open_is_aborted_by_its_heir(
+def test_init_transactions_aborts_the_transaction_of_a_dead_producer(
     bootstrap: str, topic: str, new: NewProducer
 ) -> None:
     dead, where = new(transactional_id=topic), TopicPartition(topic, 0)
@@ -296,13 +292,13 @@ def test_calls_in_the_wrong_order_are_refused(topic: str, new: NewProducer) -> N
     with pytest.raises(KafkaError, match=r"call init_transactions\(\) first"):
         producer.begin()
     producer.init_transactions()
-    with pytest.raises(KafkaError, match="no transaction is under way"):
+    with pytest.raises(KafkaError, match="no transaction is open"):
         producer.commit()
     producer.send(values(1), topic)
     with pytest.raises(KafkaError, match=r"call begin\(\) before write"):
         producer.flush()
     producer.begin()
-    with pytest.raises(KafkaError, match="under way already"):
+    with pytest.raises(KafkaError, match="already open"):
         producer.begin()
     producer.abort()
     with pytest.raises(KafkaError, match="the writer has no transactional id"):
@@ -311,7 +307,7 @@ def test_calls_in_the_wrong_order_are_refused(topic: str, new: NewProducer) -> N
         new(compression="brotli")
 
 
-def test_a_transaction_whose_marker_has_no_topic_says_so(topic: str, new: NewProducer) -> None:
+def test_transaction_without_topic_for_its_marker_is_reported(topic: str, new: NewProducer) -> None:
     producer = new(transactional_id=topic)
     producer.init_transactions()
     producer.begin()
@@ -322,7 +318,7 @@ def test_a_transaction_whose_marker_has_no_topic_says_so(topic: str, new: NewPro
     producer.abort()
 
 
-def test_batches_made_elsewhere_are_written_as_they_are(bootstrap: str, topic: str) -> None:
+def test_batches_of_other_producers_are_written_unchanged(bootstrap: str, topic: str) -> None:
     with BatchWriter(settings_of(bootstrap)) as writer:
         for codec in range(5):
             records = [Record(n, 1000, b"k", b"%d" % (10 * codec + n), [("h", None)]) for n in range(10)]
@@ -334,7 +330,7 @@ def test_batches_made_elsewhere_are_written_as_they_are(bootstrap: str, topic: s
     assert {message.partition() for message in found} == {1}
 
 
-def test_a_broker_that_is_not_there_is_reported_soon(new: NewProducer) -> None:
+def test_unreachable_broker_is_reported_soon(new: NewProducer) -> None:
     producer = new("127.0.0.1:1")
     producer.send(values(1), "orders")
     begin = time.monotonic()
@@ -365,7 +361,7 @@ class Killer:
 
 
 @pytest.mark.parametrize("transactional", [False, True])
-def test_a_broker_is_killed_while_rows_are_sent(
+def test_writer_survives_the_kill_of_a_broker(
     start_node: StartNode, new: NewProducer, on_moldau: bool, transactional: bool
 ) -> None:
     """Nothing is lost and nothing is there twice, in the order it was sent."""

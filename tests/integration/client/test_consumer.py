@@ -92,7 +92,9 @@ def _is_stable(admin: AdminClient, group: str, members: int) -> bool:
 
 
 @pytest.mark.parametrize("strategy", ["range", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"])
-def test_a_group_shares_and_the_fifth_is_idle(bootstrap: str, new: New, topic: str, strategy: str) -> None:
+def test_fifth_consumer_of_four_partitions_is_idle(
+    bootstrap: str, new: New, topic: str, strategy: str
+) -> None:
     group: list[Consumer[Any, Any]] = []
     for expected in ([4], [2, 2], [2, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1, 0]):
         group.append(new({"partition.assignment.strategy": strategy}))
@@ -109,7 +111,7 @@ def test_a_group_shares_and_the_fifth_is_idle(bootstrap: str, new: New, topic: s
     settle(group[3:], [2, 2])
 
 
-def test_the_listener_hears_what_comes_and_goes(new: New, topic: str) -> None:
+def test_listener_receives_assigned_and_revoked_partitions(new: New, topic: str) -> None:
     class Listening(RebalanceListener):
         def __init__(self) -> None:
             self.heard: list[tuple[str, set[int]]] = []
@@ -132,7 +134,7 @@ def test_the_listener_hears_what_comes_and_goes(new: New, topic: str) -> None:
     assert listener.heard[-1] == ("revoked", mine)
 
 
-def test_commits_in_every_way(bootstrap: str, new: New, topic: str) -> None:
+def test_sync_async_and_explicit_commits(bootstrap: str, new: New, topic: str) -> None:
     fill(bootstrap, topic, 40)
     manual = {"enable.auto.commit": False}
     everything = [TopicPartition(topic, each) for each in range(PARTITIONS)]
@@ -161,7 +163,7 @@ def test_commits_in_every_way(bootstrap: str, new: New, topic: str) -> None:
     assert len(take(again, 18)) == 18
 
 
-def test_auto_commit_counts_what_was_handled(bootstrap: str, new: New, topic: str) -> None:
+def test_auto_commit_commits_only_handled_records(bootstrap: str, new: New, topic: str) -> None:
     """Records in hand when a consumer dies are read again; those of earlier polls are not."""
     fill(bootstrap, topic, 12)
     config = {"max.poll.records": 4, "auto.commit.interval.ms": 100}
@@ -183,7 +185,7 @@ def test_auto_commit_counts_what_was_handled(bootstrap: str, new: New, topic: st
     assert committed() == len(handled) + len(in_hand)
 
 
-def test_seek_everywhere(bootstrap: str, new: New, topic: str) -> None:
+def test_seek_to_offset_beginning_end_and_timestamp(bootstrap: str, new: New, topic: str) -> None:
     # Not so long ago that retention takes them away.
     began = int(time.time() * 1000) - 3_600_000
     fill(bootstrap, topic, 40, timestamp=began)
@@ -224,7 +226,7 @@ def test_pause_and_resume(bootstrap: str, new: New, topic: str) -> None:
     assert numbers(take(consumer, 2)) == [0, 4]
 
 
-def test_a_pattern_finds_topics_that_come_later(bootstrap: str, new: New, topic: str) -> None:
+def test_pattern_subscription_finds_new_topics(bootstrap: str, new: New, topic: str) -> None:
     consumer = new({"topic.metadata.refresh.interval.ms": 500})
     consumer.subscribe(pattern=f"{topic}.*")
     settle([consumer], [4])
@@ -233,7 +235,7 @@ def test_a_pattern_finds_topics_that_come_later(bootstrap: str, new: New, topic:
     settle([consumer], [6])
 
 
-def test_a_record_that_cannot_be_read_is_told_and_can_be_passed(bootstrap: str, new: New, topic: str) -> None:
+def test_undeserializable_record_raises_and_can_be_skipped(bootstrap: str, new: New, topic: str) -> None:
     with Producer({"bootstrap.servers": bootstrap}) as producer:
         for value in (b'{"a":1}', b"not json", b'{"a":2}'):
             producer.send(topic, value, partition=0)
@@ -283,7 +285,7 @@ def test_wakeup_ends_a_long_poll(new: New, topic: str) -> None:
     assert consumer.poll(0.0) == []
 
 
-def test_what_needs_a_group_says_so(new: New, topic: str) -> None:
+def test_subscribe_without_group_id_is_refused(new: New, topic: str) -> None:
     consumer = new({"group.id": None})
     with pytest.raises(KafkaError, match=r"group\.id") as caught:
         consumer.subscribe([topic])

@@ -55,7 +55,7 @@ def rest(bootstrap: str, topic: str) -> list[int]:
     return numbers(found)
 
 
-def test_a_loop_that_is_left_has_handled_only_what_it_was_given(bootstrap: str, filled: str) -> None:
+def test_iteration_handles_only_the_records_it_yielded(bootstrap: str, filled: str) -> None:
     with Consumer[Any, Any](settings(bootstrap, filled)) as consumer:
         consumer.subscribe([filled])
         assert numbers(list(itertools.islice(consumer, 3))) == [0, 1, 2]
@@ -64,7 +64,7 @@ def test_a_loop_that_is_left_has_handled_only_what_it_was_given(bootstrap: str, 
     assert rest(bootstrap, filled) == [5, 6, 7, 8, 9]
 
 
-def test_a_commit_in_a_loop_is_of_the_records_so_far(bootstrap: str, filled: str) -> None:
+def test_commit_during_iteration_covers_the_yielded_records(bootstrap: str, filled: str) -> None:
     zero = TopicPartition(filled, 0)
     with Consumer[Any, Any](settings(bootstrap, filled, **{"enable.auto.commit": False})) as consumer:
         consumer.subscribe([filled])
@@ -79,7 +79,7 @@ def test_a_commit_in_a_loop_is_of_the_records_so_far(bootstrap: str, filled: str
     assert rest(bootstrap, filled) == [4, 5, 6, 7, 8, 9]
 
 
-def test_a_seek_out_of_a_loop_counts(bootstrap: str, filled: str) -> None:
+def test_seek_during_iteration_takes_effect(bootstrap: str, filled: str) -> None:
     with Consumer[Any, Any](settings(bootstrap, filled)) as consumer:
         consumer.subscribe([filled])
         assert numbers(list(itertools.islice(consumer, 2))) == [0, 1]
@@ -87,7 +87,7 @@ def test_a_seek_out_of_a_loop_counts(bootstrap: str, filled: str) -> None:
         assert numbers(list(itertools.islice(consumer, 2))) == [8, 9]
 
 
-def test_a_deserializer_may_raise_anything(bootstrap: str, filled: str) -> None:
+def test_any_exception_of_a_deserializer_is_wrapped(bootstrap: str, filled: str) -> None:
     class Picky:
         def deserialize(self, topic: str, data: bytes | None, headers: Any = ()) -> int:
             number = int(data or b"")
@@ -105,7 +105,7 @@ def test_a_deserializer_may_raise_anything(bootstrap: str, filled: str) -> None:
     assert rest(bootstrap, filled) == [4, 5, 6, 7, 8, 9]
 
 
-def test_a_listener_that_raises_is_heard_and_loses_no_records(bootstrap: str, filled: str) -> None:
+def test_exception_of_a_listener_is_raised_and_loses_no_records(bootstrap: str, filled: str) -> None:
     class Failing(RebalanceListener):
         def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
             raise LookupError("assigned")
@@ -134,7 +134,7 @@ def test_a_listener_that_raises_is_heard_and_loses_no_records(bootstrap: str, fi
     assert closing.closed
 
 
-def test_records_found_beside_a_failing_listener_are_read_again(bootstrap: str, filled: str) -> None:
+def test_records_polled_with_a_failing_listener_are_read_again(bootstrap: str, filled: str) -> None:
     """As when a rebalance comes between the records that one poll finds."""
     with Consumer[Any, Any](settings(bootstrap, filled, **{"max.poll.records": 2})) as consumer:
         consumer.subscribe([filled])
@@ -149,7 +149,7 @@ def test_records_found_beside_a_failing_listener_are_read_again(bootstrap: str, 
         assert numbers(found) == list(range(RECORDS))
 
 
-def test_a_poll_that_is_cancelled_loses_nothing(bootstrap: str, filled: str) -> None:
+def test_cancelled_poll_loses_no_records(bootstrap: str, filled: str) -> None:
     async def main() -> list[int]:
         found: list[Any] = []
         config = settings(bootstrap, filled, **{"max.poll.records": 5})
@@ -177,9 +177,7 @@ async def cancelled_poll(consumer: AsyncConsumer[Any, Any], timeout: float) -> N
     await asyncio.wait([polling])
 
 
-def test_an_asynchronous_loop_that_is_left_has_handled_only_what_it_was_given(
-    bootstrap: str, filled: str
-) -> None:
+def test_async_iteration_handles_only_the_records_it_yielded(bootstrap: str, filled: str) -> None:
     async def main() -> list[int]:
         found: list[Any] = []
         async with AsyncConsumer[Any, Any](settings(bootstrap, filled)) as consumer:
@@ -194,7 +192,7 @@ def test_an_asynchronous_loop_that_is_left_has_handled_only_what_it_was_given(
     assert rest(bootstrap, filled) == [3, 4, 5, 6, 7, 8, 9]
 
 
-def test_the_answer_to_an_automatic_commit_is_not_taken_for_another(bootstrap: str, filled: str) -> None:
+def test_result_of_an_automatic_commit_does_not_complete_another(bootstrap: str, filled: str) -> None:
     zero = TopicPartition(filled, 0)
     with Consumer[Any, Any](settings(bootstrap, filled, **{"auto.commit.interval.ms": 50})) as consumer:
         consumer.subscribe([filled])

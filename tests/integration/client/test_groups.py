@@ -82,20 +82,22 @@ def code(result: object) -> ErrorCode:
     return result.code
 
 
-def test_a_group_with_members_is_left_alone(admin: AdminClient, topic: str, member: Any) -> None:
+def test_offsets_of_a_group_with_members_cannot_be_changed(
+    admin: AdminClient, topic: str, member: Any
+) -> None:
     zero = TopicPartition(topic, 0)
     assert code(admin.delete_groups([topic])[topic]) == ErrorCode.NON_EMPTY_GROUP
     assert code(admin.alter_group_offsets(topic, {zero: 1})[zero]) == ErrorCode.UNKNOWN_MEMBER_ID
     assert code(admin.delete_group_offsets(topic, [zero])[zero]) == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
 
 
-def test_what_does_not_exist(admin: AdminClient, topic: str) -> None:
+def test_unknown_group_is_reported(admin: AdminClient, topic: str) -> None:
     assert code(admin.describe_groups([topic])[topic]) == ErrorCode.GROUP_ID_NOT_FOUND
     assert code(admin.delete_groups([topic])[topic]) == ErrorCode.GROUP_ID_NOT_FOUND
     assert admin.list_group_offsets(topic) == {}
 
 
-def test_a_static_member_is_put_out(admin: AdminClient, bootstrap: str, topic: str) -> None:
+def test_static_member_is_removed_from_its_group(admin: AdminClient, bootstrap: str, topic: str) -> None:
     config = {"bootstrap.servers": bootstrap, "group.id": topic, "group.instance.id": "static-1"}
     with Consumer[Any, Any](config) as consumer:
         consumer.subscribe([topic])

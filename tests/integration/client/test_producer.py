@@ -47,7 +47,7 @@ def read(bootstrap: str, topic: str, count: int, **options: Any) -> list[Any]:
     raise AssertionError(f"{len(records)} of {count} records came")
 
 
-def test_a_future_tells_where_the_record_is(bootstrap: str, topic: str) -> None:
+def test_future_returns_the_record_metadata(bootstrap: str, topic: str) -> None:
     with Producer({"bootstrap.servers": bootstrap}) as producer:
         first = producer.send(topic, b"v", b"abc", headers=[("h", b"1"), ("none", None)], timestamp=1234)
         metadata = first.result(60)
@@ -117,20 +117,20 @@ def test_callbacks_and_flush(bootstrap: str, topic: str) -> None:
         assert metrics["record-error-total"] == 0
 
 
-def test_what_is_wrong_with_a_record_is_told_at_once(bootstrap: str, topic: str) -> None:
+def test_invalid_record_is_raised_by_send(bootstrap: str, topic: str) -> None:
     with Producer[Any, Any]({"bootstrap.servers": bootstrap, "max.request.size": 2000}) as producer:
-        with pytest.raises(KafkaError, match="give a serializer"):
+        with pytest.raises(KafkaError, match="configure a serializer"):
             producer.send(topic, "text")
         with pytest.raises(ClientError) as caught:
             producer.send(topic, bytes(5000))
         assert caught.value.code == ErrorCode.MESSAGE_TOO_LARGE
-        with pytest.raises(ValueError, match="cannot be -3"):
+        with pytest.raises(ValueError, match="invalid partition -3"):
             producer.send(topic, b"", partition=-3)
     with pytest.raises(RuntimeError, match="closed"):
         producer.send(topic, b"")
 
 
-def test_what_fails_later_fails_the_future(bootstrap: str, topic: str) -> None:
+def test_delivery_failure_fails_the_future(bootstrap: str, topic: str) -> None:
     told: list[Any] = []
     with Producer({"bootstrap.servers": bootstrap}) as producer:
         future = producer.send(topic, b"", partition=99, on_delivery=lambda *answer: told.append(answer))
@@ -151,7 +151,7 @@ def test_a_full_buffer_blocks_for_max_block_ms_and_no_longer() -> None:
         last.result(5)
 
 
-def test_closing_gives_up_what_a_silent_broker_has(start_node: StartNode) -> None:
+def test_close_purges_records_of_a_silent_broker(start_node: StartNode) -> None:
     node = start_node()
     producer = Producer[Any, Any]({"bootstrap.servers": node.bootstrap_servers})
     producer.send("t", b"answered").result(60)
@@ -169,7 +169,7 @@ def test_closing_gives_up_what_a_silent_broker_has(start_node: StartNode) -> Non
         os.kill(node.pid, signal.SIGCONT)
 
 
-def test_a_setting_that_makes_no_sense_is_refused(bootstrap: str) -> None:
+def test_invalid_configuration_is_refused(bootstrap: str) -> None:
     with pytest.raises(KafkaError, match="acks"):
         Producer({"bootstrap.servers": bootstrap, "acks": "many"})
 

@@ -69,7 +69,7 @@ def read(bootstrap: str, topic: str, isolation: str, count: int) -> list[bytes]:
     return [record.value for record in sorted(found, key=lambda each: (each.partition, each.offset))]
 
 
-def test_a_block_is_committed_as_a_whole(bootstrap: str, topic: str, new: NewProducer) -> None:
+def test_transaction_block_is_committed(bootstrap: str, topic: str, new: NewProducer) -> None:
     producer = new()
     with producer.transaction():
         producer.send(topic, b"1", partition=0)
@@ -80,7 +80,7 @@ def test_a_block_is_committed_as_a_whole(bootstrap: str, topic: str, new: NewPro
     assert read(bootstrap, topic, "read_committed", 2) == [b"1", b"2"]
 
 
-def test_a_block_that_raises_is_aborted(bootstrap: str, topic: str, new: NewProducer) -> None:
+def test_transaction_block_that_raises_is_aborted(bootstrap: str, topic: str, new: NewProducer) -> None:
     producer = new()
     with pytest.raises(RuntimeError, match="on purpose"), producer.transaction():
         producer.send(topic, b"lost", partition=0)
@@ -92,7 +92,7 @@ def test_a_block_that_raises_is_aborted(bootstrap: str, topic: str, new: NewProd
     assert read(bootstrap, topic, "read_uncommitted", 2) == [b"lost", b"kept"]
 
 
-def test_closing_aborts_what_is_open(bootstrap: str, topic: str, new: NewProducer) -> None:
+def test_close_aborts_an_open_transaction(bootstrap: str, topic: str, new: NewProducer) -> None:
     producer = new()
     producer.begin_transaction()
     producer.send(topic, b"half", partition=0)
@@ -102,7 +102,7 @@ def test_closing_aborts_what_is_open(bootstrap: str, topic: str, new: NewProduce
     assert read(bootstrap, topic, "read_committed", 1) == [b"behind it"]
 
 
-def test_a_zombie_is_fenced(bootstrap: str, topic: str, new: NewProducer) -> None:
+def test_zombie_producer_is_fenced(bootstrap: str, topic: str, new: NewProducer) -> None:
     zombie = new()
     zombie.begin_transaction()
     zombie.send(topic, b"zombie", partition=0)
@@ -118,7 +118,7 @@ def test_a_zombie_is_fenced(bootstrap: str, topic: str, new: NewProducer) -> Non
     assert read(bootstrap, topic, "read_committed", 1) == [b"successor"]
 
 
-def test_offsets_are_part_of_it(bootstrap: str, topic: str, new: NewProducer) -> None:
+def test_offsets_are_committed_with_the_transaction(bootstrap: str, topic: str, new: NewProducer) -> None:
     with Producer[Any, Any]({"bootstrap.servers": bootstrap}) as plain:
         for number in range(10):
             plain.send(topic, str(number).encode(), partition=0)
@@ -146,9 +146,7 @@ def test_offsets_are_part_of_it(bootstrap: str, topic: str, new: NewProducer) ->
     assert read(bootstrap, topic, "read_committed", 11)[-1] == b"out again"
 
 
-def test_the_admin_client_sees_transactions_and_ends_them(
-    bootstrap: str, topic: str, new: NewProducer
-) -> None:
+def test_admin_client_describes_and_aborts_transactions(bootstrap: str, topic: str, new: NewProducer) -> None:
     producer = new()
     producer.begin_transaction()
     producer.send(topic, b"open", partition=0)
@@ -185,7 +183,7 @@ def test_on_an_event_loop(bootstrap: str, topic: str) -> None:
     assert read(bootstrap, topic, "read_committed", 1) == [b"in"]
 
 
-def test_a_cancellation_waits_for_the_commit_that_is_under_way(bootstrap: str, topic: str) -> None:
+def test_cancellation_waits_for_the_commit_in_flight(bootstrap: str, topic: str) -> None:
     async def main() -> None:
         config = {"bootstrap.servers": bootstrap, "transactional.id": topic}
         async with AsyncProducer[Any, Any](config) as producer:

@@ -53,14 +53,14 @@ class TestLife:
         assert cluster.exit_code == 0
         assert (cluster.port, cluster.data_dir) == (port, folder)
 
-    def test_ports_and_locks_are_free_as_soon_as_it_is_gone(self, cluster: Cluster) -> None:
+    def test_ports_and_locks_are_free_after_kill(self, cluster: Cluster) -> None:
         for _ in range(10):
             cluster.kill()
             with socket.create_server(("127.0.0.1", cluster.port)):
                 pass
             cluster.start()
 
-    def test_a_temporary_folder_goes_and_a_given_one_stays(self, tmp_path: Path) -> None:
+    def test_temporary_folder_is_removed_and_data_dir_kept(self, tmp_path: Path) -> None:
         with Cluster() as temporary, Cluster(data_dir=tmp_path / "kept") as kept:
             pass
         with pytest.raises(RuntimeError, match="no data folder"):
@@ -84,7 +84,7 @@ class TestLife:
         assert cluster.running and cluster.port == port and cluster.data_dir != folder
         cluster.close()
 
-    def test_relative_folders_are_those_of_the_test(
+    def test_relative_data_dir_is_resolved_by_the_test_process(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(tmp_path)
@@ -92,7 +92,7 @@ class TestLife:
             assert (tmp_path / "mine" / "node.log").exists()
             assert (tmp_path / "elsewhere" / "logs" / "meta.properties").exists()
 
-    def test_a_port_that_is_taken_for_a_moment_between_two_starts(self, cluster: Cluster) -> None:
+    def test_restart_waits_for_a_port_in_use(self, cluster: Cluster) -> None:
         cluster.kill()
         taken = socket.create_server(("127.0.0.1", cluster.port))
         threading.Timer(0.4, taken.close).start()
@@ -100,24 +100,26 @@ class TestLife:
 
 
 class TestFailedStarts:
-    def test_the_reason_is_the_message(self) -> None:
+    def test_failed_start_reports_the_reason(self) -> None:
         with pytest.raises(NodeFailed, match=r"num\.partitions"):
             Cluster(config={"num.partitions": 0}).start()
 
-    def test_nothing_stays_of_it(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_failed_start_leaves_no_process_or_folder(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
         with pytest.raises(NodeFailed), Cluster(config={"num.partitions": 0}):
             pass
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_node_that_is_too_slow_is_ended_and_quoted(self) -> None:
+    def test_start_timeout_kills_the_node_and_quotes_its_log(self) -> None:
         cluster = Cluster(start_timeout=0)
         with pytest.raises(NodeFailed, match="not ready within 0 s"):
             cluster.start()
         assert not cluster.running
         cluster.close()
 
-    def test_an_interrupted_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_interrupted_start_kills_the_node(self, monkeypatch: pytest.MonkeyPatch) -> None:
         pids = []
 
         def interrupted(process: object, timeout: float) -> dict[str, int]:
@@ -132,7 +134,7 @@ class TestFailedStarts:
 
 
 class TestNothingIsLeft:
-    def test_a_cluster_that_is_forgotten(self) -> None:
+    def test_dropped_cluster_ends_its_nodes(self) -> None:
         cluster = Cluster().start()
         pid, folder = cluster.pid, cluster.data_dir
         del cluster
@@ -141,7 +143,7 @@ class TestNothingIsLeft:
         eventually(lambda: not folder.exists(), what="the folder is gone")
 
     @pytest.mark.skipif(not ON_LINUX, reason="/proc")
-    def test_descriptors_and_zombies(self, cluster: Cluster) -> None:
+    def test_clusters_leak_no_descriptors_or_zombies(self, cluster: Cluster) -> None:
         ours, launcher = open_files(os.getpid()), Launcher.shared(ENTRY_POINT)._process.pid
         theirs = open_files(launcher)
         nodes = children_of(launcher)
@@ -154,7 +156,7 @@ class TestNothingIsLeft:
         assert open_files(launcher) == theirs
         assert children_of(launcher) == nodes
 
-    def test_a_test_process_that_is_killed(self, tmp_path: Path) -> None:
+    def test_nodes_end_when_the_test_process_is_killed(self, tmp_path: Path) -> None:
         child = run_script(
             """
             import os, time
@@ -177,7 +179,7 @@ class TestNothingIsLeft:
         gone(*[int(line.split()[0]) for line in child.lines])
         assert not any(Path(line.split()[1]).exists() for line in child.lines)
 
-    def test_a_test_process_that_just_ends(self) -> None:
+    def test_nodes_end_when_the_test_process_exits(self) -> None:
         child = run_script(
             """
             from moldau.testing import Cluster
@@ -192,7 +194,7 @@ class TestNothingIsLeft:
 
 
 class TestManyAtOnce:
-    def test_threads(self) -> None:
+    def test_clusters_start_from_several_threads(self) -> None:
         clusters = [Cluster() for _ in range(6)]
         threads = [threading.Thread(target=cluster.start) for cluster in clusters]
         for thread in threads:
@@ -205,7 +207,7 @@ class TestManyAtOnce:
         for cluster in clusters:
             cluster.close()
 
-    def test_a_forked_child_has_a_launcher_of_its_own(self, cluster: Cluster) -> None:
+    def test_forked_child_starts_its_own_launcher(self, cluster: Cluster) -> None:
         child = run_script(
             """
             import os
@@ -226,7 +228,7 @@ class TestManyAtOnce:
         assert child.lines == ["fine"]
         assert child.process.wait(60) == 0
 
-    def test_a_launcher_that_died_is_replaced(self) -> None:
+    def test_dead_launcher_is_replaced(self) -> None:
         # In a process of its own: the launcher serves all nodes of a process, the other tests' too.
         child = run_script(
             """

@@ -77,7 +77,7 @@ def consume(bootstrap: str, topic: str, count: int) -> set[str]:
 
 
 class TestOneAfterTheOther:
-    def test_every_node_is_there_and_can_be_asked_for(self, whole: Cluster) -> None:
+    def test_cluster_lists_its_nodes(self, whole: Cluster) -> None:
         assert [node.id for node in whole.nodes] == [1, 2, 3]
         assert len({node.port for node in whole.nodes} | {node.controller_port for node in whole.nodes}) == 6
         assert len(whole.bootstrap_servers.split(",")) == len(whole.bootstrap_controllers.split(",")) == 3
@@ -103,7 +103,7 @@ class TestOneAfterTheOther:
         eventually(lambda: in_sync(whole, topic) == [{1, 2, 3}] * 3, what="all are in sync")
         assert consume(f"127.0.0.1:{whole.node(victim).port}", topic, 3) == {"a", "b", "c"}
 
-    def test_a_paused_node_is_given_up_and_comes_back(self, whole: Cluster) -> None:
+    def test_paused_node_is_fenced_and_rejoins(self, whole: Cluster) -> None:
         create(whole, "paused")
         whole.pause(2)
         assert whole.node(2).running and whole.node(2).paused
@@ -113,7 +113,9 @@ class TestOneAfterTheOther:
         eventually(lambda: in_sync(whole, "paused") == [{1, 2, 3}] * 3, what="2 is back")
 
     @pytest.mark.parametrize("one_way", [False, True])
-    def test_a_node_that_is_cut_off_and_healed(self, whole: Cluster, one_way: bool) -> None:
+    def test_partitioned_node_is_fenced_and_rejoins_after_healing(
+        self, whole: Cluster, one_way: bool
+    ) -> None:
         topic = f"cut-{one_way}".lower()
         create(whole, topic)
         whole.partition(3, [1, 2], one_way=one_way)
@@ -124,7 +126,7 @@ class TestOneAfterTheOther:
         whole.heal()
         eventually(lambda: in_sync(whole, topic) == [{1, 2, 3}] * 3, what="3 is back")
 
-    def test_a_node_that_starts_cut_off_is_ready_after_healing(self, whole: Cluster) -> None:
+    def test_node_started_while_partitioned_is_ready_after_healing(self, whole: Cluster) -> None:
         whole.kill(1)
         whole.partition(1, [2, 3])
         starts = whole.node(1).log_file.read_text().count("is ready")
@@ -176,7 +178,7 @@ class TestShapes:
             assert (settings["process.roles"], settings["broker.rack"]) == ("broker", "b")
             produce(cluster, "made-by-itself", "a")
 
-    def test_data_that_stays_belongs_to_the_same_cluster(self, tmp_path: Path) -> None:
+    def test_data_dir_is_reused_only_by_the_same_cluster(self, tmp_path: Path) -> None:
         with Cluster(brokers=2, data_dir=tmp_path / "kept") as first:
             produce(first, "kept", "a")
             ports = [node.port for node in first.nodes]
@@ -187,13 +189,13 @@ class TestShapes:
         with pytest.raises(NodeFailed, match=r"another cluster, with the nodes 1 \(broker,controller\), 2"):
             Cluster(brokers=3, data_dir=tmp_path / "kept").start()
 
-    def test_one_node_that_cannot_start_ends_all(self) -> None:
+    def test_failed_start_of_one_node_ends_all(self) -> None:
         cluster = Cluster(brokers=3, node_config={2: {"num.partitions": 0}})
         with pytest.raises(NodeFailed, match=r"num\.partitions"), cluster:
             pass
         assert not any(node.running for node in cluster.nodes)
 
-    def test_nothing_is_left(self) -> None:
+    def test_closed_cluster_leaves_nothing(self) -> None:
         cluster = Cluster(brokers=3).start()
         folder, pids = cluster.data_dir, [node.pid for node in cluster.nodes]
         cluster.pause(3)

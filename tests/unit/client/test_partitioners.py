@@ -29,7 +29,7 @@ JAVA = [
 
 
 @pytest.mark.parametrize(("data", "expected"), JAVA)
-def test_murmur2_is_javas(data: bytes, expected: int) -> None:
+def test_murmur2_equals_java(data: bytes, expected: int) -> None:
     assert murmur2(data) == expected
     assert partition_for_key(data, 7) == (expected & 0x7FFFFFFF) % 7
 
@@ -39,17 +39,17 @@ def choose(partitioner: object, key: bytes | None, value: bytes = b"", partition
     return chosen
 
 
-def test_the_default_goes_by_the_key_and_leaves_the_rest() -> None:
+def test_default_partitioner_hashes_keys_and_leaves_others_to_librdkafka() -> None:
     assert choose(DefaultPartitioner(), b"abc") == partition_for_key(b"abc", 4)
     assert choose(DefaultPartitioner(), None) == -1
 
 
-def test_round_robin_takes_its_turns_whatever_the_key() -> None:
+def test_round_robin_ignores_the_key() -> None:
     partitioner = RoundRobinPartitioner()
     assert [choose(partitioner, b"same") for _ in range(6)] == [0, 1, 2, 3, 0, 1]
 
 
-def test_sticky_stays_for_a_batch_and_then_goes_elsewhere() -> None:
+def test_sticky_changes_the_partition_after_a_batch() -> None:
     partitioner = StickyPartitioner(batch_size=100, randomness=random.Random(1))
     chosen = [choose(partitioner, b"k", b"v" * 24) for _ in range(400)]
     runs = [chosen[start : start + 4] for start in range(0, 400, 4)]
@@ -58,11 +58,11 @@ def test_sticky_stays_for_a_batch_and_then_goes_elsewhere() -> None:
     assert set(Counter(chosen)) == {0, 1, 2, 3}
 
 
-def test_names_classes_and_objects_fit() -> None:
+def test_partitioner_is_chosen_by_name_class_or_object() -> None:
     assert choose_partitioner(None) is None
     assert choose_partitioner("org.apache.kafka.clients.producer.internals.DefaultPartitioner") is None
     java = "org.apache.kafka.clients.producer.RoundRobinPartitioner"
     assert isinstance(choose_partitioner(java), RoundRobinPartitioner)
     assert isinstance(choose_partitioner(StickyPartitioner), StickyPartitioner)
-    with pytest.raises(KafkaError, match="no partitioner 'x'"):
+    with pytest.raises(KafkaError, match="Unknown partitioner 'x'"):
         choose_partitioner("x")

@@ -1,4 +1,4 @@
-"""Configurations of topics, brokers, groups and the rest: describe, change, and list what has any."""
+"""Configs of topics, brokers, groups and other resources: describe, alter, list."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class AlterOperation(IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """What a configuration belongs to; the empty name of a broker stands for the cluster-wide default."""
+    """A resource with configs; an empty broker name stands for the cluster-wide default."""
 
     type: ResourceType
     name: str
@@ -87,7 +87,7 @@ async def describe_configs(
     include_synonyms: bool = False,
     include_documentation: bool = False,
 ) -> dict[ConfigResource, list[ConfigEntry] | KafkaError]:
-    """The entries in the broker's order. A broker is asked for itself, everything else of any node."""
+    """Return configs in the broker's order. Those of a broker are requested from itself."""
     results: dict[ConfigResource, list[ConfigEntry] | KafkaError] = {}
     for node, group in _by_node(resources).items():
         request = DescribeConfigsRequest(
@@ -126,7 +126,7 @@ async def incremental_alter_configs(
 
 
 async def list_config_resources(cluster: Cluster, types: Sequence[ResourceType] = ()) -> list[ConfigResource]:
-    """Resources that have a configuration of their own; all kinds unless `types` says which."""
+    """Return resources with configs of their own, of all types by default."""
     request = ListConfigResourcesRequest(resource_types=list(types))
     answer: ListConfigResourcesResponse = await cluster.retry(lambda: cluster.ask_any(request))
     check(answer.error_code)

@@ -1,4 +1,4 @@
-"""Features of a cluster: what nodes support, which levels are in force, changing them."""
+"""Features of a cluster: supported and finalized levels, updates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LevelRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FeatureDescription:
-    """`epoch` is -1 where the node does not tell it."""
+    """`epoch` is -1 if the node does not return it."""
 
     supported: dict[str, LevelRange]
     finalized: dict[str, int]
@@ -45,7 +45,7 @@ class FeatureDescription:
 
 
 async def describe_features(cluster: Cluster, node: int | None = None) -> FeatureDescription:
-    """As any node tells them, or the one that is named."""
+    """Describe the features, as seen by any node or by the given one."""
     request = ApiVersionsRequest(client_software_name="moldau", client_software_version=moldau.__version__)
 
     async def attempt() -> ApiVersionsResponse:

@@ -1,4 +1,4 @@
-"""Groups as the admin client tells them, whichever protocol they speak."""
+"""Groups of both protocols in results of the admin client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CONSUMER_PROTOCOL = "consumer"
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """A group as ListGroups tells it; state and type are empty where the broker does not tell them."""
+    """A group in ListGroups; state and type are empty if the broker does not return them."""
 
     group_id: str
     protocol_type: str
@@ -32,10 +32,10 @@ class MemberDescription:
     client_id: str
     host: str
     assignment: list[TopicPartition]
-    #: Where the member is on its way to; None in classic groups.
+    #: The target assignment; None in classic groups.
     target_assignment: list[TopicPartition] | None = None
     member_epoch: int | None = None
-    #: Whether the member speaks the classic protocol; None where that cannot be known.
+    #: Whether the member uses the classic protocol; None if unknown.
     classic: bool | None = None
 
 
@@ -104,7 +104,7 @@ def from_consumer(group: consumer_group_describe.DescribedGroup, coordinator: in
 
 
 def assigned_partitions(assignment: bytes) -> list[TopicPartition]:
-    """What a classic consumer was given; nothing if these are not bytes of a consumer."""
+    """Decode the assignment of a classic consumer; empty if it is not one."""
     if len(assignment) < 2:
         return []
     version = min(int.from_bytes(assignment[:2], "big"), ConsumerProtocolAssignment.VERSIONS.last)

@@ -1,4 +1,4 @@
-"""Groups: listed, described, their offsets read, set and deleted, members removed, the groups deleted."""
+"""Groups: list, describe, delete; read, alter and delete offsets; remove members."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from moldau.protocol.messages.describe_groups import DescribeGroupsRequest, Desc
 from moldau.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from moldau.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
-#: The newest versions that tell topics by name.
+#: The newest versions with topic names.
 _FETCH_BY_NAME = 9
 _COMMIT_BY_NAME = 9
-#: Soon there is a coordinator that can answer.
-_NOT_NOW = frozenset(
+#: Another coordinator, or a loaded one, will answer.
+_COORDINATOR_ERRORS = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
     }
 )
-#: Not a group of that protocol, or a broker that does not know it.
-_NOT_THAT_KIND = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
+#: Not a consumer group, or a broker without KIP-848.
+_NOT_CONSUMER_GROUP = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION})
 
 Offsets = dict[TopicPartition, OffsetAndMetadata | KafkaError]
 
@@ -48,7 +48,7 @@ Offsets = dict[TopicPartition, OffsetAndMetadata | KafkaError]
 async def list_groups(
     cluster: Cluster, *, types: Iterable[str] = (), states: Iterable[str] = ()
 ) -> list[GroupListing]:
-    """All groups of the cluster, or those of some types and states."""
+    """Return all groups of the cluster, or those of some types and states."""
     await cluster.retry(cluster.refresh)
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
     found: dict[str, GroupListing] = {}
@@ -69,7 +69,7 @@ async def list_groups(
 async def describe_groups(
     cluster: Cluster, groups: Iterable[str]
 ) -> dict[str, GroupDescription | KafkaError]:
-    """Each group with its members. One that does not exist is Dead in classic groups' terms."""
+    """Describe groups with their members. A group that does not exist has the state Dead."""
     return await each_of(list(groups), lambda group: _describe(cluster, group))
 
 
@@ -77,7 +77,7 @@ async def _describe(cluster: Cluster, group: str) -> GroupDescription:
     try:
         return await _describe_consumer(cluster, group)
     except KafkaError as error:
-        if error.code not in _NOT_THAT_KIND:
+        if error.code not in _NOT_CONSUMER_GROUP:
             raise
     return await _describe_classic(cluster, group)
 
@@ -113,7 +113,7 @@ async def list_group_offsets(
     *,
     require_stable: bool = False,
 ) -> Offsets:
-    """What a group has committed, for some partitions or for all it has committed."""
+    """Return the committed offsets of a group, for all its partitions by default."""
     topics = None
     if partitions is not None:
         topics = [
@@ -139,7 +139,7 @@ async def list_group_offsets(
 async def alter_group_offsets(
     cluster: Cluster, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]
 ) -> dict[TopicPartition, KafkaError | None]:
-    """Set what a group without members has committed."""
+    """Set committed offsets of a group without members."""
     topics: dict[str, offset_commit.OffsetCommitRequestTopic] = {}
     for (name, index), wanted in offsets.items():
         at = wanted if isinstance(wanted, OffsetAndMetadata) else OffsetAndMetadata(wanted)
@@ -158,7 +158,7 @@ async def alter_group_offsets(
         results = _results((topic.name, topic.partitions) for topic in answer.topics)
         for error in results.values():
             # The answer has no error of its own: what is wrong with the coordinator, all partitions say.
-            if error is not None and error.code in _NOT_NOW:
+            if error is not None and error.code in _COORDINATOR_ERRORS:
                 raise error
         return results
 
@@ -168,7 +168,7 @@ async def alter_group_offsets(
 async def delete_group_offsets(
     cluster: Cluster, group: str, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, KafkaError | None]:
-    """Forget what a group has committed for partitions that none of its members reads."""
+    """Delete committed offsets of partitions that no member is subscribed to."""
     topics = [
         offset_delete.OffsetDeleteRequestTopic(
             name=name,
@@ -186,7 +186,7 @@ async def delete_group_offsets(
 
 
 async def delete_groups(cluster: Cluster, groups: Iterable[str]) -> dict[str, KafkaError | None]:
-    """Delete groups that have no members, with their offsets."""
+    """Delete groups without members, including their offsets."""
 
     async def delete(group: str) -> None:
         def read(answer: DeleteGroupsResponse) -> None:
@@ -201,7 +201,7 @@ async def delete_groups(cluster: Cluster, groups: Iterable[str]) -> dict[str, Ka
 async def remove_members_from_group(
     cluster: Cluster, group: str, instance_ids: Iterable[str] | None = None, *, reason: str | None = None
 ) -> dict[str, KafkaError | None]:
-    """Put static members out of a classic group, or every member (None)."""
+    """Remove static members, or all members (None), from a classic group."""
     if instance_ids is None:
         described = await _describe_classic(cluster, group)
         members = [

@@ -1,7 +1,7 @@
-"""Reading the metadata log from the active controller, as an observer of the quorum does.
+"""Read the metadata log from the active controller, as an observer of the quorum does.
 
-`read_on` gives what was committed since the last time: records as they lie in the log, or a snapshot where
-the log does not go back that far. Needs a client that was bootstrapped with controllers.
+`read_on` returns what was committed since the last call: batches as stored in the log, or a snapshot if the
+log does not start early enough. The client must use `bootstrap.controllers`.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class MetadataReader:
     def __init__(self, admin: AsyncAdminClient) -> None:
         self._admin = admin
         self._offset = 0
-        #: The epoch of the last record that was read.
+        #: The epoch of the last record read.
         self._epoch = 0
 
     async def read_on(self) -> list[bytes | SnapshotData]:
-        """Everything committed since the last time, in order."""
+        """Return everything committed since the last call, in order."""
         parts: list[bytes | SnapshotData] = []
         while True:
             found = await self._admin.cluster.retry(self._fetch)
@@ -79,7 +79,7 @@ class MetadataReader:
         return found
 
     def _take(self, found: PartitionData) -> bytes:
-        """The committed batches of an answer; what follows them is fetched again next time."""
+        """Return the committed batches of a response; later ones are fetched again next time."""
         data = records_view(found.records)
         end = 0
         for position, header in iter_batches(data):

@@ -1,4 +1,4 @@
-"""The cluster and its nodes: who is there, what they speak, what lies on their disks."""
+"""The cluster and its nodes: registrations, API versions, log directories."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LogDirDescription:
 
 
 async def describe_cluster(cluster: Cluster, *, include_fenced: bool = False) -> ClusterDescription:
-    """Brokers, or controllers when the client was bootstrapped with those."""
+    """Describe the brokers, or the controllers if the client uses `bootstrap.controllers`."""
     endpoint_type = CONTROLLERS if cluster.settings.controllers else BROKERS
     request = DescribeClusterRequest(endpoint_type=endpoint_type, include_fenced_brokers=include_fenced)
 
@@ -73,14 +73,14 @@ async def describe_cluster(cluster: Cluster, *, include_fenced: bool = False) ->
 async def describe_log_dirs(
     cluster: Cluster, brokers: Iterable[int]
 ) -> dict[int, dict[str, LogDirDescription]]:
-    """By broker and directory, everything that lies there."""
+    """Return the replicas in all log directories of these brokers."""
     ids = list(brokers)
     found = await asyncio.gather(*(_log_dirs_of(cluster, broker) for broker in ids))
     return dict(zip(ids, found, strict=True))
 
 
 async def node_versions(cluster: Cluster) -> dict[NodeDescription, dict[int, VersionRange] | KafkaError]:
-    """The versions of every API that each node announces."""
+    """Return the API versions of each node."""
     described = await describe_cluster(cluster)
     await cluster.retry(cluster.refresh)
     results: dict[NodeDescription, dict[int, VersionRange] | KafkaError] = {}

@@ -1,4 +1,4 @@
-"""Offsets of partitions: where they begin and end, which one a time stands for; and deleting records."""
+"""Offsets of partitions (ListOffsets) and deletion of records (DeleteRecords)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from moldau.protocol.messages.list_offsets import (
 
 
 class OffsetSpec(IntEnum):
-    """Places with a name; any number from 0 on is a timestamp instead."""
+    """Special timestamps of ListOffsets; numbers from 0 are timestamps in milliseconds."""
 
     LATEST = offsets.LATEST
     EARLIEST = offsets.EARLIEST
@@ -37,7 +37,7 @@ class OffsetSpec(IntEnum):
 
 
 class ListedOffset(NamedTuple):
-    """`offset` is -1 where nothing fits the question."""
+    """`offset` is -1 if no record matches."""
 
     offset: int
     timestamp: int
@@ -47,7 +47,7 @@ class ListedOffset(NamedTuple):
 async def list_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], *, read_committed: bool = False
 ) -> dict[TopicPartition, ListedOffset | KafkaError]:
-    """For each partition the offset of an `OffsetSpec` or of the first record at or after a timestamp."""
+    """Return the offset of an `OffsetSpec`, or of the first record at or after a timestamp."""
 
     async def ask(
         node: int, group: dict[TopicPartition, int]
@@ -77,7 +77,7 @@ async def list_offsets(
 async def delete_records(
     cluster: Cluster, before: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int | KafkaError]:
-    """Delete what lies before these offsets (-1: everything); the new low watermark of each partition."""
+    """Delete records before these offsets (-1: all); return the new low watermark of each partition."""
 
     async def ask(node: int, group: dict[TopicPartition, int]) -> dict[TopicPartition, int | KafkaError]:
         topics: dict[str, DeleteRecordsTopic] = {}

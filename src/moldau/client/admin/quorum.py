@@ -1,4 +1,4 @@
-"""The metadata quorum: who votes, who follows, how far they are; adding and removing voters."""
+"""The metadata quorum: describe its replicas, add and remove voters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from moldau.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, R
 
 
 class VoterListener(NamedTuple):
-    """Where a controller listens; `str()` as in properties files."""
+    """A listener of a controller; `str()` formats it as in properties files."""
 
     name: str
     host: str
@@ -36,7 +36,7 @@ class VoterListener(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuorumReplica:
-    """A node of the quorum; times are -1 where the leader does not know them."""
+    """A voter or observer; times are -1 if the leader does not know them."""
 
     id: int
     directory_id: Uuid
@@ -115,7 +115,7 @@ async def remove_raft_voter(cluster: Cluster, voter: int, directory_id: Uuid) ->
 
 
 def _check_controller(error_code: int, message: str | None) -> None:
-    """Only this is tried again: a change of voters that went wrong in another way may have been made."""
+    """Retry only NOT_CONTROLLER: after other errors the change may have been made."""
     if error_code == ErrorCode.NOT_CONTROLLER:
         raise error_of(error_code, message)
 

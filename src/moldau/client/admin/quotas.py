@@ -1,4 +1,4 @@
-"""Quotas of users, clients and addresses, and the SCRAM credentials of users."""
+"""Client quotas and SCRAM credentials."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from moldau.protocol.messages.describe_user_scram_credentials import (
     UserName,
 )
 
-#: An entity is its parts by kind ("user", "client-id", "ip"); None names the default of that kind.
+#: Pairs of entity type ("user", "client-id", "ip") and name; None stands for the default entity.
 QuotaEntity = tuple[tuple[str, str | None], ...]
 
 
@@ -70,7 +70,7 @@ MINIMUM_SCRAM_ITERATIONS = 4096
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """A password to be stored as credential of a user; only its salted hash leaves this process."""
+    """A password to store as a SCRAM credential; only its salted hash is sent."""
 
     mechanism: ScramMechanism
     iterations: int
@@ -80,7 +80,7 @@ class ScramCredential:
 async def describe_client_quotas(
     cluster: Cluster, components: Sequence[QuotaFilter], *, strict: bool = True
 ) -> dict[QuotaEntity, dict[str, float]]:
-    """Quotas of the entities that match; `strict` leaves out those with further parts."""
+    """Return the quotas of matching entities; `strict` excludes entities with further components."""
     request = DescribeClientQuotasRequest(
         components=[
             ComponentData(entity_type=c.entity_type, match_type=c.match_type, match=c.match)
@@ -101,7 +101,7 @@ async def describe_client_quotas(
 async def alter_client_quotas(
     cluster: Cluster, entity: QuotaEntity, values: Mapping[str, float | None]
 ) -> None:
-    """Set these quotas of an entity; None takes one away."""
+    """Set quotas of an entity; None removes one."""
     request = AlterClientQuotasRequest(
         entries=[
             RequestEntryData(
@@ -120,7 +120,7 @@ async def alter_client_quotas(
 async def describe_user_scram_credentials(
     cluster: Cluster, users: Iterable[str]
 ) -> dict[str, list[tuple[ScramMechanism, int]] | KafkaError]:
-    """Mechanisms and iterations of these users, of all when none is named; unknown users are left out."""
+    """Return mechanisms and iterations of these users, or of all; unknown users are left out."""
     names = [UserName(name=user) for user in users]
     request = DescribeUserScramCredentialsRequest(users=names or None)
     answer: DescribeUserScramCredentialsResponse = await cluster.retry(lambda: cluster.ask_any(request))

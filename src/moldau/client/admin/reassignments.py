@@ -1,4 +1,4 @@
-"""Where replicas live and which of them leads: reassignments, log directories, elections."""
+"""Reassignments of partitions, log directories of replicas, leader elections."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ElectionType(IntEnum):
 
 
 class Replica(NamedTuple):
-    """A replica of a partition, written as Kafka writes it and sorted as its tools do: by broker first."""
+    """A replica of a partition, formatted as in Kafka and ordered by broker first, as by its tools."""
 
     broker: int
     topic: str
@@ -63,7 +63,7 @@ class Replica(NamedTuple):
 
 
 class ReplicaLogDirs(NamedTuple):
-    """The directory a replica is in, and the one it is on its way to; None where there is none."""
+    """The current log directory of a replica and the one it is being moved to; None if there is none."""
 
     current: str | None = None
     future: str | None = None
@@ -72,7 +72,7 @@ class ReplicaLogDirs(NamedTuple):
 async def list_partition_reassignments(
     cluster: Cluster, partitions: Iterable[TopicPartition] | None = None
 ) -> dict[TopicPartition, Reassignment]:
-    """Those under way, of all partitions unless some are named."""
+    """Return ongoing reassignments, of all partitions by default."""
     topics = None
     if partitions is not None:
         topics = [
@@ -102,7 +102,7 @@ async def alter_partition_reassignments(
     *,
     allow_replication_factor_change: bool = True,
 ) -> dict[TopicPartition, KafkaError | None]:
-    """Move partitions to these replicas; None cancels what is under way."""
+    """Reassign partitions to these replicas; None cancels an ongoing reassignment."""
     topics = [
         ReassignableTopic(
             name=topic, partitions=[_reassignable(TopicPartition(topic, i), wanted) for i in indexes]
@@ -133,7 +133,7 @@ async def alter_partition_reassignments(
 async def elect_leaders(
     cluster: Cluster, kind: ElectionType, partitions: Iterable[TopicPartition] | None
 ) -> dict[TopicPartition, KafkaError | None]:
-    """Elect leaders of these partitions, or of all that need it for None."""
+    """Elect leaders of these partitions, or of all that need it (None)."""
     topics = None
     if partitions is not None:
         topics = [TopicPartitions(topic=t, partitions=ids) for t, ids in _by_topic(partitions).items()]
@@ -164,7 +164,7 @@ async def elect_leaders(
 async def describe_replica_log_dirs(
     cluster: Cluster, replicas: Iterable[Replica]
 ) -> dict[Replica, ReplicaLogDirs]:
-    """Every replica gets an entry, an empty one where its broker does not have it."""
+    """Return the log directories of replicas; an empty entry if the broker does not have the replica."""
     by_broker: dict[int, list[Replica]] = defaultdict(list)
     for replica in replicas:
         by_broker[replica.broker].append(replica)
@@ -175,7 +175,7 @@ async def describe_replica_log_dirs(
 async def alter_replica_log_dirs(
     cluster: Cluster, wanted: Mapping[Replica, str]
 ) -> dict[Replica, KafkaError | None]:
-    """Have replicas moved to these directories of their brokers."""
+    """Move replicas to these log directories of their brokers."""
     by_broker: dict[int, dict[Replica, str]] = defaultdict(dict)
     for replica, path in wanted.items():
         by_broker[replica.broker][replica] = path

@@ -1,4 +1,4 @@
-"""Reading a replica where it lies, leader or not: the way tools that compare replicas fetch."""
+"""Fetch from a replica on any broker, for tools that compare replicas."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from moldau.protocol.messages.fetch import (
 )
 from moldau.protocol.schema import records_view
 
-#: Who may read any replica up to its high watermark without being a follower ("debugging consumer").
-_DEBUGGING = -2
-#: Since when topics go by their ids, and since when who asks is told in a struct of its own.
+#: The replica id of Kafka's debugging consumer, which may read any replica up to its high watermark.
+_DEBUGGING_CONSUMER = -2
+#: The first versions with topic ids, and with the struct ReplicaState.
 _BY_ID_SINCE, _REPLICA_STATE_SINCE = 13, 15
 
 
 class ReplicaData(NamedTuple):
-    """Whole batches from the asked offset on, as they lie in the log."""
+    """Whole batches from the fetch offset on, as stored in the log."""
 
     high_watermark: int
     records: memoryview
@@ -44,7 +44,7 @@ async def read_replica(
     topic_ids: Mapping[str, Uuid],
     limits: ReadLimits,
 ) -> dict[TopicPartition, ReplicaData | KafkaError]:
-    """What a broker has of partitions from these offsets on."""
+    """Fetch partitions of a broker from these offsets."""
     connection = await cluster.node_connection(broker)
     newest = connection.api_versions[ApiKey.FETCH].highest
     topics: dict[str, FetchTopic] = {}
@@ -54,8 +54,8 @@ async def read_replica(
             FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=limits.max_bytes)
         )
     request = FetchRequest(
-        replica_id=_DEBUGGING if newest < _REPLICA_STATE_SINCE else -1,
-        replica_state=ReplicaState(replica_id=_DEBUGGING if newest >= _REPLICA_STATE_SINCE else -1),
+        replica_id=_DEBUGGING_CONSUMER if newest < _REPLICA_STATE_SINCE else -1,
+        replica_state=ReplicaState(replica_id=_DEBUGGING_CONSUMER if newest >= _REPLICA_STATE_SINCE else -1),
         max_wait_ms=limits.max_wait_ms,
         min_bytes=1,
         topics=list(topics.values()),

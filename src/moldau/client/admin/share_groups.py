@@ -1,4 +1,4 @@
-"""Share groups as an administrator sees them: described, their offsets read, altered and deleted."""
+"""Share groups (KIP-932): describe; read, alter and delete offsets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from moldau.protocol.messages.share_group_describe import (
 
 
 class ShareOffset(NamedTuple):
-    """Where a group is in a partition; None when nobody knows."""
+    """The offsets of a group in a partition; None if unknown."""
 
     start_offset: int | None
     leader_epoch: int | None
@@ -47,7 +47,7 @@ async def describe_share_group(cluster: Cluster, group: str) -> ShareGroupDescri
 
 
 async def share_group_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, ShareOffset]:
-    """All partitions the group has been in."""
+    """Return the offsets of all partitions of the group."""
 
     def read(
         answer: describe_share_group_offsets.DescribeShareGroupOffsetsResponse,
@@ -73,7 +73,7 @@ async def share_group_offsets(cluster: Cluster, group: str) -> dict[TopicPartiti
 async def alter_share_group_offsets_of(
     cluster: Cluster, group: str, offsets: Mapping[TopicPartition, int]
 ) -> None:
-    """Raises the first error there is."""
+    """Alter offsets; raise the first error."""
     module = alter_share_group_offsets
     topics: dict[str, module.AlterShareGroupOffsetsRequestTopic] = {}
     for (name, index), offset in offsets.items():
@@ -95,7 +95,7 @@ async def alter_share_group_offsets_of(
 async def delete_share_group_offsets_of(
     cluster: Cluster, group: str, topics: Iterable[str]
 ) -> dict[str, KafkaError | None]:
-    """By topic what went wrong, if anything did."""
+    """Delete the offsets of topics; return None or the error for each."""
     module = delete_share_group_offsets
 
     def read(answer: module.DeleteShareGroupOffsetsResponse) -> dict[str, KafkaError | None]:

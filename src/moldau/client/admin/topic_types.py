@@ -1,4 +1,4 @@
-"""Topics as the admin client tells them."""
+"""Topics and partitions in results of the admin client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moldau.protocol.messages.metadata import MetadataResponse
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be created; -1 leaves a number to the broker's defaults."""
+    """A topic to create; -1 stands for the broker's default."""
 
     name: str
     partitions: int = -1
@@ -32,7 +32,7 @@ class TopicListing:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """`elr` and `last_known_elr` are None where the broker does not tell them."""
+    """`elr` and `last_known_elr` are None if the broker does not return them."""
 
     partition: int
     leader: int

@@ -44,7 +44,7 @@ from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTo
 
 
 async def list_topics(cluster: Cluster) -> dict[str, TopicListing]:
-    """All topics by name, the internal ones too."""
+    """Return all topics by name, including internal ones."""
     metadata = await cluster.retry(lambda: cluster.metadata(None))
     return {
         name: TopicListing(name, topic.topic_id, topic.is_internal)
@@ -79,7 +79,7 @@ async def describe_topic_ids(
 
 
 async def ensure_topic(cluster: Cluster, name: str) -> bool:
-    """Have a missing topic created as brokers do for clients that use it; whether it is there then."""
+    """Let the broker create a missing topic automatically; return whether it exists then."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
 
     async def attempt() -> bool:
@@ -101,7 +101,7 @@ async def ensure_topic(cluster: Cluster, name: str) -> bool:
 async def create_topics(
     cluster: Cluster, topics: Sequence[NewTopic], *, validate_only: bool = False
 ) -> dict[str, KafkaError | None]:
-    """None for each topic that was created, the error for the others."""
+    """Create topics; return None or the error for each."""
     request = CreateTopicsRequest(
         topics=[_creatable(topic) for topic in topics],
         timeout_ms=cluster.settings.request_timeout_ms,
@@ -144,7 +144,7 @@ async def create_partitions(
     counts: Mapping[str, int],
     assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
 ) -> dict[str, KafkaError | None]:
-    """Raise topics to these partition counts; `assignments` names the replicas of each new partition."""
+    """Increase the partition counts of topics; `assignments` has the replicas of each new partition."""
     request = CreatePartitionsRequest(
         topics=[
             CreatePartitionsTopic(
@@ -211,6 +211,6 @@ def _new_assignments(replicas: Sequence[Sequence[int]] | None) -> list[CreatePar
 
 
 def _check_controller(error_codes: Iterable[int]) -> None:
-    """A node that is no longer the controller did nothing at all: the whole request goes out again."""
+    """Raise NOT_CONTROLLER to retry the whole request: a former controller has not executed any of it."""
     if ErrorCode.NOT_CONTROLLER in set(error_codes):
         raise error_of(ErrorCode.NOT_CONTROLLER)

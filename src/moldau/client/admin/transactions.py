@@ -1,4 +1,4 @@
-"""Transactions: listed, described, their producers shown, and hanging ones ended."""
+"""Transactions: list, describe, abort; describe and fence producers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TransactionListing:
 
 @dataclass(frozen=True, slots=True)
 class TransactionDescription:
-    """The start is -1 while no transaction is under way."""
+    """`start_ms` is -1 if no transaction is open."""
 
     coordinator: int
     state: str
@@ -53,7 +53,7 @@ class TransactionDescription:
 
 @dataclass(frozen=True, slots=True)
 class ProducerDescription:
-    """A producer as a partition knows it; -1 for what there is not."""
+    """The producer state of a partition; -1 for absent values."""
 
     producer_id: int
     producer_epoch: int
@@ -71,7 +71,7 @@ async def list_transactions(
     longer_than_ms: int = -1,
     pattern: str | None = None,
 ) -> list[TransactionListing]:
-    """Every transactional id the cluster knows, or those that fit."""
+    """Return all transactional ids, or those that match the filters."""
     await cluster.retry(cluster.refresh)
     request = ListTransactionsRequest(
         state_filters=list(states),
@@ -123,7 +123,7 @@ async def _describe_transaction(cluster: Cluster, transactional_id: str) -> Tran
 async def describe_producers(
     cluster: Cluster, partitions: Iterable[TopicPartition], *, broker: int | None = None
 ) -> dict[TopicPartition, list[ProducerDescription] | KafkaError]:
-    """The producers each partition remembers, from its leader or from a replica on `broker`."""
+    """Return the active producers of partitions, from their leaders or from `broker`."""
     wanted = dict.fromkeys(partitions)
 
     async def ask(
@@ -159,7 +159,7 @@ async def describe_producers(
 async def abort_transaction(
     cluster: Cluster, partition: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int
 ) -> None:
-    """Write the abort marker of a hanging transaction to a partition."""
+    """Abort a hanging transaction on a partition by writing its marker."""
     marker = WritableTxnMarker(
         producer_id=producer_id,
         producer_epoch=producer_epoch,
@@ -183,7 +183,7 @@ async def abort_transaction(
 async def fence_producers(
     cluster: Cluster, transactional_ids: Iterable[str]
 ) -> dict[str, tuple[int, int] | KafkaError]:
-    """End producers with these ids and what they have under way; producer id and epoch from now on."""
+    """Fence producers and abort their transactions; return the new producer id and epoch of each."""
 
     async def fence(transactional_id: str) -> tuple[int, int]:
         def read(answer: InitProducerIdResponse) -> tuple[int, int]:

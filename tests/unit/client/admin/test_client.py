@@ -52,18 +52,18 @@ def impatient(bootstrap: str) -> ClientSettings:
     )
 
 
-def test_a_closed_port_is_told_with_its_address() -> None:
+def test_closed_port_is_reported_with_its_address() -> None:
     with AdminClient(impatient("127.0.0.1:1")) as admin, pytest.raises(BootstrapFailed) as failed:
         admin.list_topics()
     assert "cannot connect to 127.0.0.1:1: connection refused" in str(failed.value)
 
 
-def test_the_next_bootstrap_address_is_tried() -> None:
+def test_next_bootstrap_address_is_tried() -> None:
     with FakeBroker() as broker, AdminClient(impatient(f"127.0.0.1:1,{broker.bootstrap}")) as admin:
         assert admin.list_topics() == {}
 
 
-def test_create_topics_is_sent_again_when_the_controller_moved() -> None:
+def test_create_topics_is_retried_after_not_controller() -> None:
     codes = [ErrorCode.NOT_CONTROLLER, ErrorCode.NONE]
 
     def create(request: Any) -> Message:
@@ -75,7 +75,7 @@ def test_create_topics_is_sent_again_when_the_controller_moved() -> None:
     assert codes == []
 
 
-def test_offsets_are_set_again_when_the_coordinator_was_not_ready() -> None:
+def test_alter_group_offsets_is_retried_while_the_coordinator_loads() -> None:
     codes = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR, ErrorCode.NONE]
 
     def find(request: Any) -> Message:
@@ -92,7 +92,7 @@ def test_offsets_are_set_again_when_the_coordinator_was_not_ready() -> None:
     assert codes == []
 
 
-def test_create_topics_reports_the_brokers_sentence() -> None:
+def test_create_topics_reports_the_error_message_of_the_broker() -> None:
     def create(request: Any) -> Message:
         result = CreatableTopicResult(name="t", error_code=36, error_message="Topic 't' already exists.")
         return CreateTopicsResponse(topics=[result])
@@ -103,7 +103,7 @@ def test_create_topics_reports_the_brokers_sentence() -> None:
     assert (error.code, str(error)) == (ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 't' already exists.")
 
 
-def test_topics_are_described_page_by_page() -> None:
+def test_describe_topics_follows_the_cursor() -> None:
     def describe(request: Any) -> Message:
         first = request.cursor.partition_index if request.cursor is not None else 0
         partition = DescribeTopicPartitionsResponsePartition(partition_index=first, replica_nodes=[1])
@@ -130,7 +130,7 @@ def offset_answer(error_code: int, offset: int) -> ListOffsetsResponse:
     return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[partition])])
 
 
-def test_offsets_are_asked_of_leaders_until_they_know() -> None:
+def test_list_offsets_is_retried_at_the_leaders() -> None:
     answers = [offset_answer(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1), offset_answer(0, 42)]
     broker = FakeBroker(
         {
@@ -143,7 +143,7 @@ def test_offsets_are_asked_of_leaders_until_they_know() -> None:
     assert listed[TopicPartition("t", 0)].offset == 42
 
 
-def test_a_partition_without_leader_gets_its_error() -> None:
+def test_partition_without_leader_gets_leader_not_available() -> None:
     broker = FakeBroker(
         {
             METADATA: lambda _: broker.metadata(topics=[one_partition(-1)]),
@@ -159,7 +159,7 @@ def test_a_partition_without_leader_gets_its_error() -> None:
     assert str(errors[7]) == "t-7 does not exist"
 
 
-def test_errors_without_a_sentence_get_one_of_ours() -> None:
+def test_error_code_without_message_gets_our_message() -> None:
     def describe(request: Any) -> Message:
         result = DescribeConfigsResult(error_code=3, error_message=None, resource_type=2, resource_name="t")
         return DescribeConfigsResponse(results=[result])
@@ -174,7 +174,7 @@ def test_errors_without_a_sentence_get_one_of_ours() -> None:
     assert "does not have this topic" in str(result)
 
 
-def test_what_a_broker_does_not_serve_is_said() -> None:
+def test_unsupported_api_is_reported() -> None:
     with (
         FakeBroker() as broker,
         AdminClient(impatient(broker.bootstrap)) as admin,
@@ -184,7 +184,7 @@ def test_what_a_broker_does_not_serve_is_said() -> None:
     assert error.value.code is ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_a_node_that_advertises_a_closed_port() -> None:
+def test_advertised_closed_port_is_reported() -> None:
     with (
         FakeBroker({CREATE_TOPICS: lambda _: CreateTopicsResponse()}, advertised="127.0.0.1:1") as broker,
         AdminClient(impatient(broker.bootstrap)) as admin,
@@ -210,7 +210,7 @@ def offsets_of(request: Any) -> Message:
     )
 
 
-def test_a_leader_that_is_down_is_looked_for_again() -> None:
+def test_leader_is_looked_up_again_when_unreachable() -> None:
     """Only the partition whose leader does not answer is asked for again, once the other has taken over."""
     looked = 0
 

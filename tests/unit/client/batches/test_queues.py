@@ -55,7 +55,7 @@ def test_a_batch_is_sent_again_with_the_same_bytes() -> None:
     assert stamp(send(queue)) == (4711, 5, 2)
 
 
-def test_after_the_last_sequence_comes_zero() -> None:
+def test_sequence_wraps_to_zero() -> None:
     queue = queue_of(batch(b"1", b"2", b"3"), batch(b"4"))
     queue._sequence = LAST_SEQUENCE
     assert stamp(send(queue)) == (4711, 5, LAST_SEQUENCE)
@@ -64,7 +64,7 @@ def test_after_the_last_sequence_comes_zero() -> None:
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_a_batch_that_is_too_large_goes_in_two_parts(codec: int) -> None:
+def test_batch_too_large_is_split_in_two(codec: int) -> None:
     values = [b"%d" % number for number in range(7)]
     queue = queue_of(batch(b"before"), batch(*values, codec=codec), batch(b"after"))
     send(queue)
@@ -92,7 +92,7 @@ def test_a_single_record_cannot_be_split() -> None:
     assert queue.split() == []
 
 
-def test_a_partition_that_forgot_the_producer_gets_a_higher_epoch_and_sequence_zero() -> None:
+def test_lost_producer_state_raises_the_epoch_and_resets_the_sequence() -> None:
     queue = queue_of(batch(b"1", b"2"), batch(b"3"), batch(b"4"))
     send(queue)
     queue.acknowledge(0)

@@ -47,7 +47,7 @@ def record(offset: int) -> Record:
     return Record(offset, 1000, None, b"value")
 
 
-def test_a_request_names_what_changed_and_carries_the_next_epoch(session: ShareSession) -> None:
+def test_share_fetch_contains_changes_and_the_next_epoch(session: ShareSession) -> None:
     opening = session.fetch_request({FIRST, SECOND})
     assert (opening.share_session_epoch, told(opening)) == (0, [(0, []), (1, [])])
     session.fetched(share_fetch.ShareFetchResponse())
@@ -56,7 +56,7 @@ def test_a_request_names_what_changed_and_carries_the_next_epoch(session: ShareS
     assert [each.partitions for each in following.forgotten_topics_data] == [[0]]
 
 
-def test_neighbours_of_one_kind_are_acknowledged_together(session: ShareSession) -> None:
+def test_consecutive_equal_acknowledgements_are_batched(session: ShareSession) -> None:
     session.fetch_request({FIRST})
     records = session.fetched(answer(5, 8, *map(record, range(4, 10))))
     assert [(each.record.offset, each.delivery_count) for each in records] == [(n, 3) for n in range(5, 9)]
@@ -66,7 +66,7 @@ def test_neighbours_of_one_kind_are_acknowledged_together(session: ShareSession)
     assert told(session.fetch_request({FIRST})) == [(0, expected)]
 
 
-def test_offsets_without_a_record_are_gaps(session: ShareSession) -> None:
+def test_offsets_without_a_record_are_acknowledged_as_gaps(session: ShareSession) -> None:
     session.fetch_request({FIRST})
     assert len(session.fetched(answer(0, 3, record(0), record(2)))) == 2
     last = session.final_request()
@@ -78,7 +78,7 @@ def test_offsets_without_a_record_are_gaps(session: ShareSession) -> None:
     ]
 
 
-def test_a_lost_session_begins_anew_without_old_acknowledgements(session: ShareSession) -> None:
+def test_new_session_drops_old_acknowledgements(session: ShareSession) -> None:
     session.fetch_request({FIRST})
     session.fetched(answer(0, 0, record(0)))
     session.acknowledge(FIRST, 0, ACCEPT)

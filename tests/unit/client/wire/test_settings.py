@@ -24,7 +24,7 @@ def test_addresses() -> None:
         ("SSL://host:9093", "only PLAINTEXT"),
     ],
 )
-def test_addresses_that_are_none(text: str, sentence: str) -> None:
+def test_invalid_addresses_are_refused(text: str, sentence: str) -> None:
     with pytest.raises(KafkaError, match=sentence):
         parse_addresses(text)
 
@@ -37,7 +37,7 @@ def test_properties_by_kafkas_names() -> None:
     assert ClientSettings.from_properties({"bootstrap.controllers": "h:1"}).controllers
 
 
-def test_bad_properties() -> None:
+def test_invalid_properties_are_refused() -> None:
     with pytest.raises(KafkaError, match=r"request\.timeout\.ms"):
         ClientSettings.from_properties({"bootstrap.servers": "h:1", "request.timeout.ms": "soon"})
     with pytest.raises(KafkaError, match=r"security\.protocol=SASL_SSL"):

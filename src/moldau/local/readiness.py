@@ -1,4 +1,4 @@
-"""Looking at a cluster from outside, until it is as it should be."""
+"""Wait until all brokers of a cluster report each other."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ Addresses = Mapping[int, tuple[str, int]]
 
 
 def wait_for_brokers(addresses: Addresses, timeout: float) -> None:
-    """Until each of these brokers, by their ids, tells its clients of exactly these."""
+    """Wait until each of these brokers reports exactly these brokers to its clients."""
     outcome: list[str] = []
 
     def watch() -> None:
         outcome.append(asyncio.run(_watch(addresses, timeout)))
 
-    # A thread, because the caller may be in a loop of its own.
+    # In a thread, because the caller may run in an event loop.
     thread = threading.Thread(target=watch, name="moldau-watch")
     thread.start()
     thread.join()
     if not outcome or outcome[0]:
-        detail = outcome[0] if outcome else "nobody could be asked"
-        raise TimeoutError(f"the brokers did not all find each other within {timeout:g} s: {detail}")
+        detail = outcome[0] if outcome else "no broker could be reached"
+        raise TimeoutError(f"not all brokers were ready within {timeout:g} s: {detail}")
 
 
 async def _watch(addresses: Addresses, timeout: float) -> str:
-    """What is missing in the end; empty if nothing is."""
+    """Return what is missing at the timeout; empty if nothing is."""
     seen: dict[int, str] = {}
     try:
         async with asyncio.timeout(timeout):
             await asyncio.gather(*(_watch_one(node_id, addresses, seen) for node_id in addresses))
     except TimeoutError:
-        return "; ".join(f"node {node_id} knows {what}" for node_id, what in sorted(seen.items()))
+        return "; ".join(f"node {node_id} reports {what}" for node_id, what in sorted(seen.items()))
     return ""
 
 

@@ -1,8 +1,8 @@
-"""The nodes that run on this machine, found by their command lines, for `kafka-server-stop`.
+"""Find the nodes that run on this machine by their command lines, for `kafka-server-stop`.
 
-A node is a Python process whose program is `kafka-server-start`, `moldau server` or `moldau dev`; a shell, an
-editor or a `grep` with such words among its arguments is not. Id and roles are read from the properties file
-that the command line names, and from its overrides.
+A node is a Python process with the program `kafka-server-start`, `moldau server` or `moldau dev`; a shell,
+an editor or a `grep` with these words as arguments is not. Node id and roles are read from the properties
+file and the overrides of the command line.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from moldau.local.plan import FILE_NAME as CLUSTER_FILE
 _START = "kafka-server-start"
 _DEV = {"node.id": "1", "process.roles": "broker,controller"}
 _MOLDAU = ("moldau", "moldau.cli.main")
-#: Options of the interpreter and of ours that are followed by a value.
+#: Options with a value, of the interpreter and of our commands.
 _WITH_VALUE = {"-X", "-W", "--override", "--set", "--port", "--data", "--brokers"}
 
 
 @dataclass(frozen=True, slots=True)
 class RunningNode:
     pid: int
-    #: What stands behind the command, and the folder it was started in.
+    #: The arguments of the command, and the folder it was started in.
     arguments: tuple[str, ...]
     folder: Path
     is_dev: bool
@@ -43,7 +43,7 @@ class RunningNode:
         return (node_id is None or own_id == node_id) and (role is None or role in roles)
 
     def _is_supervisor(self) -> bool:
-        """Whether this is `moldau dev` with several nodes, which are processes of their own."""
+        """Return whether this is `moldau dev` with several nodes, each a process of its own."""
         if not self.is_dev:
             return False
         return (self.folder / _option(self.arguments, "--data", "data") / CLUSTER_FILE).exists()
@@ -69,7 +69,7 @@ def running_nodes() -> list[RunningNode]:
 
 
 def _command(words: Sequence[str]) -> tuple[tuple[str, ...], bool] | None:
-    """The arguments of a node's command and whether it is `moldau dev`; None for any other process."""
+    """Return the arguments of a node's command and whether it is `moldau dev`; None for other processes."""
     if len(words) < 2 or not Path(words[0]).name.lower().startswith("python"):
         return None
     rest = list(words[1:])
@@ -116,7 +116,7 @@ def _settings(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def _processes() -> Iterator[tuple[int, list[str]]]:
-    """Every process with its command line, from /proc where there is one (a container may lack `ps`)."""
+    """Yield all processes with their command lines, from /proc if it exists (a container may lack `ps`)."""
     if not Path("/proc/self/cmdline").exists():
         yield from _from_ps()
         return

@@ -1,7 +1,7 @@
-"""A real Kafka-speaking node for your tests: `with Cluster() as cluster: ... cluster.bootstrap_servers`.
+"""Real nodes for your tests: `with Cluster() as cluster: ... cluster.bootstrap_servers`.
 
-With pytest the fixture `kafka_cluster` is there as soon as Moldau is installed. Its plugin lives in this
-package and is imported by every pytest run, so the package itself imports the cluster only when it is used.
+The pytest fixture `kafka_cluster` is available as soon as Moldau is installed. Every pytest run imports its
+plugin from this package, so the package imports the cluster only when it is used.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,7 @@
 """The pytest plugin: fixtures `kafka_cluster` (one per test) and `kafka_cluster_session` (one for all).
 
-pytest loads this module in every run wherever Moldau is installed, so it imports nothing that pytest has not
-imported already; the cluster comes with the first fixture that is used.
+pytest loads this module in every run if Moldau is installed, so it imports only modules that pytest has
+imported already; the cluster is imported by the first fixture that is used.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def kafka_cluster_config() -> dict[str, str | int | bool]:
-    """Broker settings of `kafka_cluster`; define a fixture of this name to choose your own."""
+    """Broker configs of `kafka_cluster`; define a fixture of this name to change them."""
     return {}
 
 
 @pytest.fixture
 def kafka_cluster_brokers() -> int:
-    """How many nodes `kafka_cluster` has; define a fixture of this name to have more."""
+    """Number of brokers of `kafka_cluster`; define a fixture of this name to change it."""
     return 1
 
 
@@ -31,7 +31,7 @@ def kafka_cluster_brokers() -> int:
 def kafka_cluster(
     kafka_cluster_config: dict[str, str | int | bool], kafka_cluster_brokers: int
 ) -> Iterator[Cluster]:
-    """A cluster of the test's own, empty, gone afterwards."""
+    """A new, empty cluster for one test."""
     from moldau.testing.cluster import Cluster
 
     with Cluster(brokers=kafka_cluster_brokers, config=kafka_cluster_config) as cluster:
@@ -40,7 +40,7 @@ def kafka_cluster(
 
 @pytest.fixture(scope="session")
 def kafka_cluster_session() -> Iterator[Cluster]:
-    """One node for the whole run; tests keep apart by their topics' names."""
+    """One node for the whole run; use different topic names in each test."""
     from moldau.testing.cluster import Cluster
 
     with Cluster() as cluster:

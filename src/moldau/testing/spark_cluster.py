@@ -4,8 +4,8 @@
         spark = pipelines.session("test", master=cluster.url, config=cluster.session_config)
         cluster.kill_worker(0)
 
-Each worker is a process group of its own, with the executors it starts: killing a worker takes them with it,
-as the death of a machine would. Everything ends with the context.
+Each worker and its executors are a process group: killing a worker kills its executors, too, as the failure
+of a machine would. All processes end with the context.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SparkCluster:
 
     @property
     def session_config(self) -> Mapping[str, str]:
-        """What a session on this machine needs beside the url: small executors that start quickly."""
+        """Settings for a session on this machine: small executors that start quickly."""
         return {
             "spark.driver.host": _HOST,
             "spark.driver.bindAddress": _HOST,
@@ -79,13 +79,13 @@ class SparkCluster:
         self.close()
 
     def kill_worker(self, index: int) -> None:
-        """kill -9 for a worker and its executors."""
+        """Kill a worker and its executors (`kill -9`)."""
         process = self._processes[1 + index]
         _kill_group(process, signal.SIGKILL)
         process.wait()
 
     def alive_workers(self) -> int:
-        """How many workers the master counts on."""
+        """Return the number of workers that the master reports as alive."""
         try:
             with urllib.request.urlopen(f"http://{_HOST}:{self._web_port}/json/", timeout=5) as answer:
                 return int(json.load(answer)["aliveworkers"])
@@ -121,7 +121,7 @@ class SparkCluster:
 
 
 def spark_class(arguments: Sequence[str], log: Path, *, memory: str = "256m") -> subprocess.Popen[bytes]:
-    """A process of Spark's own, from the installed PySpark, that starts quickly."""
+    """Start a Spark process from the installed PySpark, with options for a quick start."""
     from moldau.pipelines.spark.executables import java_home, spark_home
     from moldau.pipelines.spark.java import find_java
     from moldau.pipelines.spark.user_folders import cache_folder

@@ -1,4 +1,4 @@
-"""Time and background work of a simulated node: both follow the loop's clock and nothing else."""
+"""Clock and thread pool of a simulated node, driven by the loop's virtual clock."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: When simulated days begin.
+#: The wall-clock time at which simulations begin.
 EPOCH_MS = 1_700_000_000_000
 
 
 class SimulatedClock:
-    """The clocks of one node: `offset_ms` is how wrong the wall clock is, and may change at any time; `speed`
-    is how fast both of them run."""
+    """The clocks of one node: `offset_ms` is the error of the wall clock, `speed` the rate of both clocks."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, offset_ms: int = 0, speed: float = 1.0) -> None:
         self._loop = loop
@@ -31,7 +30,7 @@ class SimulatedClock:
 
 
 class SimulatedPool:
-    """Work begins and ends after delays drawn at random, so that what overlaps may end in any order.
+    """Work starts and ends after random delays, so that overlapping work ends in any order.
 
     Like a thread, work goes on when nobody waits for it any more. `slowness` stretches the delays.
     """

@@ -1,12 +1,11 @@
-"""A whole cluster in one simulated world: real nodes of every role, each on a machine that can fail.
+"""A whole cluster in one simulation: real nodes of every role, each on a machine that can fail.
 
     cluster = SimulatedCluster(simulation, combined(3))
     cluster.format()
     await cluster.start()
 
-Every machine has somebody who starts it again when it ended (`up` machines; those that are `down` stay so
-until told otherwise). A node that gives up, or whose start fails, is started anew after a moment, as a
-supervisor of processes would.
+A supervisor restarts the node of each `up` machine shortly after it exits or fails to start; a `down`
+machine stays down until it is booted.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from moldau.server.startup.format import FormatOptions
 from moldau.testing.simulation.faults import PowerLost
 from moldau.testing.simulation.world import SimulatedNode, Simulation
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _START_AGAIN_SECONDS = 1.0
 _CONTROLLER_PORT = 9093
@@ -32,12 +31,12 @@ Layout = Mapping[int, str]
 
 
 def combined(nodes: int) -> Layout:
-    """Every node is a broker and a voter."""
+    """Return combined nodes: each is a broker and a voter."""
     return dict.fromkeys(range(1, nodes + 1), "broker,controller")
 
 
 def separate(controllers: int, brokers: int) -> Layout:
-    """Brokers first, as clients ask the first nodes."""
+    """Return dedicated brokers and controllers, brokers first, because clients use the first nodes."""
     roles = dict.fromkeys(range(1, brokers + 1), "broker")
     return roles | dict.fromkeys(range(brokers + 1, brokers + controllers + 1), "controller")
 
@@ -51,7 +50,7 @@ class SimulatedCluster:
         *,
         dynamic: bool = True,
     ) -> None:
-        """`dynamic`: the voters are in the log; otherwise in everybody's configuration."""
+        """`dynamic`: the voters are in the metadata log (KIP-853), else in `controller.quorum.voters`."""
         self.simulation = simulation
         self.layout = layout
         self._dynamic = dynamic
@@ -65,7 +64,7 @@ class SimulatedCluster:
         }
         self._keepers: dict[int, asyncio.Task[None]] = {}
         self._stopping: set[int] = set()
-        #: Those whose node has started and serves.
+        #: Nodes that serve requests.
         self._serving: set[int] = set()
         self.failed_starts: list[Exception] = []
 
@@ -75,7 +74,7 @@ class SimulatedCluster:
 
     @property
     def nodes(self) -> dict[int, Node]:
-        """Every node that runs, whether it has come far enough to serve or not."""
+        """Return all running nodes, whether they serve requests or still start."""
         return {
             node_id: machine.node for node_id, machine in self.machines.items() if machine.node is not None
         }
@@ -85,7 +84,7 @@ class SimulatedCluster:
         return {node_id: node for node_id, node in self.nodes.items() if node_id in self._serving}
 
     def is_up(self, node_id: int) -> bool:
-        """Whether somebody keeps it running, or it has not ended yet."""
+        """Return whether the machine is up, or its node has not exited yet."""
         return node_id in self._keepers or node_id in self._stopping
 
     def _config(self, node_id: int, more: Mapping[str, str]) -> dict[str, str]:
@@ -104,7 +103,7 @@ class SimulatedCluster:
             config["controller.quorum.bootstrap.servers"] = ""
         return config
 
-    # Life.
+    # Starting and stopping.
 
     def format(self) -> None:
         controllers = ",".join(
@@ -122,7 +121,7 @@ class SimulatedCluster:
             )
 
     async def start(self, timeout_seconds: float = 60.0) -> None:
-        """Boot all machines and wait until every node serves."""
+        """Boot all machines and wait until all nodes serve requests."""
         for node_id in self.layout:
             self.boot(node_id)
         await self.all_serving(timeout_seconds)
@@ -134,13 +133,13 @@ class SimulatedCluster:
                 self.check_starts()
 
     def check_starts(self) -> None:
-        """Raises what kept a node from starting, unless it is one of the reasons that a node may have."""
+        """Raise the error of a failed start, unless it is an expected one."""
         for error in self.failed_starts:
             if not isinstance(error, KafkaError | OSError):
                 raise error
 
     def boot(self, node_id: int) -> None:
-        """From now on the machine is up."""
+        """Boot the machine and keep it up."""
         if not self.is_up(node_id):
             self._keepers[node_id] = asyncio.create_task(self._keep_up(node_id), name=f"keeper{node_id}")
 
@@ -152,25 +151,25 @@ class SimulatedCluster:
                 self._serving.add(node_id)
                 await machine.over.wait()
             except PowerLost:
-                log.info("node %d lost power while it started", node_id)
+                logger.info("node %d lost power while it started", node_id)
             except Exception as error:  # noqa: BLE001  whatever it is, this process has ended
-                log.info("node %d did not start: %s", node_id, error)
+                logger.info("node %d did not start: %s", node_id, error)
                 self.failed_starts.append(error)
             self._off(node_id, power=machine.powered_off.is_set())
             await asyncio.sleep(_START_AGAIN_SECONDS)
 
     def kill(self, node_id: int) -> None:
-        """`kill -9`; it stays down."""
+        """Kill the node (`kill -9`); it stays down."""
         self._release(node_id)
         self._off(node_id, power=False)
 
     def lose_power(self, node_id: int) -> None:
-        """What was not synced may be gone; it stays down."""
+        """Lose power: unsynced data may be lost; the machine stays down."""
         self._release(node_id)
         self._off(node_id, power=True)
 
     async def stop(self, node_id: int) -> None:
-        """An orderly end; it stays down."""
+        """Shut the node down cleanly; it stays down."""
         self._release(node_id)
         self._stopping.add(node_id)
         try:

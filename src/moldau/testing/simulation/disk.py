@@ -1,8 +1,7 @@
-"""A process's way to a simulated drive: the twin of `PosixDisk`.
+"""The access of one process to a simulated drive: the simulated counterpart of `PosixDisk`.
 
-Every call is one or more operations of the drive, each of which can fail or be the last one before power is
-lost. A process that is gone cannot reach the drive any more (`detach`): whatever is left of it raises
-`PowerLost` when it tries, and its locks are free.
+Every call is one or more operations of the drive, each of which can fail or be the last before power loss.
+After `detach`, all calls of the dead process raise `PowerLost`, and its locks are free.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ class SimulatedDisk:
 
     @property
     def drive(self) -> Drive:
-        """For those who are told that the process lives; `PowerLost` once it does not."""
+        """Return the drive; `PowerLost` if the process is dead."""
         if not self._attached:
-            raise PowerLost("the process is gone")
+            raise PowerLost("the process is dead")
         return self._drive
 
     def detach(self) -> None:
-        """The process is gone."""
+        """Revoke the access of a dead process."""
         for lock in self._locks:
             lock.release()
         self._attached = False
@@ -150,7 +149,7 @@ class SimulatedDisk:
         drive = self.drive
         folder = drive.folder(path)
         drive.begin(Operation.SYNC_DIR, path)
-        # A sync that power loss interrupts has done some of its work; that is as good as none.
+        # An interrupted sync has written an arbitrary part, which is as good as none.
         drive.lose_power_if_due(path, ahead=1)
         drive.sync_folder(folder)
         drive.done(path)
@@ -167,7 +166,7 @@ class SimulatedDisk:
         return bytes(self.drive.file(path).data)
 
     def write_atomic(self, path: str, data: bytes) -> None:
-        """The steps of `PosixDisk`: a new file, synced, takes the place of the old one; the folder synced."""
+        """Replace a file atomically, in the steps of `PosixDisk`: write, sync, rename, sync the folder."""
         temporary = path + ".tmp"
         try:
             file = self.open(temporary, create=True)
@@ -204,7 +203,7 @@ class _SimulatedLock:
 
 
 class SimulatedFile:
-    """An open file; it goes on working when it is renamed or removed, like a descriptor."""
+    """An open file; like a descriptor, it stays valid when the file is renamed or removed."""
 
     __slots__ = ("_disk", "_inode", "path")
 

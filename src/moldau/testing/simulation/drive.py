@@ -1,13 +1,13 @@
-"""A simulated drive: a tree of files and folders that tells what was written from what is durable.
+"""A simulated drive: a tree of files and folders that distinguishes written from durable data.
 
-File contents wait for `sync` (see `inodes`). Entries of folders (created, renamed, removed, made) wait in a
-journal for `sync_dir` of their folder. Power loss keeps some of the journal: a prefix of it, as file systems
-with a journal do, or of every folder a prefix of its own, as if each lay on another disk. A rename is there
-as a whole or not at all.
+File contents become durable by `sync` (see `inodes`). Changes of folder entries (create, rename, remove)
+are in a journal until `sync_dir` of their folder. After power loss, a prefix of the journal is durable, as
+in journaling file systems, or a separate prefix for every folder, as if each were on another disk. A rename
+is atomic.
 
-Programs use a drive through `SimulatedDisk` (`disk`), one for each process. `image()` is what lies on the
-platter and in the cache at this moment; `after_power_loss` makes a new drive of it, any number of times, so
-that every operation of one run can be tried as the last one.
+Each process uses the drive through its own `SimulatedDisk` (`disk`). `image()` is a snapshot of durable and
+cached data; `after_power_loss` creates new drives from it, so that every operation of a run can be tested
+as the last one.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ class Folder:
 
 
 Entry: TypeAlias = Inode | Folder
-#: One change of a folder: who is found under a name from now on, or nobody.
+#: One change of a folder: the new entry of a name, or None.
 Link: TypeAlias = tuple[Folder, str, Entry | None]
-#: What happened to folders in one step.
+#: The changes of folders in one step.
 Step: TypeAlias = tuple[Link, ...]
 
 
 class Drive:
-    """`free` is how many bytes files may still grow by; None: there is always room."""
+    """`free` is the number of free bytes; None for unlimited space."""
 
     def __init__(self, trace: Trace | None = None, time_ms: Callable[[], int] = lambda: 0) -> None:
         self.root = Folder()
         self.faults: list[Fault] = []
         self.free: int | None = None
-        #: With this, reads sometimes say that they would have to wait.
+        #: If set, non-blocking reads fail at random, as for data outside the page cache.
         self.cold: Random | None = None
         self.operations = 0
         self.on: bool = True
         self.locks: dict[str, object] = {}
-        #: Called after every operation that changes something.
+        #: Called after every operation that changes the drive.
         self.on_operation: Callable[[], None] | None = None
         self.on_power_loss: Callable[[], None] | None = None
         self.time_ms = time_ms
@@ -63,18 +63,18 @@ class Drive:
     # Power.
 
     def crash_after(self, operations: int) -> None:
-        """Power goes with the operation of this number, counted from the next one on, or in the middle."""
+        """Lose power after, or in the middle of, the operation with this number, counted from the next."""
         self._power_until = self.operations + operations
 
     def power_off(self) -> None:
-        """From here on nothing works, until `power_loss` has decided what is left."""
+        """Switch off: all operations fail until `power_loss` has decided which data is durable."""
         self.on = False
         self.locks.clear()
         if self.on_power_loss is not None:
             self.on_power_loss()
 
     def power_loss(self, random: Random) -> None:
-        """Lose what was not durable, as the random numbers have it; the drive is on again afterwards."""
+        """Drop data that is not durable, by random choice, and switch on again."""
         left = self.image().after_power_loss(random)
         self.root, self.journal = left.root, []
         self.locks.clear()
@@ -86,13 +86,13 @@ class Drive:
         return DriveImage(_copy_folder(self.root, copies), _copy_journal(self.journal, copies))
 
     def content_hash(self) -> int:
-        """Of everything that programs see."""
+        """Return a digest of all data that programs see."""
         return crc32(repr(list(walk(self.root))).encode())
 
-    # What `SimulatedDisk` does with it.
+    # For `SimulatedDisk`.
 
     def begin(self, operation: Operation, path: str, detail: object = "") -> None:
-        """Say what is about to be done; raises if that fails."""
+        """Begin an operation; raise its error if it fails."""
         if not self.on:
             raise PowerLost(path)
         if operation in CHANGING:
@@ -103,7 +103,7 @@ class Drive:
                 raise failure(fault.error, path)
 
     def done(self, path: str) -> None:
-        """An operation that changes something is over; or power goes before anybody is told."""
+        """Complete an operation that changes the drive, or lose power before it returns."""
         self.operations += 1
         if self.on_operation is not None:
             self.on_operation()
@@ -137,7 +137,7 @@ class Drive:
         return entry
 
     def change(self, *links: Link) -> None:
-        """One step in the life of folders."""
+        """Record one step of folder changes in the journal."""
         for folder, name, entry in links:
             if entry is None:
                 folder.entries.pop(name, None)
@@ -146,7 +146,7 @@ class Drive:
         self.journal.append(links)
 
     def sync_folder(self, folder: Folder) -> None:
-        """Everything that happened in the folder, with what it builds on, becomes durable."""
+        """Make all changes of the folder durable, with those they depend on."""
         wanted = [any(link[0] is folder for link in step) for step in self.journal]
         kept = _closed(self.journal, wanted)
         for step, keep in zip(self.journal, kept, strict=True):
@@ -155,7 +155,7 @@ class Drive:
         self.journal = [step for step, keep in zip(self.journal, kept, strict=True) if not keep]
 
     def grow(self, size: int) -> int:
-        """Take room for so many bytes (give back, if negative); how many there are."""
+        """Reserve this many bytes (release, if negative); return how many were available."""
         if self.free is None:
             return size
         granted = min(size, max(0, self.free))
@@ -163,7 +163,7 @@ class Drive:
         return granted
 
     def need_room(self, path: str) -> None:
-        """New entries need a little room too; none is left on a full drive."""
+        """Fail on a full drive, because new entries need space, too."""
         if self.free is not None and self.free <= 0:
             raise failure(errno.ENOSPC, path)
 
@@ -186,14 +186,14 @@ _StepImage: TypeAlias = tuple[tuple[_FolderImage, str, _Image | None], ...]
 
 
 class DriveImage:
-    """What lies on a drive and in the cache above it at one moment; nothing changes it any more."""
+    """An immutable snapshot of the durable and cached data of a drive."""
 
     def __init__(self, root: _FolderImage, journal: list[_StepImage]) -> None:
         self._root = root
         self._journal = journal
 
     def after_power_loss(self, random: Random, trace: Trace | None = None) -> Drive:
-        """A drive with what is left; other random numbers, other losses."""
+        """Return a drive with the data that remains; it depends on the random numbers."""
         entries: dict[int, dict[str, _Image]] = {}
         for step, keep in zip(self._journal, self._kept(random), strict=True):
             for folder, name, entry in step if keep else ():
@@ -207,7 +207,7 @@ class DriveImage:
         return drive
 
     def _kept(self, random: Random) -> list[bool]:
-        """Which steps of the journal are durable."""
+        """Choose the durable steps of the journal."""
         count = len(self._journal)
         manner = random.randrange(4)
         if manner < 2:
@@ -216,7 +216,7 @@ class DriveImage:
         return _closed(self._journal, self._prefixes(random))
 
     def _prefixes(self, random: Random) -> list[bool]:
-        """Of every folder the steps up to some moment."""
+        """Choose a prefix of the steps of every folder."""
         lengths: dict[int, int] = {}
         for step in self._journal:
             for folder, _, _ in step:
@@ -246,12 +246,12 @@ class DriveImage:
 
 
 def _favourite(random: Random) -> Fate | None:
-    """Half of the time all files fare alike: that is how the clear cases come about."""
+    """Choose the effect for each file; in half of the cases the same for all files."""
     return random.choice(tuple(Fate)) if random.random() < 0.5 else None
 
 
 def walk(folder: Folder, path: str = "") -> Sequence[tuple[str, bytes | None]]:
-    """All paths in order, with the content of files and None for folders."""
+    """Yield all paths in order, with the content of files and None for folders."""
     found: list[tuple[str, bytes | None]] = []
     for name, entry in sorted(folder.entries.items()):
         where = f"{path}/{name}"
@@ -276,7 +276,7 @@ def _apply(step: Step) -> None:
 
 
 def _closed(journal: Sequence[Step] | Sequence[_StepImage], wanted: list[bool]) -> list[bool]:
-    """What must be durable if the wanted steps are: everything earlier in the folders they touch."""
+    """Return the wanted steps and all earlier steps of the same folders."""
     kept = list(wanted)
     needed: set[int] = set()
     for place in range(len(journal) - 1, -1, -1):

@@ -1,7 +1,7 @@
-"""What goes wrong on a simulated drive, and when: operations that fail, power that goes.
+"""Faults of a simulated drive: failing operations and power loss.
 
-A `Fault` fails operations of some kinds on paths that match a pattern, for ever or a number of times. The
-kinds are those of `Operation`; a failing sync drops what it should have written, as Linux does.
+A `Fault` makes operations of some kinds fail on matching paths, for ever or a number of times. The kinds
+are those of `Operation`; a failed sync drops the data it should have written, as on Linux.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 
 class PowerLost(BaseException):
-    """The machine is off: whoever was in the middle of something is no more.
+    """The machine is off: the current operation does not return.
 
     Not an `Exception`, because nobody can handle it.
     """
@@ -33,13 +33,13 @@ class Operation(Enum):
     SET_MODIFIED = "utime"
 
 
-#: Those that change something, and after which power may be lost.
+#: Operations that change the drive; power may be lost after each.
 CHANGING = frozenset(Operation) - {Operation.OPEN, Operation.READ}
 
 
 @dataclass(slots=True)
 class Fault:
-    """`pattern` is matched against the whole path, `*` being anything; `times` counts down, -1: for ever."""
+    """`pattern` matches the whole path, with `*` as wildcard; `times` is the number of failures, or -1."""
 
     error: int
     operations: frozenset[Operation] = CHANGING

@@ -1,15 +1,14 @@
-"""Files of a simulated drive: what programs see, what is on the platter, and what lies between the two.
+"""Files of a simulated drive: the content that programs see, the durable content, and pending changes.
 
-A write changes what programs see at once and waits as a `Change` until a sync. Power loss decides what became
-of the changes that wait. The rules are those of a page cache above sectors:
+A write is visible to programs at once and pending as a `Change` until a sync. Power loss decides the fate
+of pending changes. The rules are those of a page cache above sectors:
 
-- A sector is written whole. Of the versions it went through since the last sync, any may be the one that
-  reached the platter, independently of its neighbours: so a large write is torn, and a later one may be there
-  while an earlier one is not.
-- The size is separate from the content: it takes one of the values it went through, in order, and content
-  that did not make it reads as zeros.
-- What a truncation has cut off does not come back once a size at or behind that truncation is on the platter.
-- A failed sync drops the changes: programs go on seeing them, and no later sync writes them, as on Linux.
+- A sector is written whole. Any of its versions since the last sync may be durable, independent of other
+  sectors: a large write may be torn, and a later write may be durable while an earlier one is not.
+- The size is separate from the content: any of its values since the last sync may be durable, and content
+  that is not durable reads as zeros.
+- Truncated content does not reappear once a size of that truncation or later is durable.
+- A failed sync drops the changes: programs still see them, but no later sync writes them, as on Linux.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ SECTOR = 512
 
 
 class Change(NamedTuple):
-    """After it the file is `size` long; `sectors` are those it touched, as they were then.
+    """A change to `size` and to the content of `sectors`.
 
     `cut_from` is the first sector a truncation cut into; None for writes.
     """
@@ -34,15 +33,15 @@ class Change(NamedTuple):
 
 
 class Fate(Enum):
-    """What power loss does to the changes of a file that were not synced."""
+    """The effect of power loss on the unsynced changes of a file."""
 
     LOST = 0
     KEPT = 1
-    #: All up to some moment.
+    #: All changes up to a random one are durable.
     PREFIX = 2
-    #: Each sector for itself.
+    #: Each sector is decided independently.
     TORN = 3
-    #: The size, but no content.
+    #: The size is durable, the content is not.
     ZEROS = 4
 
 
@@ -79,7 +78,7 @@ class Inode:
         self.changes.clear()
 
     def drop_changes(self) -> None:
-        """A sync has failed."""
+        """Drop pending changes after a failed sync."""
         self.changes.clear()
 
     def _sector(self, number: int) -> bytes:
@@ -87,7 +86,7 @@ class Inode:
 
 
 def survivors(durable: bytes, changes: Sequence[Change], fate: Fate, random: Random | None) -> bytes:
-    """The content after power loss."""
+    """Return the content after power loss."""
     if not changes or fate is Fate.LOST:
         return durable
     last = len(changes)
@@ -98,7 +97,7 @@ def survivors(durable: bytes, changes: Sequence[Change], fate: Fate, random: Ran
     content = bytearray(durable[:size].ljust(size, b"\0"))
     for change in changes[:sized]:
         if change.cut_from is not None and change.size < size:
-            # Nothing that lies behind a truncation shows up again when the file has grown over it.
+            # Truncated content does not reappear when the file has grown again.
             content[change.size :] = bytes(size - change.size)
     for number, versions in _versions(changes, sized).items():
         image = _chosen(versions, fate, sized, random)
@@ -110,7 +109,7 @@ def survivors(durable: bytes, changes: Sequence[Change], fate: Fate, random: Ran
 
 
 def _versions(changes: Sequence[Change], sized: int) -> dict[int, list[tuple[int, bytes]]]:
-    """For each touched sector the versions that may be on the platter, with the number of their change.
+    """Return the possibly durable versions of each changed sector, with the number of their change.
 
     A truncation divides time: with a size from before it only versions from before it can be there.
     """
@@ -128,7 +127,7 @@ def _versions(changes: Sequence[Change], sized: int) -> dict[int, list[tuple[int
 
 
 def _chosen(versions: list[tuple[int, bytes]], fate: Fate, sized: int, random: Random | None) -> bytes | None:
-    """One version, or None for what was there before."""
+    """Choose a version; None for the content before all changes."""
     if fate is Fate.KEPT or random is None:
         choice = len(versions)
     elif fate is Fate.PREFIX:

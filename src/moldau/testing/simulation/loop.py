@@ -1,12 +1,12 @@
-"""An event loop without time, sockets or threads: the same program runs the same way every time.
+"""A deterministic event loop without real time, sockets or threads.
 
-The clock stands still while callbacks run. When nothing is ready it jumps to the next timer; when there is no
-timer either, everybody waits for somebody else, and that is a `Deadlock` which names them. Callbacks run in
-the order in which they became ready, as in any asyncio loop. With `shuffle` tasks that are ready at the same
-moment take their turns in an order drawn from it, while plain callbacks keep theirs, which asyncio promises.
+The virtual clock stands still while callbacks run. When no callback is ready it jumps to the next timer;
+without a timer, the loop raises `Deadlock` with the waiting tasks. Callbacks run in the order in which they
+became ready, as in any asyncio loop. With `shuffle`, tasks that are ready at the same time run in random
+order, while plain callbacks keep their order, which asyncio guarantees.
 
-`create_server` and `create_connection` lead to the simulated network; work for an executor is done at once.
-Whatever belongs to a process that has died (`process`) is dropped instead of run.
+`create_server` and `create_connection` use the simulated network; executor work runs at once. Callbacks of
+a dead `Process` are dropped.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from moldau.testing.simulation.trace import Trace
 T = TypeVar("T")
 H = TypeVar("H", bound=asyncio.Handle)
 
-#: More callbacks than this at one moment of virtual time: something goes round in circles.
+#: More callbacks than this at one virtual time indicate an endless loop.
 _MAX_TURNS = 100_000
 _SHORTEST_WAIT = 1e-6
-#: How far back among the tasks that wait a task may be put.
+#: The maximum distance by which a ready task is moved.
 _MAX_SHUFFLE = 8
 
 
 class Deadlock(RuntimeError):
-    """Nothing is ready, nothing is scheduled, and the work is not done."""
+    """No callback is ready or scheduled, and the work is not done."""
 
 
 class SimulatedLoop(asyncio.BaseEventLoop):
@@ -48,13 +48,13 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._processes: dict[Process, None] = {}
         self._clock_resolution = 1e-9
         self._selector = self
-        #: How many of the last handles in the queue are turns of tasks.
+        #: The number of task steps at the end of the queue.
         self._tasks_at_end = 0
         if trace is not None:
             trace.use_time(self.time)
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """Run to the end of `main` and close; the loop serves once."""
+        """Run `main` to its end and close the loop."""
         try:
             return self.run_until_complete(main)
         finally:
@@ -67,10 +67,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._now
 
-    # What the base class asks of a loop that has a selector.
+    # The selector interface of the base class.
 
     def select(self, timeout: float | None) -> list[Any]:
-        """Nothing ever comes from outside; waiting is moving the clock."""
+        """Advance the clock instead of waiting for I/O."""
         self.turns += 1
         self._turns_now += 1
         self._tasks_at_end = 0
@@ -80,7 +80,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             self._now = max(self._now, self._scheduled[0].when())  # type: ignore[attr-defined]
             self._turns_now = 0
         elif self._turns_now > _MAX_TURNS:
-            raise Deadlock(f"the clock stands still at {self._now}; waiting: {self._who_waits()}")
+            raise Deadlock(f"the clock does not advance from {self._now}; waiting: {self._who_waits()}")
         return []
 
     def _process_events(self, event_list: list[Any]) -> None:
@@ -111,7 +111,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if self._is_dead(context):
             return _dropped(asyncio.TimerHandle(when, callback, args, self, context))
         if when > self._now:
-            # Nobody waits for less: a rest too short to move the clock would be waited for for ever.
+            # A delay too short to advance the clock would never elapse.
             when = max(when, self._now + _SHORTEST_WAIT)
         return super().call_at(when, callback, *args, context=context)
 
@@ -120,7 +120,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return process is not None and not process.alive
 
     def _take_place(self, handle: asyncio.Handle, callback: Callable[..., object]) -> None:
-        """Put a task's turn somewhere among those of other tasks at the end of the queue."""
+        """Insert a task step at a random place among the task steps at the end of the queue."""
         if not _is_turn_of_task(callback):
             self._tasks_at_end = 0
             return
@@ -158,7 +158,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         return future
 
     def kill(self, process: Process) -> None:
-        """Nothing of a process runs from here on. Not to be called by the process itself."""
+        """End a process; must not be called by the process itself."""
         process.alive = False
         for handle in [*self._ready, *self._scheduled]:  # type: ignore[attr-defined]
             if process_of(handle._context) is process:

@@ -1,9 +1,9 @@
-"""A network in memory: hosts by name, ports, connections that are ordered streams of bytes with latency.
+"""A network in memory: hosts by name, ports, and connections as ordered byte streams with latency.
 
-Links between two hosts can be cut, each direction for itself: what is sent waits, as TCP would repeat it,
-until the link is healed or the connection is reset. A host that loses power says nothing, and who calls it
-waits: its peers are reset some time later, and only when it is on again nobody listening is an answer. A
-process that ends or is killed closes its connections at once.
+Each direction of a link between two hosts can be cut: sent data waits, as TCP would retransmit it, until
+the link is healed or the connection is reset. A host without power does not respond: new connections hang
+and established ones are reset some time later; connections are refused only after it is on again. A process
+that exits or is killed closes its connections at once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from moldau.testing.simulation.process import Process, process_of
 from moldau.testing.simulation.trace import Trace
 from moldau.testing.simulation.transport import Ends, SimulatedTransport
 
-#: Where those are who belong to no process.
+#: The host of callers without a process.
 OUTSIDE = "client"
 _FIRST_FREE_PORT = 40_000
 _RESET_AFTER_SECONDS = 2.0
@@ -30,7 +30,7 @@ ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
 
 class SimulatedSocket:
-    """A bound port; connections wait until somebody serves it."""
+    """A bound port; connections wait until it is served."""
 
     def __init__(self, network: SimulatedNetwork, host: str, port: int) -> None:
         self.address = (host, port)
@@ -48,7 +48,7 @@ class SimulatedSocket:
 
 
 class SimulatedServer:
-    """What `create_server` gives."""
+    """The result of `create_server`."""
 
     def __init__(self, sock: SimulatedSocket) -> None:
         self._socket = sock
@@ -61,7 +61,7 @@ class SimulatedServer:
 
 
 class SimulatedNetwork:
-    """`latency_ms` is the longest time that bytes take from one host to another, unless `slow` says more."""
+    """`latency_ms` is the longest latency between two hosts, unless `slow` sets a longer one."""
 
     def __init__(self, random: Random, trace: Trace | None = None, *, latency_ms: float = 2.0) -> None:
         self.latency_ms = latency_ms
@@ -71,7 +71,7 @@ class SimulatedNetwork:
         self._hosts: dict[str, None] = {OUTSIDE: None, "localhost": None, "127.0.0.1": None}
         self._cut: set[tuple[str, str]] = set()
         self._slow: dict[tuple[str, str], float] = {}
-        #: Those without power.
+        #: Hosts without power.
         self._dark: set[str] = set()
         self._open: dict[SimulatedTransport, None] = {}
         self._next_port = _FIRST_FREE_PORT
@@ -79,17 +79,17 @@ class SimulatedNetwork:
     # Faults.
 
     def cut(self, source: str, target: str, *, both: bool = True) -> None:
-        """Nothing gets from one host to the other any more, or back."""
+        """Cut the link between two hosts, in one or both directions."""
         self._cut.add((source, target))
         if both:
             self._cut.add((target, source))
 
     def slow(self, source: str, target: str, latency_ms: float) -> None:
-        """One direction of a link takes longer than the others; until `heal`."""
+        """Increase the latency of one direction of a link until `heal`."""
         self._slow[source, target] = latency_ms
 
     def heal(self, source: str | None = None, target: str | None = None) -> None:
-        """Everything gets through again: between two hosts, or everywhere."""
+        """Heal the link between two hosts, or all links."""
         both = ((source, target), (target, source))
         self._cut = {link for link in self._cut if source is not None and link not in both}
         self._slow = {link: ms for link, ms in self._slow.items() if source is not None and link not in both}
@@ -100,13 +100,13 @@ class SimulatedNetwork:
         return (source, target) in self._cut or source in self._dark or target in self._dark
 
     def reset(self, one: str, other: str) -> None:
-        """Break the connections between two hosts."""
+        """Reset the connections between two hosts."""
         for transport in list(self._open):
             if transport.way in ((one, other), (other, one)):
                 transport.lose(failure(errno.ECONNRESET, ""))
 
     def leave(self, process: Process, *, silently: bool) -> None:
-        """A process is gone; `silently` if its whole host is, so that nobody tells the peers."""
+        """Close the connections of a dead process; `silently` if its host lost power."""
         for sock in [each for each in self._ports.values() if each.process is process]:
             self.unbind(sock)
         if silently:
@@ -120,13 +120,13 @@ class SimulatedNetwork:
                 error = failure(errno.ECONNRESET, "")
                 loop.call_later(wait, peer.lose, error, context=peer.context)
 
-    # What the loop and the listeners ask.
+    # For the loop and the listeners.
 
     def add_host(self, name: str) -> None:
         self._hosts[name] = None
 
     def bind(self, name: str, host: str | None, port: int, buffers: tuple[int, int]) -> list[Any]:
-        """The sockets of a listener, as `Listener` wants them."""
+        """Return the sockets for a `Listener`."""
         if port == 0:
             port, self._next_port = self._next_port, self._next_port + 1
         address = (self._local(host), port)
@@ -172,7 +172,7 @@ class SimulatedNetwork:
         return ours, ours.attach(factory)
 
     async def _way(self, source: str, target: str) -> None:
-        """How long a small packet takes; for ever while the link is cut."""
+        """Return the latency of a small packet; infinite while the link is cut."""
         await asyncio.sleep(self.delay(source, target))
         while self.is_cut(source, target):
             await asyncio.sleep(self.latency_ms / 100)
@@ -183,13 +183,13 @@ class SimulatedNetwork:
             return process.host if process is not None else OUTSIDE
         return str(host)
 
-    # What transports ask.
+    # For transports.
 
     def delay(self, source: str, target: str) -> float:
         return self._random.random() * self._slow.get((source, target), self.latency_ms) / 1000
 
     def piece(self, size: int) -> int:
-        """How much of what was sent travels together."""
+        """Return how many bytes are delivered together."""
         return size if self._random.random() < 0.7 else self._random.randint(1, size)
 
     def forget(self, transport: SimulatedTransport) -> None:

@@ -1,8 +1,8 @@
-"""Which simulated process a callback, a timer or a task belongs to, so that all of them can end at once.
+"""The simulated process of a callback, timer or task, so that all of them can end at once.
 
-A `Process` is carried by the context: whatever its tasks start inherits it. When it dies, nothing of it runs
-any more: what waits in the loop is dropped, and its coroutines are closed where they stand, in the order they
-were created. Their `finally` blocks still run then, but reach neither disk nor network.
+A `Process` is stored in the context, so that tasks inherit it. When it dies, its callbacks are dropped and
+its coroutines are closed where they are, in order of creation. Their `finally` blocks run, but reach
+neither disk nor network.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CURRENT: ContextVar[Process | None] = ContextVar("simulated_process", default=N
 
 
 class Process:
-    """Something that lives on a host of the simulated network, and dies."""
+    """A process on a host of the simulated network."""
 
     def __init__(self, host: str) -> None:
         self.host = host
@@ -36,19 +36,19 @@ class Process:
             self._tasks = [each for each in self._tasks if not each.done()]
 
     def bury(self) -> None:
-        """Close the coroutines of a dead process; called from outside of it."""
+        """Close the coroutines of a dead process; call it from outside of the process."""
         self.alive = False
         for task in self._tasks:
             if not task.done():
                 close_task(task)
             elif not task.cancelled():
-                # Nobody is left to be told.
+                # The process that would handle the exception is dead.
                 task.exception()
         self._tasks.clear()
 
 
 def close_task(task: asyncio.Task[Any]) -> None:
-    """End a task that nobody will run any more, where it stands."""
+    """Close a task that will not run any more."""
     task._log_destroy_pending = False  # type: ignore[attr-defined]
     try:
         task.get_coro().close()
@@ -57,5 +57,5 @@ def close_task(task: asyncio.Task[Any]) -> None:
 
 
 def process_of(context: Context | None = None) -> Process | None:
-    """The process that a context belongs to; without one, the present."""
+    """Return the process of a context, by default of the current one."""
     return _CURRENT.get() if context is None else context.get(_CURRENT)

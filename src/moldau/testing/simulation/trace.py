@@ -1,7 +1,7 @@
-"""What happened in a simulation, in order, as one hash: two runs of a seed are the same if their traces are.
+"""The events of a simulation as one hash: two runs are equal if their traces are.
 
-Disk operations, network bytes and the clock end up here. With `keep` the lines stay readable, so that two
-runs that differ can be compared line by line.
+The trace contains disk operations, network bytes and the clock. With `keep`, the lines are kept, so that
+two runs can be compared line by line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Trace:
         self._time: Callable[[], float] = lambda: 0.0
 
     def use_time(self, time: Callable[[], float]) -> None:
-        """From now on every line begins with this time."""
+        """Set the time that precedes the following lines."""
         self._time = time
 
     def note(self, *fields: object) -> None:

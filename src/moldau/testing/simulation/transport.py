@@ -1,8 +1,8 @@
 """One end of a simulated connection, for `Protocol` and `BufferedProtocol`.
 
-Bytes written wait in `_outgoing` until they are under way, and travel in pieces, in order. The receiver takes
-them at once, unless its reading is paused: then they pile up until the window is full, and the sender's
-protocol is told to pause (`pause_writing`), as the kernel's buffers would have it.
+Written bytes wait in `_outgoing` until they are sent, in pieces and in order. The receiver reads them at
+once unless its reading is paused: then they accumulate until the window is full, and the sender's protocol
+is paused (`pause_writing`), as with the kernel's buffers.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class SimulatedTransport(asyncio.Transport):
         self._loop = asyncio.get_running_loop()
         self._protocol: Any = None
         self._outgoing = bytearray()
-        #: Bytes under way to the peer or waiting there, and when the last of them arrive.
+        #: Bytes in flight to the peer or waiting there, and the arrival time of the last.
         self._unread_by_peer = 0
         self._arrives = 0.0
-        #: What is under way to this end, in order.
+        #: Pieces in flight to this end, in order.
         self._under_way: deque[bytes | None] = deque()
         self._incoming = bytearray()
         self._limits = (_HIGH_WATER, _HIGH_WATER // 4)
@@ -70,13 +70,13 @@ class SimulatedTransport(asyncio.Transport):
         return self._lost
 
     def attach(self, factory: Callable[[], asyncio.BaseProtocol]) -> asyncio.BaseProtocol:
-        """The connection is made; gives back the protocol, for which bytes may have come already."""
+        """Establish the connection; return the protocol, for which bytes may have arrived already."""
         self._protocol = protocol = factory()
         protocol.connection_made(self)
         self._deliver()
         return protocol
 
-    # What protocols call.
+    # For protocols.
 
     def write(self, data: Any) -> None:
         if self._closing or self._lost:
@@ -88,7 +88,7 @@ class SimulatedTransport(asyncio.Transport):
         self.write(b"".join(list_of_data))
 
     def close(self) -> None:
-        """What was written still goes out, and then the end."""
+        """Close after all written bytes are sent."""
         if not self._closing:
             self._closing = True
             self._reading = False
@@ -132,10 +132,10 @@ class SimulatedTransport(asyncio.Transport):
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         self._protocol = protocol
 
-    # How bytes travel.
+    # Sending and receiving.
 
     def transmit(self) -> None:
-        """Send what the window and the link allow."""
+        """Send as much as the window and the link allow."""
         peer, network = self.peer, self._network
         while (
             self._outgoing
@@ -156,13 +156,13 @@ class SimulatedTransport(asyncio.Transport):
         self._regulate()
 
     def _send(self, peer: SimulatedTransport, piece: bytes | None) -> None:
-        """None is the end of the stream."""
+        """Send a piece; None is the end of the stream."""
         peer._under_way.append(piece)
         self._arrives = max(self._arrives, self._loop.time() + self._network.delay(*self.way))
         self._loop.call_at(self._arrives, peer._arrive, context=peer.context)
 
     def _arrive(self) -> None:
-        """The next piece is here; cut while it was under way, it is repeated until it gets through."""
+        """Receive the next piece; if the link was cut meanwhile, retransmit it until it arrives."""
         if self._network.is_cut(self.ends.target, self.ends.source):
             self._loop.call_later(_REPEAT_SECONDS, self._arrive, context=self.context)
             return
@@ -175,7 +175,7 @@ class SimulatedTransport(asyncio.Transport):
         self._deliver()
 
     def _deliver(self) -> None:
-        """Hand over what has come, as long as the protocol wants it."""
+        """Pass received bytes to the protocol while it reads."""
         while self._incoming and self._reading and not self._lost and self._protocol is not None:
             taken = self._hand_over()
             del self._incoming[:taken]
@@ -217,7 +217,7 @@ class SimulatedTransport(asyncio.Transport):
             self._protocol.resume_writing()
 
     def lose(self, error: Exception | None) -> None:
-        """The connection is over for this end."""
+        """End the connection on this side."""
         if self._lost:
             return
         self._lost = self._closing = True

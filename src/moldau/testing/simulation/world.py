@@ -1,12 +1,12 @@
-"""One simulated world, made from a seed: its loop, its network, and the nodes that live in it.
+"""One simulation, derived from a seed: its loop, its network and its nodes.
 
     simulation = Simulation(seed)
     simulation.run(scenario(simulation))
 
-Everything that needs chance draws from a stream of its own (`simulation.random("name")`), so that one part
-drawing more does not change what the others do. A `SimulatedNode` is a machine with a drive: it is formatted,
-booted, loses power or is killed, and is booted again on what is left. A run that fails is repeated with the
-same seed; `trace` tells whether two runs were the same.
+Each component draws random numbers from a stream of its own (`simulation.random("name")`), so that one does
+not influence another. A `SimulatedNode` is a machine with a drive: it is formatted, booted, loses power or
+is killed, and is booted again on the remaining data. Repeat a failed run with the same seed; `trace` tells
+whether two runs were equal.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class Simulation:
         order = self.random("order") if shuffle else None
         self.loop = SimulatedLoop(self.network, trace=self.trace, shuffle=order)
         self.loop.set_exception_handler(self._report)
-        #: What nobody caught.
+        #: Uncaught exceptions.
         self.unhandled: list[str] = []
 
     def random(self, purpose: str) -> Random:
-        """A stream of random numbers; the same purpose gives the same numbers from the beginning."""
+        """Return a new stream of random numbers, equal for equal purposes."""
         return Random(f"{self.seed}/{purpose}")
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         return self.loop.run(main)
 
     def _report(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """That power went is no news."""
+        """Record an uncaught exception, except `PowerLost`."""
         error = context.get("exception")
         if not isinstance(error, PowerLost):
             self.unhandled.append(f"{context.get('message')}: {error!r}")
@@ -64,7 +64,7 @@ class Simulation:
 
 
 class SimulatedNode:
-    """A machine with one node; what it needs of the world is made anew at every boot."""
+    """A machine with one node; process, clock and disk access are created again at every boot."""
 
     def __init__(
         self, simulation: Simulation, config: Mapping[str, str] | None = None, *, node_id: int = 1
@@ -77,12 +77,12 @@ class SimulatedNode:
         self.config = _config(self.host, node_id, config or {})
         self.powered_off = asyncio.Event()
         self.failed = asyncio.Event()
-        #: The one or the other: somebody has to look after it.
+        #: Set on power loss or a fatal error.
         self.over = asyncio.Event()
-        #: The process is no more, whatever ended it.
+        #: Set when the process has ended for any reason.
         self._gone = asyncio.Event()
         self.node: Node | None = None
-        #: What the node is given instead of the disk itself, for those who want to break its rules.
+        #: Wraps the node's disk, for tests that break its rules.
         self.wrap_disk: Callable[[Disk], Disk] = lambda disk: disk
         self._simulation = simulation
         self.randomness = simulation.random(f"{self.host}/ids")
@@ -102,7 +102,7 @@ class SimulatedNode:
         format_storage(SimulatedDisk(self.drive), self.clock, self.randomness, self.config, options)
 
     async def boot(self) -> Node:
-        """Start the node on whatever is on the drive; raises what `Node.start` does, or `PowerLost`."""
+        """Start the node on the data of the drive; raise the error of `Node.start`, or `PowerLost`."""
         self.powered_off.clear()
         self.failed.clear()
         self.over.clear()
@@ -124,7 +124,7 @@ class SimulatedNode:
         return self.node
 
     async def stop(self) -> None:
-        """An orderly end; `PowerLost` if power goes meanwhile."""
+        """Shut the node down cleanly; `PowerLost` if power is lost meanwhile."""
         process, node = self._process, self.node
         if process is not None and node is not None:
             await self._unless_power_goes(process.spawn(node.stop()))
@@ -132,7 +132,7 @@ class SimulatedNode:
                 self._end(silently=False)
 
     async def _unless_power_goes(self, work: asyncio.Task[Any]) -> None:
-        """Until it is done, or the process is no more: killed, it has nothing to say."""
+        """Wait until the work is done or the process has ended."""
         power = asyncio.ensure_future(self._gone.wait())
         done = asyncio.Event()
         for each in (work, power):
@@ -147,11 +147,11 @@ class SimulatedNode:
             work.result()
 
     def kill(self) -> None:
-        """`kill -9`: the process is gone, what it wrote is in the page cache and stays."""
+        """Kill the process (`kill -9`); its writes stay in the page cache."""
         self._end(silently=False)
 
     def lose_power(self) -> None:
-        """The machine is off; unless `crash_after` has seen to that, it is now. Then what is left is left."""
+        """Switch the machine off, unless `crash_after` has done so, and decide which data is lost."""
         if self.drive.on:
             self.drive.power_off()
         self._end(silently=True)

@@ -1,4 +1,4 @@
-"""A node inside the test's own event loop, so that a test can look into it and break its disk."""
+"""A node in the event loop of the test, so that a test can inspect it and break its disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def running_node(
     clock: Clock | None = None,
     pool: Pool | None = None,
 ) -> AsyncIterator[Node]:
-    """Formatted, started, and stopped at the end; `folder` may hold the data of a former run."""
+    """Format, start and finally stop a node; `folder` may contain the data of an earlier run."""
     properties = {
         "process.roles": "broker,controller",
         "node.id": "1",

@@ -1,4 +1,4 @@
-"""Several nodes in the loop of the test, on real sockets and disks, so that a test can look into them."""
+"""Several nodes in the event loop of the test, on real sockets and disks, so that a test can inspect them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOTH, BROKER, CONTROLLER = "broker,controller", "broker", "controller"
 
 
 class Nodes:
-    """A cluster of nodes by id, with the roles of each; a static quorum of all that are controllers."""
+    """A cluster of nodes by id with their roles, and a static quorum of its controllers."""
 
     def __init__(self, folder: Path, roles: Mapping[int, str], config: Mapping[str, str]) -> None:
         self.running: dict[int, Node] = {}

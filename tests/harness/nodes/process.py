@@ -1,4 +1,4 @@
-"""What Linux knows about a running process: memory, open files, their limit."""
+"""Memory and open files of a running process, from Linux' /proc."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ON_LINUX = sys.platform == "linux"
 
 
 def anonymous_memory(pid: int) -> int:
-    """Bytes that are really the process's own: mapped files are not counted."""
+    """Return the anonymous resident memory in bytes, without mapped files."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024

@@ -1,4 +1,4 @@
-"""Somebody with a shell and a properties file as Apache Kafka 4.x ships it in its config folder."""
+"""A node started from a shell with the properties file that Apache Kafka 4.x ships in its config folder."""
 
 from __future__ import annotations
 

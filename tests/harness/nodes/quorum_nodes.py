@@ -1,4 +1,4 @@
-"""Controllers in the loop of the test, on real sockets and disks: a quorum whose members may change."""
+"""Controllers in the event loop of the test, on real sockets and disks: a quorum with dynamic membership."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Several brokers in one event loop that only replicate: real logs, real sockets, the real handlers.
 
-The metadata is made here: `Replicas` applies images to all brokers that are up, and decides AlterPartition
-with the controller's own rules. What a test wants to be late or to fail, it can hold back or break.
+`Replicas` creates the metadata: it applies images to all running brokers and decides AlterPartition with
+the rules of the controller. Tests can delay or fail each step.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class ReplicaBroker:
         self.replicas.went_offline(failure.partitions)
 
     async def crash(self) -> None:
-        """Nothing is synced or marked clean."""
+        """Stop without syncing logs or marking a clean shutdown."""
         await self._listener.close()
         await self.replicas.close()
         self.logs.directories.release()
@@ -169,7 +169,7 @@ class ReplicaBroker:
 
 
 class Replicas:
-    """Brokers 1, 2, 3, …, and the metadata they follow."""
+    """Brokers 1, 2, 3, … and their metadata."""
 
     def __init__(self, folder: Path, config: Mapping[str, str] | None = None) -> None:
         self._folder = folder
@@ -178,7 +178,7 @@ class Replicas:
         self.brokers: dict[int, ReplicaBroker] = {}
         self.image = MetadataImage.empty()
         self.alterations: list[AlterPartitionRequest] = []
-        #: Answered instead of deciding, one after the other.
+        #: Error codes returned instead of decisions, one after the other.
         self.refusals: list[int] = []
         self._epoch = 100
 
@@ -193,7 +193,7 @@ class Replicas:
             await broker.start()
             self._epoch += 1
             broker.epoch = self._epoch
-            # What it knew before it was registered.
+            # The metadata before its registration.
             await broker.replicas.apply(MetadataDelta.between(MetadataImage.empty(), self.image), self.image)
             self.brokers[number] = broker
             await self.apply(
@@ -217,7 +217,7 @@ class Replicas:
         await self.apply(stored.FenceBrokerRecord(id=number, epoch=epoch))
 
     async def apply(self, *records: Any, only: Sequence[int] | None = None) -> None:
-        """Replay records; `only` these brokers hear of it yet."""
+        """Replay records; with `only`, apply them only to these brokers."""
         delta = MetadataDelta(self.image)
         delta.replay_all(records)
         self.image = delta.apply(self.image.offset + 1, 1)

@@ -15,7 +15,7 @@ from moldau.pipelines.arrow.writing import ArrowProducer
 from moldau.testing import Cluster
 from tests.harness.clients.feed import PARTITIONS, create
 from tests.harness.clients.reading import messages
-from tests.harness.nodes.whereabouts import TRANSACTION, coordinator_of, leaders_of
+from tests.harness.nodes.leaders import TRANSACTION, coordinator_of, leaders_of
 from tests.harness.waiting import eventually
 
 CONFIG = {

@@ -17,8 +17,8 @@ from moldau.protocol.messages.list_transactions import ListTransactionsRequest
 from moldau.testing import Cluster
 from moldau.testing.cluster import ClusterNode
 from tests.harness.clients.feed import QUIET, create
+from tests.harness.nodes.leaders import GROUP, SHARE, TRANSACTION, coordinator_of
 from tests.harness.nodes.nodes import BOTH, BROKER, Nodes, run
-from tests.harness.nodes.whereabouts import GROUP, SHARE, TRANSACTION, coordinator_of
 from tests.harness.waiting import eventually
 from tests.harness.wire.wire import Wire
 

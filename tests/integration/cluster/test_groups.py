@@ -12,7 +12,7 @@ from moldau.testing import Cluster
 from moldau.testing.cluster import ClusterNode
 from tests.harness.clients.feed import Feed, create
 from tests.harness.clients.members import MEMBERS, Member, Progress
-from tests.harness.nodes.whereabouts import coordinator_of
+from tests.harness.nodes.leaders import coordinator_of
 from tests.harness.waiting import eventually
 from tests.harness.wire.wire import Wire
 

@@ -18,7 +18,7 @@ from moldau.protocol.messages.incremental_alter_configs import (
 from moldau.testing import Cluster
 from tests.harness.clients.feed import PARTITIONS, Feed, create
 from tests.harness.clients.share import ACCEPT
-from tests.harness.nodes.whereabouts import GROUP, coordinator_of, leaders_of
+from tests.harness.nodes.leaders import GROUP, coordinator_of, leaders_of
 from tests.harness.wire.wire import Wire
 
 BATCH = 300

@@ -12,7 +12,7 @@ from moldau.base.java_hash import partition_for_name
 from moldau.testing import Cluster
 from tests.harness.clients.exactly_once_workers import Workers
 from tests.harness.clients.feed import PARTITIONS, QUIET, create
-from tests.harness.nodes.whereabouts import (
+from tests.harness.nodes.leaders import (
     TRANSACTION,
     coordinator_of,
     leaders_of,

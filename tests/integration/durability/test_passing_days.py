@@ -17,7 +17,7 @@ from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopi
 from moldau.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.protocol.records import iter_batches, iter_records
-from tests.harness.nodes.passing_time import DAY, HOUR, MINUTE, PATIENT, SECOND, TimedNode, run, timed_node
+from tests.harness.nodes.shifted_time import DAY, HOUR, MINUTE, PATIENT, SECOND, TimedNode, run, timed_node
 from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import FETCH_VERSION, fetch_request, produce_request
 

@@ -24,7 +24,7 @@ from moldau.protocol.messages.describe_quorum import (
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.harness.nodes.node import connected
-from tests.harness.nodes.passing_time import DAY, HOUR, MINUTE, PATIENT, SECOND, TimedNode, run, timed_node
+from tests.harness.nodes.shifted_time import DAY, HOUR, MINUTE, PATIENT, SECOND, TimedNode, run, timed_node
 from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import fetch_request, produce_request
 from tests.harness.wire.wire import request_frame

@@ -14,7 +14,7 @@ import pytest
 from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from moldau.protocol.messages.fetch import FetchRequest
 from tests.harness.nodes.node import connected
-from tests.harness.nodes.passing_time import (
+from tests.harness.nodes.shifted_time import (
     DAY,
     HOUR,
     MINUTE,

@@ -21,7 +21,7 @@ from moldau.protocol.messages.describe_quorum import (
 from moldau.testing import Cluster
 from tests.harness.apache.node import QUICK_START
 from tests.harness.folders.turns import read_all
-from tests.harness.nodes.whereabouts import coordinator_of, leaders_of
+from tests.harness.nodes.leaders import coordinator_of, leaders_of
 from tests.harness.waiting import eventually
 from tests.harness.wire.wire import Wire
 from tests.interop import jars

@@ -1,11 +1,11 @@
-"""Days that pass while a test looks on: wall clock, monotonic clock and the timers of the loop are moved.
+"""Move the time of a node forward: wall clock, monotonic clock and the timers of the loop.
 
-A `ShiftedLoop` is a real loop over real sockets whose time can be put forward. What is due then happens as
-it would have: jobs that come round, deadlines, idle connections. `Time` is the node's clock; its wall can
-also be put back, as an operator or a time server does.
+A `ShiftedLoop` is a real loop over real sockets whose clock can be advanced; then periodic jobs, deadlines
+and idle timeouts are due. `Time` is the node's clock; its wall clock can also be set back, as by an
+operator or NTP.
 
-With an `InlinePool` everything that is due has happened when `Time.passes` comes back, so a test can also
-say what has *not* happened.
+With an `InlinePool`, everything that is due has happened when `Time.passes` returns, so a test can also
+check what has *not* happened.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
-#: Nobody beats while an hour passes at once; what follows from that has tests of its own.
+#: No heartbeats are sent while time is advanced; session timeouts have tests of their own.
 PATIENT = {"broker.session.timeout.ms": str(20 * DAY), "connections.max.idle.ms": str(20 * DAY)}
 
 
@@ -39,7 +39,7 @@ class ShiftedLoop(asyncio.SelectorEventLoop):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing but the caller wants to run."""
+        """Whether no callback is ready."""
         return not self._ready  # type: ignore[attr-defined]
 
     @property

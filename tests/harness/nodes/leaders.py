@@ -1,4 +1,4 @@
-"""Which broker of a cluster leads a partition, or coordinates a group, a transaction or a share partition."""
+"""Find leaders of partitions and coordinators of groups, transactions and share groups in a cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GROUP, TRANSACTION, SHARE = 0, 1, 2
 
 
 def _bootstrap(cluster: Cluster) -> str:
-    """Of a broker that answers."""
+    """Return the address of a running broker."""
     awake = next(node for node in cluster.brokers if node.running and not node.paused)
     return f"127.0.0.1:{awake.port}"
 
@@ -35,13 +35,13 @@ def _partitions(cluster: Cluster, topic: str) -> list[MetadataResponsePartition]
 
 
 def replicas_of(cluster: Cluster, topic: str) -> dict[int, tuple[int, list[int]]]:
-    """The leader and the replicas of each partition."""
+    """Return the leader and the replicas of each partition."""
     found = _partitions(cluster, topic)
     return {each.partition_index: (each.leader_id, list(each.replica_nodes)) for each in found}
 
 
 def wait_until_in_sync(cluster: Cluster, *topics: str) -> None:
-    """Until every replica has what its leader has: then any broker can be killed."""
+    """Wait until all replicas are in sync, so that any broker can be killed."""
 
     def in_sync() -> bool:
         found = [each for topic in topics for each in _partitions(cluster, topic)]

@@ -1,6 +1,6 @@
 """Days pass for the records of a node: rolling, retention, compaction, producers that are forgotten.
 
-Time is moved by hand (`harness/passing_time.py`); what is looked at is what a client or an operator sees:
+Time is moved by hand (`harness/nodes/shifted_time.py`); what is looked at is what a client or an operator sees:
 offsets, records, files. The rules are Apache Kafka's.
 """
 

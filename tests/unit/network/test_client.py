@@ -100,7 +100,7 @@ def test_newest_common_version_is_used() -> None:
         await connection.call(DescribeClusterRequest())
         assert connection.supports(60)
         assert not connection.supports(3)
-        with pytest.raises(KafkaError, match="speaks 100 to 101") as error:
+        with pytest.raises(KafkaError, match="supports 100 to 101") as error:
             await connection.call(MetadataRequest())
         assert error.value.code is ErrorCode.UNSUPPORTED_VERSION
         connection.close()

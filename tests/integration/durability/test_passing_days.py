@@ -1,7 +1,7 @@
 """Days pass for the records of a node: rolling, retention, compaction, producers that are forgotten.
 
-The clock is moved by `harness/nodes/shifted_time.py`. The tests check what a client or an operator sees: offsets,
-records, files. The rules are Apache Kafka's.
+The clock is moved by `harness/nodes/shifted_time.py`. The tests check what a client or an operator sees:
+offsets, records, files. The rules are Apache Kafka's.
 """
 
 from __future__ import annotations

@@ -54,7 +54,6 @@ class Connection(asyncio.BufferedProtocol):
         on_close: Callable[[Connection], None],
         stalled: dict[Connection, None] | None = None,
     ) -> None:
-        self.listener_name = ""
         self.peer_host = ""
         self.peer_port = 0
         #: Name and version of the client's software, from ApiVersions.

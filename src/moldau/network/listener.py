@@ -148,11 +148,7 @@ class Listener:
             connection.abort()
 
     def _connection(self, loop: asyncio.AbstractEventLoop, dispatcher: Dispatcher) -> Connection:
-        connection = Connection(
-            dispatcher, self._max_frame, loop, self._opened, self._closed, self._limits.stalled
-        )
-        connection.listener_name = self.name
-        return connection
+        return Connection(dispatcher, self._max_frame, loop, self._opened, self._closed, self._limits.stalled)
 
     def _opened(self, connection: Connection) -> bool:
         self._connections[connection] = None

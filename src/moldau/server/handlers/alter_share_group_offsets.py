@@ -25,7 +25,7 @@ async def handle(
         share_configs.check_enabled()
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        return await _alter(groups, persister, share_configs, request)
+        return await _alter(groups, persister, request)
     except KafkaError as error:
         return AlterShareGroupOffsetsResponse(error_code=error.code, error_message=str(error))
 
@@ -33,7 +33,6 @@ async def handle(
 async def _alter(
     groups: Coordinator[GroupShard],
     persister: Persister,
-    share_configs: ShareGroupConfigs,
     request: AlterShareGroupOffsetsRequest,
 ) -> AlterShareGroupOffsetsResponse:
     group_id = request.group_id
@@ -42,14 +41,14 @@ async def _alter(
         return altered.response
     failures = await persister.initialize(altered.state)
     if failures:
-        _tell(altered.response, failures)
+        _set_errors(altered.response, failures)
     else:
         made = {topic_id: list(offsets) for topic_id, offsets in altered.state.offsets.items()}
         await groups.write(group_id, lambda shard: shard.share.offsets.initialized(group_id, made))
     return altered.response
 
 
-def _tell(response: AlterShareGroupOffsetsResponse, failures: Failures) -> None:
+def _set_errors(response: AlterShareGroupOffsetsResponse, failures: Failures) -> None:
     for topic in response.responses:
         for partition in topic.partitions:
             error = failures.get(topic.topic_id, {}).get(partition.partition_index)

@@ -48,7 +48,7 @@ async def _directory(
         return DescribeLogDirsResult(error_code=error.code, log_dir=directory.path)
     return DescribeLogDirsResult(
         log_dir=directory.path,
-        topics=_topics(logs, pool, disk, directory.path, wanted),
+        topics=_topics(logs, directory.path, wanted),
         total_bytes=total,
         usable_bytes=usable,
         is_cordoned=directory.cordoned,
@@ -63,18 +63,16 @@ def _space(disk: Disk, path: str) -> tuple[int, int]:
         raise storage_failure(error, path) from error
 
 
-def _topics(
-    logs: LogManager, pool: Pool, disk: Disk, path: str, wanted: set[tuple[str, int]] | None
-) -> list[DescribeLogDirsTopic]:
+def _topics(logs: LogManager, path: str, wanted: set[tuple[str, int]] | None) -> list[DescribeLogDirsTopic]:
     partitions: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
     for log in logs.table.in_directory(path):
         topic, index = log.topic_partition
         if wanted is None or (topic, index) in wanted:
-            partitions[topic].append(_partition(logs, pool, disk, log))
+            partitions[topic].append(_partition(logs, log))
     return [DescribeLogDirsTopic(name=topic, partitions=found) for topic, found in partitions.items()]
 
 
-def _partition(logs: LogManager, pool: Pool, disk: Disk, log: Log) -> DescribeLogDirsPartition:
+def _partition(logs: LogManager, log: Log) -> DescribeLogDirsPartition:
     """Describe a replica, or its future replica in another directory with the lag to the current one."""
     current = logs.table.current.get(log.topic_partition)
     is_future = current is not None and current is not log

@@ -37,14 +37,13 @@ def handle(
     context: RequestContext,
     request: DescribeQuorumRequest,
 ) -> Awaitable[DescribeQuorumResponse]:
-    async def here() -> DescribeQuorumResponse:
-        return _describe(controller, quorum, clock, context.api_version, request)
+    async def describe() -> DescribeQuorumResponse:
+        return _describe(quorum, clock, context.api_version, request)
 
-    return controller.forward(context, request, here)
+    return controller.forward(context, request, describe)
 
 
 def _describe(
-    controller: ControllerChannel,
     quorum: MetadataQuorum,
     clock: Clock,
     version: int,
@@ -67,11 +66,7 @@ def _describe(
             "not a replica of the topic partition.",
         )
     return DescribeQuorumResponse(
-        topics=[
-            TopicData(
-                topic_name=METADATA_TOPIC, partitions=[_partition(controller, quorum, clock, view, version)]
-            )
-        ],
+        topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[_partition(clock, view, version)])],
         nodes=_nodes(view) if version >= _NODES_SINCE else [],
     )
 
@@ -91,9 +86,7 @@ def _failed(asked: list[tuple[str, list[int]]], error: ErrorCode, message: str) 
     )
 
 
-def _partition(
-    controller: ControllerChannel, quorum: MetadataQuorum, clock: Clock, view: QuorumView, version: int
-) -> PartitionData:
+def _partition(clock: Clock, view: QuorumView, version: int) -> PartitionData:
     # The quorum uses a monotonic clock.
     offset_ms = clock.time_ms() - clock.monotonic() * 1000
 

@@ -45,11 +45,11 @@ def handle(
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     topic = _TOPICS.get(request.key_type)
     if topic is not None and topic not in metadata.image.topics.by_name:
-        return _create_and_answer(metadata, internal_topics, context, request, topic)
-    return _answer(metadata, internal_topics, context, request, topic)
+        return _create_and_respond(metadata, internal_topics, context, request, topic)
+    return _respond(metadata.image, context, request, topic)
 
 
-async def _create_and_answer(
+async def _create_and_respond(
     metadata: MetadataPublisher,
     internal_topics: InternalTopics,
     context: RequestContext,
@@ -57,23 +57,20 @@ async def _create_and_answer(
     topic: str,
 ) -> FindCoordinatorResponse:
     await internal_topics.ensure(topic)
-    return _answer(metadata, internal_topics, context, request, topic)
+    return _respond(metadata.image, context, request, topic)
 
 
-def _answer(
-    metadata: MetadataPublisher,
-    internal_topics: InternalTopics,
+def _respond(
+    image: MetadataImage,
     context: RequestContext,
     request: FindCoordinatorRequest,
     topic: str | None,
 ) -> FindCoordinatorResponse:
     if context.api_version >= _BATCHED_SINCE:
         return FindCoordinatorResponse(
-            coordinators=[
-                _find(metadata, internal_topics, context, topic, key) for key in request.coordinator_keys
-            ]
+            coordinators=[_find(image, context, topic, key) for key in request.coordinator_keys]
         )
-    found = _find(metadata, internal_topics, context, topic, request.key)
+    found = _find(image, context, topic, request.key)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message or ErrorCode(found.error_code).name,
@@ -84,8 +81,7 @@ def _answer(
 
 
 def _find(
-    metadata: MetadataPublisher,
-    internal_topics: InternalTopics,
+    image: MetadataImage,
     context: RequestContext,
     topic: str | None,
     key: str,
@@ -94,8 +90,8 @@ def _find(
         return _none(key, ErrorCode.INVALID_REQUEST, "There is no coordinator of this type.")
     if topic == SHARE_STATE_TOPIC and (context.api_version < _SHARE_SINCE or not _is_share_key(key)):
         return _none(key, ErrorCode.INVALID_REQUEST)
-    leader = _leader(metadata.image, topic, key)
-    endpoint = endpoint_of(metadata.image, leader, context.listener.name)
+    leader = _leader(image, topic, key)
+    endpoint = endpoint_of(image, leader, context.listener.name)
     if endpoint is None:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port)

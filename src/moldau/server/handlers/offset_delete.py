@@ -38,7 +38,7 @@ async def handle(
         if known:
             accepted.append(OffsetDeleteRequestTopic(name=topic.name, partitions=known))
     request.topics = accepted
-    answer = await _delete(groups, metadata, request)
+    answer = await _delete(groups, request)
     if answer.error_code:
         return answer
     for answered in answer.topics:
@@ -48,9 +48,7 @@ async def handle(
     return OffsetDeleteResponse(topics=list(topics.values()))
 
 
-async def _delete(
-    groups: Coordinator[GroupShard], metadata: MetadataPublisher, request: OffsetDeleteRequest
-) -> OffsetDeleteResponse:
+async def _delete(groups: Coordinator[GroupShard], request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     try:

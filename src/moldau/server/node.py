@@ -106,6 +106,11 @@ class Node:
         return self.publisher.image
 
     @property
+    def is_wired(self) -> bool:
+        """Whether `start` has created all parts."""
+        return self._services is not None
+
+    @property
     def services(self) -> NodeServices:
         if self._services is None:
             raise RuntimeError(f"node {self.id} is not started")

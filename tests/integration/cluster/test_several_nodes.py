@@ -156,7 +156,7 @@ def test_a_restarted_node_waits_until_its_previous_incarnation_is_fenced(tmp_pat
         async with running_nodes(tmp_path, ONE_AND_TWO) as nodes:
             successor = nodes.make(2, {**ANYWHERE, "log.dirs": str(tmp_path / "new")})
             starting = asyncio.create_task(successor.start())
-            await until(lambda: hasattr(successor, "lifecycle"))
+            await until(lambda: successor.image.offset >= 0)
             assert not starting.done()
             await nodes.stop(2)
             await asyncio.wait_for(starting, 60)
@@ -201,9 +201,7 @@ def test_a_node_that_waits_for_a_controller_can_be_stopped(tmp_path: Path) -> No
     async def main() -> None:
         nodes = Nodes(tmp_path, {1: BOTH, 2: BOTH, 3: BROKER}, {})
         starting = asyncio.create_task(nodes.start(1, 3))
-        await until(
-            lambda: len(nodes.running) == 2 and all("metadata" in vars(n) for n in nodes.running.values())
-        )
+        await until(lambda: len(nodes.running) == 2 and all(n.is_wired for n in nodes.running.values()))
         starting.cancel()
         await asyncio.gather(starting, return_exceptions=True)
         async with asyncio.timeout(60):
@@ -272,7 +270,7 @@ def test_a_new_active_controller_contacts_every_broker_before_their_next_heartbe
             left = [nodes[each] for each in roles if each != first]
             await until(lambda: any(each.metadata.is_active for each in left))
             active, other = sorted(left, key=lambda node: not node.metadata.is_active)
-            await until(lambda: other.id in active.broker_watch._heartbeat_connections.values())
+            await until(lambda: other.id in active.services.failure_detector._heartbeat_connections.values())
 
     run(main)
 

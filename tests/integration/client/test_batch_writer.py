@@ -128,7 +128,7 @@ def test_added_partitions_are_found(bootstrap: str, topic: str, new: NewProducer
     found = messages(bootstrap, topic, PARTITIONS + 1)
     assert [each.value() for each in found if each.partition() == PARTITIONS] == [b"2"]
     producer.send(pa.record_batch({"value": [b"2"], "partition": [PARTITIONS + 1]}), topic)
-    with pytest.raises(KafkaError, match=f"partition {PARTITIONS + 1} of topic {topic}, which has 0 to"):
+    with pytest.raises(KafkaError, match=f"partition {PARTITIONS + 1} of {topic}, which has partitions 0 to"):
         producer.flush()
 
 
@@ -156,7 +156,7 @@ def test_deleted_topic_is_reported(bootstrap: str, topic: str, new: NewProducer)
     with AdminClient(bootstrap) as admin:
         checked(admin.delete_topics([topic]))
     producer.send(values(2), topic)
-    with pytest.raises(KafkaError, match=f"Topic '{topic}' is not there any more: was it deleted"):
+    with pytest.raises(KafkaError, match=f"Topic '{topic}' does not exist any more: was it deleted"):
         producer.flush()
 
 

@@ -21,7 +21,7 @@ from moldau.groups.embedded_protocol import CONSUMER_PROTOCOL_TYPE
 from moldau.groups.group import CONSUMER, BaseTimestamp, CheckPartition
 from moldau.groups.modern.group import ModernGroup
 from moldau.groups.modern.regex import ResolvedRegex
-from moldau.groups.modern.subscription import count, count_names, count_regex, is_homogeneous
+from moldau.groups.modern.subscription import count, count_names, count_regex
 from moldau.groups.timer_keys import consumer_member_keys
 from moldau.statemachine.coordinator_records import CoordinatorRecord
 from moldau.statemachine.timers import Timers
@@ -71,10 +71,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     @property
     def state_name(self) -> str:
         return self.state.value
-
-    @property
-    def is_homogeneous(self) -> bool:
-        return is_homogeneous(self.regexes, self.subscriptions, len(self.members))
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         member_id = None if instance_id is None else self.static_members.get(instance_id)

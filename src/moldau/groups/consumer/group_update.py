@@ -169,15 +169,19 @@ class GroupUpdate(DecisionBuilder[Entry]):
             count(regexes, member.regex, -1)
             count(regexes, updated.regex, 1)
         subscriptions = self._subscriptions(member, updated)
-        is_known = updated.member_id in group.members or (updated.instance_id or "") in group.static_members
-        members = len(group.members) + (not is_known)
-        self._homogeneous = is_homogeneous(regexes, subscriptions, members)
+        self._homogeneous = is_homogeneous(regexes, subscriptions, self._member_count(updated))
         metadata_hash = self._context.hashes.of_topics(subscriptions, self._image)
         if bump or metadata_hash != group.metadata_hash:
             self.bump_epoch(metadata_hash)
         self._set_refreshed()
         if group.has_subscription_metadata_record:
             self.records.append(subscription_metadata_tombstone(group.group_id))
+
+    def _member_count(self, updated: ConsumerMember) -> int:
+        """Return the number of members once the updated one has joined."""
+        group = self.group
+        is_known = updated.member_id in group.members or (updated.instance_id or "") in group.static_members
+        return len(group.members) + (not is_known)
 
     def bump_epoch(self, metadata_hash: int) -> None:
         self.epoch = self.group.epoch + 1
@@ -224,7 +228,10 @@ class GroupUpdate(DecisionBuilder[Entry]):
         group = self.group
         if group.assignment_epoch >= self.epoch or not self._may_assign():
             return group.assignment_epoch, group.target_of(updated)
-        homogeneous = group.is_homogeneous if self._homogeneous is None else self._homogeneous
+        homogeneous = self._homogeneous
+        if homogeneous is None:
+            # A new member without a subscription does not change the group's, but is not subscribed to it.
+            homogeneous = is_homogeneous(group.regexes, group.subscriptions, self._member_count(updated))
         assignor = group.preferred_assignor(member, updated) or self._context.assignors[0]
         computation = TargetAssignment(group, self._image, updated)
         records, targets = computation.compute(assignor, self.epoch, homogeneous, self._now_ms)

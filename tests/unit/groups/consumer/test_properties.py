@@ -192,6 +192,16 @@ def _stored(group: ConsumerGroup | None) -> object:
     return known
 
 
+def test_new_member_without_subscription_is_assigned_nothing() -> None:
+    """The target computed at its first heartbeat covers a regular expression resolved before."""
+    machine = ConsumerGroupMachine()
+    machine.join("m1", ([], ""), None)
+    machine.time_passes(50_000)
+    machine.add_partitions("payments", 1)
+    machine.join("m0", ([], "pay.*"), None)
+    machine.settle()
+
+
 TestConsumerGroups = ConsumerGroupMachine.TestCase
 TestConsumerGroups.settings = settings(
     max_examples=80,

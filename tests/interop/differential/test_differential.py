@@ -26,54 +26,13 @@ from moldau.testing import Cluster
 from tests.harness.apache.node import ApacheCluster
 from tests.harness.wire.wire import Wire
 from tests.interop.conftest import Node
-from tests.interop.differential import (
-    admin_scenes,
-    broker_scenes,
-    cluster_scenes,
-    commit_scenes,
-    consumer_group_scenes,
-    controller_scenes,
-    fetch_scenes,
-    group_scenes,
-    line_admin_scenes,
-    line_scenes,
-    metadata_scenes,
-    offset_scenes,
-    produce_scenes,
-    quorum_scenes,
-    share_scenes,
-    share_state_scenes,
-    topic_scenes,
-    transaction_scenes,
-    voter_scenes,
-)
 from tests.interop.differential.broker import Asked, Broker
 from tests.interop.differential.normal import differences
+from tests.interop.differential.scenes import DISTURBING, SCENES
 from tools.compatibility.tables import NOT_SERVED
 
 pytestmark = pytest.mark.interop
 
-SCENES = {
-    **produce_scenes.SCENES,
-    **fetch_scenes.SCENES,
-    **offset_scenes.SCENES,
-    **metadata_scenes.SCENES,
-    **admin_scenes.SCENES,
-    **topic_scenes.SCENES,
-    **transaction_scenes.SCENES,
-    **cluster_scenes.SCENES,
-    **controller_scenes.SCENES,
-    **line_scenes.SCENES,
-    **line_admin_scenes.SCENES,
-    **group_scenes.SCENES,
-    **commit_scenes.SCENES,
-    **consumer_group_scenes.SCENES,
-    **share_scenes.SCENES,
-    **share_state_scenes.SCENES,
-}
-#: Scenes that change who leads or what brokers there are.
-DISTURBING = {**quorum_scenes.SCENES, **voter_scenes.SCENES, **broker_scenes.SCENES}
-SCENES |= DISTURBING
 RUN = uuid.uuid4().hex[:6]
 #: Answers that no broker can be made to give: API, version (None: any), good or bad, and why.
 NEVER = (

@@ -16,7 +16,7 @@ from moldau.protocol.records import BATCH_HEADER_SIZE, read_batch_header
 from moldau.protocol.schema import Message
 from tests.harness.waiting import eventually
 from tests.interop.differential.broker import Broker
-from tests.interop.differential.quorum_scenes import NODE, STRANGER, STRANGERS_DIRECTORY, Quorum
+from tests.interop.differential.scenes.quorum import NODE, STRANGER, STRANGERS_DIRECTORY, Quorum
 
 
 class Follower:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.interop.differential import admin_scenes, cluster_scenes, topic_scenes
 from tests.interop.differential.broker import Broker
+from tests.interop.differential.scenes import administration, cluster_administration, topics
 
 Scene = Callable[[Broker], None]
 
@@ -24,11 +24,11 @@ def at_the_controller(scene: Scene) -> Scene:
 SCENES = {
     f"controller, {name}": at_the_controller(scene)
     for name, scene in {
-        **topic_scenes.SCENES,
+        **topics.SCENES,
         **{
-            name: cluster_scenes.SCENES[name]
+            name: cluster_administration.SCENES[name]
             for name in ("elect leaders", "reassignments", "update features", "client quotas")
         },
-        "describe configs": admin_scenes.SCENES["describe configs"],
+        "describe configs": administration.SCENES["describe configs"],
     }.items()
 }

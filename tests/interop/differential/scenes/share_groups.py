@@ -33,8 +33,8 @@ from moldau.protocol.messages.share_group_describe import ShareGroupDescribeRequ
 from moldau.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.harness.waiting import eventually
 from tests.interop.differential.broker import Broker
-from tests.interop.differential.consumer_group_scenes import Consumer
 from tests.interop.differential.group_requests import ready
+from tests.interop.differential.scenes.consumer_groups import Consumer
 
 VERSIONS = (1, 2)
 NOWHERE = bytes(range(16))

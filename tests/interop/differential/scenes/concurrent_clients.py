@@ -21,10 +21,10 @@ from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffs
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.harness.wire.batches import batch
 from tests.harness.wire.wire import request_frame
-from tests.interop.differential import produce_scenes
 from tests.interop.differential.broker import CLOSED, TIME, Broker, Line
-from tests.interop.differential.fetch_scenes import fetch, of, part
-from tests.interop.differential.produce_scenes import NEWEST_BY_NAME
+from tests.interop.differential.scenes import produce
+from tests.interop.differential.scenes.fetch import fetch, of, part
+from tests.interop.differential.scenes.produce import NEWEST_BY_NAME
 
 LONG_MS = 9000
 GOOD = batch(timestamp=TIME)
@@ -35,7 +35,7 @@ def wait_for(broker: Broker, topic: str, *parts: Any, **fields: Any) -> FetchReq
 
 
 def write(line: Line, label: str, topic: str, *, partition: int = 0, records: bytes = GOOD) -> None:
-    line.ask(label, produce_scenes.request(topic, (partition, records)), NEWEST_BY_NAME)
+    line.ask(label, produce.request(topic, (partition, records)), NEWEST_BY_NAME)
 
 
 def offsets(topic: str, *stamps: int) -> ListOffsetsRequest:
@@ -140,13 +140,13 @@ def pipelined(broker: Broker) -> None:
     for label in ("fetch", "metadata", "offsets"):
         eager.take(f"in order: {label}")
     for number in range(5):
-        eager.post(produce_scenes.request(topic, (0, batch([(b"%d" % number, b"v")], timestamp=TIME))), 12)
+        eager.post(produce.request(topic, (0, batch([(b"%d" % number, b"v")], timestamp=TIME))), 12)
     eager.post(fetch(of(broker, topic, part())), 12)
     for number in range(5):
         eager.take(f"produce {number}")
     eager.take("what was produced before is fetched")
-    eager.post(produce_scenes.request("nobody", (0, GOOD)), 12)
-    eager.post(produce_scenes.request(topic, (0, GOOD)), 12)
+    eager.post(produce.request("nobody", (0, GOOD)), 12)
+    eager.post(produce.request(topic, (0, GOOD)), 12)
     eager.take("a bad one")
     eager.take("the one behind it")
 
@@ -206,15 +206,15 @@ def idempotent(broker: Broker) -> None:
         watcher.ask(f"{number} offsets", offsets(topic, -2, -1, -3), 7)
     for sequence in range(1, 6):
         records = batch(timestamp=TIME, producer_id=90_001, producer_epoch=2, sequence=sequence)
-        lines["one"].post(produce_scenes.request(topic, (0, records)), 12)
+        lines["one"].post(produce.request(topic, (0, records)), 12)
     for sequence in range(1, 6):
         lines["one"].take(f"five in flight, {sequence}")
     for sequence in range(1, 6):
         records = batch(timestamp=TIME, producer_id=90_001, producer_epoch=2, sequence=sequence)
-        lines["two"].post(produce_scenes.request(topic, (0, records)), 12)
+        lines["two"].post(produce.request(topic, (0, records)), 12)
     for sequence in range(1, 6):
         lines["two"].take(f"sent again on another connection, {sequence}")
-    produce_scenes.look(broker, "all of it", topic)
+    produce.look(broker, "all of it", topic)
 
 
 def without_acks(broker: Broker) -> None:
@@ -224,11 +224,11 @@ def without_acks(broker: Broker) -> None:
     ):  # fmt: skip
         line, other = broker.line(), broker.line()
         other.post(wait_for(broker, quiet, part()), 12)
-        line.wire.post(produce_scenes.request(name, (0, records), acks=0), 12)
+        line.wire.post(produce.request(name, (0, records), acks=0), 12)
         line.ask(f"{label}, the next request", InitProducerIdRequest(transactional_id=""), 4)
         other.waits(f"{label}, another connection")
         other.wire.close()
-    produce_scenes.look(broker, "what was taken", topic)
+    produce.look(broker, "what was taken", topic)
 
 
 def half_a_frame(broker: Broker) -> None:

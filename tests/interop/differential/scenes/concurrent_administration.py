@@ -29,10 +29,10 @@ from moldau.protocol.messages.list_partition_reassignments import ListPartitionR
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.harness.waiting import eventually
 from tests.harness.wire.batches import batch
-from tests.interop.differential import produce_scenes
 from tests.interop.differential.broker import TIME, Broker, Line
-from tests.interop.differential.fetch_scenes import fetch, of, part
-from tests.interop.differential.topic_scenes import SET, TOPIC, incremental, new_topic
+from tests.interop.differential.scenes import produce
+from tests.interop.differential.scenes.fetch import fetch, of, part
+from tests.interop.differential.scenes.topics import SET, TOPIC, incremental, new_topic
 
 GOOD = batch(timestamp=TIME)
 
@@ -61,7 +61,7 @@ def gone_for(line: Line, topic: str) -> Any:
 
 
 def taken(line: Line, topic: str, records: bytes, *, partition: int = 0) -> int:
-    answer = line.call(produce_scenes.request(topic, (partition, records)), 12)
+    answer = line.call(produce.request(topic, (partition, records)), 12)
     return int(answer.responses[0].partition_responses[0].error_code)
 
 
@@ -130,21 +130,21 @@ def settings(broker: Broker) -> None:
 
     change("max.message.bytes", "300")
     eventually(lambda: taken(writer, topic, large, partition=1) == 10, what="too large is refused")
-    writer.ask("too large", produce_scenes.request(topic, (0, large)), 12)
-    writer.ask("small enough", produce_scenes.request(topic, (0, GOOD)), 12)
+    writer.ask("too large", produce.request(topic, (0, large)), 12)
+    writer.ask("small enough", produce.request(topic, (0, GOOD)), 12)
     change("max.message.bytes", "2000")
     eventually(lambda: taken(writer, topic, large, partition=1) == 0, what="it is taken again")
-    writer.ask("taken again", produce_scenes.request(topic, (0, large)), 12)
+    writer.ask("taken again", produce.request(topic, (0, large)), 12)
     change("message.timestamp.type", "LogAppendTime")
 
     def by_append_time() -> bool:
-        answer = writer.call(produce_scenes.request(topic, (1, GOOD)), 12)
+        answer = writer.call(produce.request(topic, (1, GOOD)), 12)
         return bool(answer.responses[0].partition_responses[0].log_append_time_ms != -1)
 
     eventually(by_append_time, what="append time is used")
-    writer.ask("append time", produce_scenes.request(topic, (0, GOOD)), 12)
+    writer.ask("append time", produce.request(topic, (0, GOOD)), 12)
     change("retention.ms", "123456789")
-    produce_scenes.look(broker, "what was taken", topic)
+    produce.look(broker, "what was taken", topic)
 
 
 def leaders(broker: Broker) -> None:

@@ -1,1 +1,1 @@
-"""What several folders of tests share: Apache Kafka as an oracle, raw frames, batches by hand, waiting."""
+"""Shared test code: Apache Kafka as an oracle, nodes, clients, raw frames and batches, waiting."""

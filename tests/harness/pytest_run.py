@@ -1,4 +1,4 @@
-"""pytest as a user's project runs it, in a process of its own."""
+"""pytest in a separate process, as a user's project runs it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The plugin is named in case the installation is older than it."""
+    """Run pytest; the plugin is named in case the installed version has no entry point for it."""
     installed = any(entry.value == "moldau.testing.pytest_plugin" for entry in entry_points(group="pytest11"))
     named = [] if installed else ["-p", "moldau.testing.pytest_plugin"]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *named, *arguments]

@@ -1,4 +1,4 @@
-"""Moldau's command-line tools, run like a user runs them: each in its own process."""
+"""Moldau's command-line tools, each run in its own process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run_tool(name: str, *argv: str, stdin: str = "", timeout: float = 60.0) -> T
 
 
 class Tools:
-    """Runs tools with the address of a node."""
+    """Run tools with the address of a node."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap

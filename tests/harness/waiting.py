@@ -1,4 +1,4 @@
-"""Waiting for something to become true, with a deadline, instead of sleeping and hoping."""
+"""Wait for a condition with a deadline instead of a fixed sleep."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ T = TypeVar("T")
 def eventually(
     condition: Callable[[], T], *, timeout: float = 60.0, every: float = 0.05, what: str = ""
 ) -> T:
-    """The first truthy answer of `condition`; fails with the last answer when the deadline passes."""
+    """Return the first truthy result of `condition`; fail with the last result after the deadline."""
     deadline = time.monotonic() + timeout
     while True:
         answer = condition()
         if answer:
             return answer
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout} s: {what or condition}; last answer: {answer!r}")
+            raise AssertionError(f"not within {timeout} s: {what or condition}; last result: {answer!r}")
         time.sleep(every)

@@ -1,4 +1,4 @@
-"""Every message class there is, found by reading the packages."""
+"""All message classes, found in the packages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moldau.protocol.schema import Message
 
 
 def all_messages() -> dict[str, type[Message]]:
-    """Name -> class, of `messages/` and `stored/`."""
+    """Return the classes of `messages/` and `stored/` by name."""
     found = {}
     for package in (moldau.protocol.messages, moldau.protocol.stored):
         for entry in pkgutil.iter_modules(package.__path__):

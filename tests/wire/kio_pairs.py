@@ -1,4 +1,4 @@
-"""The same message twice: ours and `kio`'s, with the same random values.
+"""Pairs of messages, ours and `kio`'s, with the same random values.
 
 Fields are paired by position. `kio` gives some numbers richer types (durations, times, error codes) and drops
 the `_ms` of their names; values are drawn so that both can hold them.
@@ -27,7 +27,7 @@ WIDTHS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 
 def pair(ours: type[Struct], theirs: Any, version: int, rng: random.Random) -> tuple[Struct, Any]:
-    """A random message in both forms."""
+    """Draw a random message in both forms."""
     our_fields = [field for field in ours.FIELDS if field.versions.has(version)]
     their_fields = fields(theirs)
     assert [plain(field.name) for field in our_fields] == [plain(field.name) for field in their_fields]
@@ -40,7 +40,7 @@ def pair(ours: type[Struct], theirs: Any, version: int, rng: random.Random) -> t
 
 
 def plain(name: str) -> str:
-    """A name as both spell it."""
+    """Return a name in the spelling common to both."""
     return name.removesuffix("_ms").replace("k_raft", "kraft").replace("_", "")
 
 
@@ -51,7 +51,7 @@ def field_pair(
     if field.nullable.has(version) and rng.random() < 0.25:
         return None, None
     if field.tagged.has(version) and rng.random() < 0.4 and (field.is_array or kafka_type in WIDTHS):
-        # The default of a tagged field, which must then not be written.
+        # A tagged field with its default value must not be written.
         return ([], ()) if field.is_array else (field.default, field.default)
     if not field.is_array:
         return value_pair(field, kafka_type, strip_optional(hint), version, rng)

@@ -1,4 +1,4 @@
-"""Records as `tests/interop/java/RecordBytes.java` makes them, and as it prints them."""
+"""The records that `tests/interop/java/RecordBytes.java` makes, and their printed form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random messages of any class and version, drawn from the declarations alone."""
+"""Random messages of any class and version, drawn from the declarations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def random_struct(cls: StructType, version: int, rng: random.Random) -> Struct:
 
 
 def keeps(field: Field, version: int, rng: random.Random) -> bool:
-    """Fields that the version lacks stay at their default, and so does many a tagged field."""
+    """Whether the field keeps its default: always if the version lacks it, often if it is tagged."""
     return field.versions.has(version) and not (field.tagged.has(version) and rng.random() < 0.4)
 
 

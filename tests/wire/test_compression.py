@@ -1,4 +1,4 @@
-"""Codecs: what others write is read, what we write others read, and nothing grows past its bound."""
+"""Compression codecs: compatibility with other implementations, and bounded decompression."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_compressed_payload_is_decompressed_unchanged(codec: int, payload: bytes
 @pytest.mark.parametrize(
     ("codec", "levels"), [(GZIP, [-1, 1, 9]), (LZ4, [1, 9, 12, 17]), (ZSTD, [-131072, -5, 1, 3, 19, 22])]
 )
-def test_compression_levels(codec: int, levels: list[int]) -> None:
+def test_compression_levels_are_applied(codec: int, levels: list[int]) -> None:
     for level in levels:
         assert decompress(codec, compress(codec, PAYLOADS[4], level), BOUND) == PAYLOADS[4]
 
@@ -57,13 +57,13 @@ def test_codecs_are_compatible_with_aiokafka(payload: bytes) -> None:
         assert bytes(decode(compress(codec, payload))) == payload
 
 
-def test_snappy_raw_and_framed() -> None:
+def test_snappy_raw_and_framed_payloads_are_read() -> None:
     payload = PAYLOADS[4]
     raw = bytes(cramjam.snappy.compress_raw(payload))
     assert decompress(SNAPPY, raw, BOUND) == payload
     framed = compress(SNAPPY, payload)
     assert framed.startswith(b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01")
-    assert decompress(SNAPPY, framed + framed, BOUND) == payload * 2, "streams may follow each other"
+    assert decompress(SNAPPY, framed + framed, BOUND) == payload * 2, "streams may be concatenated"
 
 
 def test_lz4_linked_blocks_and_checksums_are_read() -> None:
@@ -78,7 +78,7 @@ def test_lz4_blocks_are_independent() -> None:
     assert compress(LZ4, PAYLOADS[4])[4] & 0x20, "Java reads no others"
 
 
-def test_gzip_members() -> None:
+def test_gzip_payload_may_have_several_members() -> None:
     twice = gzip.compress(b"one ") + gzip.compress(b"two")
     assert decompress(GZIP, twice, BOUND) == b"one two"
     with pytest.raises(CorruptBatch):
@@ -121,7 +121,7 @@ def test_announced_sizes_are_not_trusted() -> None:
         decompress(GZIP, zlib.compress(b"not gzip"), BOUND)
 
 
-def test_unknown_codecs() -> None:
+def test_unknown_codecs_are_refused() -> None:
     for codec in (5, 6, 7, -1):
         with pytest.raises(CorruptBatch):
             compress(codec, b"")

@@ -1,4 +1,4 @@
-"""Decoders against damage: whatever the bytes, a message or a `DecodeError`, in bounded memory and time."""
+"""Decoders and invalid input: any bytes give a message or a `DecodeError`, in bounded memory and time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CASES = every_version()
 #: The first and the last version of each message.
 ENDS = [case for case in CASES if case[1] in case[0].VERSIONS]
 NAMES = [f"{cls.__name__}-v{version}" for cls, version in CASES]
-#: What lying length prefixes look like: huge, negative, endless, one too many.
+#: Invalid length prefixes: huge, negative, endless, one too many.
 LIES = [
     b"\x7f\xff\xff\xff",
     b"\x80\x00\x00\x00",
@@ -35,7 +35,7 @@ quick = settings(max_examples=400, deadline=None, suppress_health_check=list(Hea
 
 
 def survives(cls: type[Message], version: int, data: bytes | memoryview) -> bool:
-    """Whether the bytes are a message after all; any other exception than `DecodeError` fails the test."""
+    """Return whether the bytes are a message; an exception other than `DecodeError` fails the test."""
     try:
         decode(cls, data, version)
     except DecodeError:
@@ -67,13 +67,15 @@ def test_wrong_lengths_raise_only_decode_errors(cls: type[Message], version: int
 
 @quick
 @given(any_case, st.binary(max_size=300))
-def test_random_bytes(case: tuple[type[Message], int], data: bytes) -> None:
+def test_random_bytes_raise_only_decode_errors(case: tuple[type[Message], int], data: bytes) -> None:
     survives(*case, data)
 
 
 @quick
 @given(any_case, st.randoms(use_true_random=False), st.integers(1, 8))
-def test_flipped_bytes(case: tuple[type[Message], int], rng: random.Random, flips: int) -> None:
+def test_flipped_bytes_raise_only_decode_errors(
+    case: tuple[type[Message], int], rng: random.Random, flips: int
+) -> None:
     cls, version = case
     data = bytearray(encode_bytes(random_message(cls, version, random.Random(rng.random())), version))
     for _ in range(min(flips, len(data))):
@@ -96,10 +98,10 @@ def test_random_headers_raise_only_decode_errors(data: bytes) -> None:
 
 @pytest.mark.parametrize("filling", [0, 1, 2, 3, 0x7F, 0x80, 0xFF])
 def test_memory_and_time_are_bounded(filling: int) -> None:
-    """Bytes that mean one tiny element after the other, or one huge length: a constant factor, no hang."""
+    """Many tiny elements or one huge length: memory and time stay proportional to the input."""
     data = bytes([filling]) * 20_000
     for cls, version in ENDS:
-        survives(cls, version, b"")  # compiled before it is measured
+        survives(cls, version, b"")  # Compile the codec before measuring.
         tracemalloc.start()
         started = time.process_time()
         for prefix in (
@@ -114,7 +116,7 @@ def test_memory_and_time_are_bounded(filling: int) -> None:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert peak < 200 * len(data), f"{cls.__name__} v{version} took {peak} bytes"
-        assert elapsed < 5, f"{cls.__name__} v{version} took {elapsed} s of the processor"
+        assert elapsed < 5, f"{cls.__name__} v{version} took {elapsed} s of CPU time"
 
 
 @pytest.mark.parametrize(("cls", "version"), CASES, ids=NAMES)
@@ -125,7 +127,7 @@ def test_decode_prefix_returns_the_end_of_the_message(cls: type[Message], versio
     assert decode(cls, data, version) == message
 
 
-def test_unknown_versions() -> None:
+def test_unknown_versions_are_refused() -> None:
     for cls in {cls for cls, _ in CASES}:
         for version in (-1, cls.VERSIONS.first - 1, cls.VERSIONS.last + 1):
             with pytest.raises(DecodeError):

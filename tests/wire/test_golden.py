@@ -1,4 +1,4 @@
-"""Bytes that other programs wrote: Kafka's Java classes for messages, real clients for the first request."""
+"""Recorded bytes: messages of Kafka's Java classes, and the first request of real clients."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ FIRST_REQUESTS = {
 
 
 @pytest.mark.parametrize("client", FIRST_REQUESTS)
-def test_first_request(client: str) -> None:
+def test_first_request_of_each_client_is_decoded(client: str) -> None:
     text, expected, software = FIRST_REQUESTS[client]
     frame = memoryview(bytes.fromhex(text))
     header, offset = decode_request_header(frame)
@@ -275,7 +275,7 @@ def test_first_request(client: str) -> None:
     assert encode_request_header(header) + encode_bytes(request, header.api_version) == frame
 
 
-def test_request_header_without_client_id_and_with_unknown_tags() -> None:
+def test_request_header_with_null_client_id_and_unknown_tags_is_decoded() -> None:
     header, offset = decode_request_header(bytes.fromhex("0003 000c 00000007 ffff 02 05 02 aabb 8101 00"))
     assert header == RequestHeader(3, 12, 7, None)
     assert offset == 18
@@ -296,12 +296,12 @@ def test_request_header_without_client_id_and_with_unknown_tags() -> None:
         "7fff 0000 00000007 ffff",
     ],
 )
-def test_bad_request_headers(text: str) -> None:
+def test_invalid_request_headers_are_decode_errors(text: str) -> None:
     with pytest.raises(DecodeError):
         decode_request_header(bytes.fromhex(text))
 
 
-def test_response_headers() -> None:
+def test_response_header_versions() -> None:
     assert encode_response_header(18, 4, 9).hex() == "00000009", "ApiVersions answers without tags"
     assert encode_response_header(3, 8, 9).hex() == "00000009"
     assert encode_response_header(3, 9, 9).hex() == "0000000900"
@@ -311,10 +311,12 @@ def test_response_headers() -> None:
         decode_response_header(3, 9, b"\0\0\0\x09")
 
 
-def test_control_records() -> None:
+def test_control_records_are_encoded_and_decoded() -> None:
     assert encode_control_key(ControlType.COMMIT).hex() == "00000001"
     assert decode_control_key(bytes.fromhex("00000002")) == ControlType.LEADER_CHANGE
-    assert decode_control_key(bytes.fromhex("00010002ffff")) == ControlType.LEADER_CHANGE, "a newer key"
+    assert decode_control_key(bytes.fromhex("00010002ffff")) == ControlType.LEADER_CHANGE, (
+        "a newer key version"
+    )
     marker = EndTxnMarker(coordinator_epoch=7)
     assert encode_control_value(marker).hex() == "000000000007"
     assert decode_control_value(ControlType.ABORT, bytes.fromhex("000000000007")) == marker
@@ -325,7 +327,7 @@ def test_control_records() -> None:
             decode_control_key(damaged)
 
 
-def test_coordinator_records() -> None:
+def test_coordinator_records_are_encoded_and_decoded() -> None:
     key = OffsetCommitKey(group="g", topic="t", partition=1)
     value = OffsetCommitValue(offset=1, metadata="")
     assert encode_key(key).hex() == "0001" + "000167" + "000174" + "00000001"

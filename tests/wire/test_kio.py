@@ -1,4 +1,4 @@
-"""Every message and version that `kio` knows: the same values, the same bytes, each reads the other's."""
+"""Every message and version of `kio`: the same values have the same bytes, and each decodes the other's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CASES = [
 ]
 
 
-def test_kio_knows_nearly_everything() -> None:
+def test_kio_has_nearly_all_messages() -> None:
     known = {path.rpartition(":")[2] for path, _ in CASES}
     missing = {name for name in OURS if name.endswith(("Request", "Response"))} - known
     assert len(CASES) > 580
@@ -37,7 +37,7 @@ def test_kio_knows_nearly_everything() -> None:
 
 
 @pytest.mark.parametrize(("path", "version"), CASES, ids=[f"{p.rpartition(':')[2]}-v{v}" for p, v in CASES])
-def test_same_bytes(path: str, version: int) -> None:
+def test_message_has_the_bytes_of_kio(path: str, version: int) -> None:
     theirs: Any = resolve_name(path)
     ours = OURS[theirs.__name__]
     if not ours.VERSIONS.has(version):

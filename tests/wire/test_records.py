@@ -1,4 +1,4 @@
-"""Record batches: what Java and other libraries wrote, what they read of ours, headers, damage."""
+"""Record batches: compatibility with Java and other libraries, headers, and damaged batches."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ OTHERS = [
 
 @pytest.mark.parametrize(("builder_class", "reader_class", "codec"), OTHERS)
 @pytest.mark.parametrize("count", [1, 500])
-def test_other_libraries(builder_class: Any, reader_class: Any, codec: int, count: int) -> None:
+def test_batches_are_compatible_with_other_libraries(
+    builder_class: Any, reader_class: Any, codec: int, count: int
+) -> None:
     records = java_records(count)
     builder = builder_class(
         magic=2,
@@ -112,7 +114,7 @@ def test_other_libraries(builder_class: Any, reader_class: Any, codec: int, coun
     assert read == [tuple(record)[:5] for record in records]
 
 
-def test_header_properties() -> None:
+def test_batch_header_properties() -> None:
     batch = build_batch(
         [Record(10, 500, b"k", b"v"), Record(13, 400)],
         base_offset=10,
@@ -135,7 +137,7 @@ def test_header_properties() -> None:
     assert (header.codec, header.is_transactional, header.is_control, header.timestamp_type) == (4, 1, 1, 0)
     assert (header.partition_leader_epoch, header.magic, header.records_count) == (9, 2, 2)
     assert (header.base_timestamp, header.max_timestamp) == (500, 500)
-    assert header.last_sequence == 2, "sequences begin again at 0 after 2147483647"
+    assert header.last_sequence == 2, "sequences wrap around to 0 after 2147483647"
     assert [record.sequence for record in drain(batch)] == [2**31 - 3, 0]
     assert not header.has_delete_horizon
     assert read_batch_header(build_batch([Record(0, 0)])).last_sequence == -1
@@ -150,7 +152,7 @@ def test_patching_keeps_the_checksum() -> None:
     assert [record.offset for record in drain(memoryview(batch)[5:])] == [1_000_000, 1_000_001, 1_000_002]
 
 
-def test_log_append_time() -> None:
+def test_log_append_time_applies_to_all_records() -> None:
     batch = build_batch(java_records(3), codec=3)
     set_max_timestamp(batch, 0, read_batch_header(batch), LOG_APPEND_TIME, 42)
     header = read_batch_header(batch)
@@ -179,7 +181,7 @@ def test_batch_without_records_keeps_its_last_offset() -> None:
     assert drain(kept) == [Record(7, 100, b"k", None, [])]
 
 
-def test_batches_follow_each_other() -> None:
+def test_consecutive_batches_are_split() -> None:
     first, second = build_batch(java_records(3)), build_batch(java_records(5), base_offset=0, codec=2)
     log = bytes(first + second)
     assert [position for position, _ in iter_batches(log)] == [0, len(first)]
@@ -202,13 +204,13 @@ def test_invalid_batch_headers_are_corrupt() -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1, 3, -1])
-def test_other_formats_are_refused(magic: int) -> None:
+def test_other_message_formats_are_refused(magic: int) -> None:
     batch = build_batch(java_records(3))
     batch[16] = magic & 0xFF
     with pytest.raises(UnsupportedMagic) as caught:
         read_batch_header(batch)
     assert caught.value.magic == magic
-    if magic in (0, 1):  # messages of the old formats may be shorter than a header of today
+    if magic in (0, 1):  # Messages of formats 0 and 1 may be shorter than a batch header.
         with pytest.raises(UnsupportedMagic):
             read_batch_header(batch[:30])
 
@@ -229,14 +231,14 @@ def test_wrong_record_counts_are_refused(codec: int, count: int) -> None:
         drain(batch, header=header)
 
 
-def test_numbers_that_do_not_fit() -> None:
+def test_numbers_out_of_range_are_encode_errors() -> None:
     for options in ({"base_sequence": 2**31}, {"producer_epoch": 2**15}, {"last_offset": 2**40}):
         with pytest.raises(EncodeError):
             build_batch(java_records(1), **options)
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_damaged_payloads(codec: int) -> None:
+def test_damaged_payloads_are_corrupt(codec: int) -> None:
     rng = random.Random(codec)
     batch = bytes(build_batch(java_records(40), codec=codec))
     for _ in range(300):
@@ -255,7 +257,7 @@ def test_damaged_payloads(codec: int) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 7), st.integers(0, 50))
-def test_random_payloads(payload: bytes, codec: int, count: int) -> None:
+def test_random_payloads_raise_only_corrupt_batch(payload: bytes, codec: int, count: int) -> None:
     batch = build_batch([]) + payload
     header = read_batch_header(batch)._replace(
         batch_length=49 + len(payload), attributes=codec, records_count=count

@@ -1,4 +1,4 @@
-"""Declarations, constructors and the rules of encoding that no other library would show."""
+"""Declarations, constructors, and encoding rules that a comparison with other libraries does not cover."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Shape(Message, versions="0-2", flexible="1+"):
 def test_null_struct_in_a_tagged_field_is_one_zero_byte() -> None:
     value = ConsumerGroupMemberMetadataValue(classic_member_metadata=None)
     data = encode_bytes(value, 0)
-    # As Apache Kafka 4.3 stores a member that speaks the consumer protocol: one tag, number 0, one byte, 0.
+    # As Apache Kafka 4.3 stores a member of the consumer protocol: one tag, number 0, one byte, 0.
     assert data.endswith(b"\x01\x00\x01\x00")
     assert decode(ConsumerGroupMemberMetadataValue, data, 0).classic_member_metadata is None
     value.classic_member_metadata = ClassicMemberMetadata(session_timeout_ms=7)
@@ -71,7 +71,7 @@ def test_null_struct_in_a_tagged_field_is_one_zero_byte() -> None:
     assert decode(ConsumerGroupMemberMetadataValue, data, 0) == value
 
 
-def test_defaults_are_fresh_and_keywords_only() -> None:
+def test_defaults_are_not_shared_and_fields_are_keyword_only() -> None:
     first, second = Shape(), Shape(name="a")
     assert (first.name, first.points, first.colour, first.owner) == ("", [], 3, "")
     first.points.append(Point(x=1))
@@ -89,7 +89,7 @@ def test_defaults_are_fresh_and_keywords_only() -> None:
         hash(first)
 
 
-def test_an_unsent_tagged_struct_is_shared_and_refuses_changes() -> None:
+def test_default_of_a_tagged_struct_is_shared_and_immutable() -> None:
     first = Shape()
     assert first.origin is Shape().origin
     assert first.origin == Point()
@@ -101,7 +101,7 @@ def test_an_unsent_tagged_struct_is_shared_and_refuses_changes() -> None:
     assert decode(Shape, encode_bytes(Shape(origin=Point(x=5)), 1), 1).origin == Point(x=5)
 
 
-def test_no_shared_default_holds_anything_that_can_change() -> None:
+def test_shared_defaults_contain_no_mutable_values() -> None:
     for cls, _ in every_version():
         for field in walk(cls):
             if shares_default(field):
@@ -117,14 +117,14 @@ def walk(cls: StructType) -> list[Field]:
 
 
 def test_every_array_element_takes_at_least_a_byte() -> None:
-    """Or a length of two billion could be followed by nothing."""
+    """Otherwise an array of two billion elements could have no bytes."""
     for cls, version in every_version():
         for field in walk(cls):
             if field.is_array and field.versions.has(version):
                 assert smallest_type_size(field.type, version, cls.FLEXIBLE.has(version)) >= 1, (cls, field)
 
 
-def test_fields_a_version_lacks() -> None:
+def test_field_missing_in_a_version_must_have_its_default() -> None:
     assert encode_bytes(Shape(owner="me"), 1) == encode_bytes(Shape(), 1), "ignorable: dropped"
     with pytest.raises(EncodeError, match=r"version 0 has no Shape\.colour"):
         encode(Shape(colour=4), 0)
@@ -167,17 +167,17 @@ def test_damaged_message_is_a_decode_error_with_its_reason() -> None:
         (data + b"\0", "1 bytes left over"),
         (data[:-1], "ends too early"),
         (b"\x02\xff" + data[2:], "not UTF-8"),
-        (b"\x7f" + data[1:], "goes past the end"),
-        (data[:2] + b"\xff\xff\xff\xff\x07" + data[3:], "goes past the end"),
+        (b"\x7f" + data[1:], "extends past the end"),
+        (data[:2] + b"\xff\xff\xff\xff\x07" + data[3:], "extends past the end"),
         (data[:2] + b"\xff\xff\xff\xff\xff\x07" + data[3:], "five bytes"),
         (data[:2] + b"\x00" + data[3:], "points may not be null"),
-        (b"\x82\x80\x02" + bytes(40000), "32767 is the most"),
+        (b"\x82\x80\x02" + bytes(40000), "exceeds the maximum of 32767"),
     ]:
         with pytest.raises(DecodeError, match=part):
             decode(Shape, damaged, 2)
 
 
-def test_unknown_tags_are_skipped_and_known_ones_must_fit() -> None:
+def test_unknown_tags_are_skipped_and_known_tags_must_have_their_size() -> None:
     plain = encode_bytes(Shape(name="n"), 2)
     assert plain.endswith(b"\0")
     assert decode(Shape, plain[:-1] + b"\x02\x07\x03abc\x80\x01\x00", 2) == Shape(name="n")
@@ -193,7 +193,7 @@ def test_unknown_tags_are_skipped_and_known_ones_must_fit() -> None:
             decode(Shape, plain[:-1] + damaged, 2)
 
 
-def test_large_payloads_are_parts_of_their_own() -> None:
+def test_large_payloads_are_separate_parts() -> None:
     large, small = memoryview(bytes(10_000)), memoryview(bytes(10))
     response = FetchResponse(
         responses=[
@@ -230,7 +230,7 @@ def test_records_are_not_copied() -> None:
     assert not records.readonly, "a broker patches offsets in place"
 
 
-def test_topic_names_and_ids_by_version() -> None:
+def test_topic_is_named_or_identified_by_version() -> None:
     topic_id = Uuid(bytes(range(16)))
     request = FetchRequest(
         topics=[FetchTopic(topic="t", topic_id=topic_id)],
@@ -247,7 +247,7 @@ def test_topic_names_and_ids_by_version() -> None:
     assert decode(MetadataResponse, encode_bytes(nameless, 12), 12).topics[0].name is None
 
 
-def test_generated_source_is_shown() -> None:
+def test_generated_source_appears_in_tracebacks() -> None:
     text = source(CreateTopicsRequest, 7)
     assert "def encode(o):" in text
     assert "def decode(data, pos):" in text
@@ -261,7 +261,7 @@ def test_generated_source_is_shown() -> None:
     assert linecache.getlines("<CreateTopicsRequest v7 encode>")
 
 
-def test_json_form() -> None:
+def test_json_form_of_a_message() -> None:
     state = QuorumStateData(leader_id=1, leader_epoch=2, voted_directory_id=Uuid(bytes(range(16))))
     form = to_json(state, 1)
     assert form == {
@@ -287,14 +287,14 @@ def test_json_form() -> None:
         to_json(state, 9)
 
 
-def test_versions() -> None:
+def test_versions_are_parsed() -> None:
     assert Versions.parse("3-13") == (3, 13)
     assert Versions.parse("9+") == (9, 0x7FFF)
     assert Versions.parse("0") == (0, 0)
     assert not any(Versions.parse("none").has(version) for version in range(5))
 
 
-def test_the_table_of_apis() -> None:
+def test_api_table_has_every_request() -> None:
     assert len(APIS) == 89
     assert set(ApiKey) == set(APIS)
     assert not {4, 5, 6, 7} & set(APIS)
@@ -308,7 +308,7 @@ def test_the_table_of_apis() -> None:
             assert message.FLEXIBLE.has(api.max_version) == api.is_flexible(api.max_version)
 
 
-def test_importing_the_table_imports_no_message() -> None:
+def test_api_table_imports_no_message() -> None:
     code = (
         "import sys, moldau.protocol.apis\n"
         "print([name for name in sys.modules if name.startswith('moldau.protocol.')])"

@@ -165,7 +165,7 @@ def _check_transition(current: BrokerConfig, future: BrokerConfig) -> None:
     if future.listeners != current.listeners:
         raise ConfigError(
             f"listeners={','.join(future.entries('listeners'))} differs from what the broker listens on; "
-            "listeners cannot be changed while it runs, change the file and restart it."
+            "listeners cannot be changed while it runs; change the file and restart the broker."
         )
     reporters = set(future.entries("metric.reporters")) - set(current.entries("metric.reporters"))
     if reporters:
@@ -226,7 +226,7 @@ def apply_dynamic_configs(
     try:
         return Applied(config.with_dynamic(usable_default, usable_broker), tuple(problems))
     except ConfigError as error:
-        problems.append(f"The dynamic settings do not fit together and stay as they were: {error.sentence}")
+        problems.append(f"The dynamic configs contradict each other and are not applied: {error.sentence}")
         return Applied(config, tuple(problems))
 
 
@@ -237,5 +237,5 @@ def _usable(settings: Mapping[str, str], problems: list[str], *, per_broker: boo
             _check_names({name: text}, per_broker=per_broker)
             usable[name] = text
         except ConfigError as error:
-            problems.append(f"The dynamic setting {name} is ignored: {error.sentence}")
+            problems.append(f"The dynamic config {name} is ignored: {error.sentence}")
     return usable

@@ -32,7 +32,7 @@ def _protocol(kind: str) -> tuple[ConfigKey, ...]:
             f"{kind}.assignment.interval.ms",
             INT,
             1_000,
-            f"How long at least lies between two computations of this {kind} group's assignment.",
+            f"The minimum time between two computations of this {kind} group's assignment.",
             at_least(0),
         ),
     )

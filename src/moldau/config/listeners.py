@@ -57,7 +57,7 @@ def parse_map(setting: str, text: str) -> dict[str, str]:
     for entry in filter(None, (part.strip() for part in text.split(","))):
         key, colon, value = entry.rpartition(":")
         if not colon:
-            raise ConfigError(f"{setting} has the entry '{entry}'; each entry must look like name:value.")
+            raise ConfigError(f"{setting} has the entry '{entry}'; each entry must have the form name:value.")
         entries[key.strip()] = value.strip()
     return entries
 
@@ -77,12 +77,12 @@ def _parse_endpoint(setting: str, text: str, protocols: Mapping[str, str]) -> En
     match = re.fullmatch(_ENDPOINT, text)
     if match is None:
         raise ConfigError(
-            f"{setting} has the entry '{text}'; a listener looks like NAME://host:port, for example "
+            f"{setting} has the entry '{text}'; a listener has the form NAME://host:port, for example "
             "PLAINTEXT://localhost:9092 or PLAINTEXT://[::1]:9092; an empty host means every interface."
         )
     name, host, port = match[1].upper(), match[2], int(match[3])
     if not 0 <= port <= 65535:
-        raise ConfigError(f"{setting} has the entry '{text}'; a port lies between 0 and 65535.")
+        raise ConfigError(f"{setting} has the entry '{text}'; a port is a number from 0 to 65535.")
     if name not in protocols:
         raise ConfigError(
             f"{setting} has a listener named {name}, but listener.security.protocol.map does not say which "

@@ -50,10 +50,10 @@ def parse_servers(setting: str, texts: Iterable[str]) -> tuple[HostPort, ...]:
 def _parse_address(setting: str, entry: str, address: str, form: str) -> HostPort:
     match = re.fullmatch(_HOST_AND_PORT, address)
     if match is None:
-        raise ConfigError(f"{setting} has the entry '{entry}'; each entry must look like {form}.")
+        raise ConfigError(f"{setting} has the entry '{entry}'; each entry must have the form {form}.")
     port = int(match[2])
     if port > 65535:
-        raise ConfigError(f"{setting} has the entry '{entry}'; a port lies between 0 and 65535.")
+        raise ConfigError(f"{setting} has the entry '{entry}'; a port is a number from 0 to 65535.")
     return HostPort(match[1], port)
 
 
@@ -64,7 +64,7 @@ def parse_voters(setting: str, texts: Iterable[str]) -> tuple[Voter, ...]:
     for text in texts:
         identity, at, address = text.partition("@")
         if not at or not re.fullmatch(r"[+-]?\d{1,10}", identity):
-            raise ConfigError(f"{setting} has the entry '{text}'; each entry must look like {form}.")
+            raise ConfigError(f"{setting} has the entry '{text}'; each entry must have the form {form}.")
         voters[int(identity)] = Voter(int(identity), *_parse_address(setting, text, address, form))
     return tuple(voters.values())
 
@@ -89,7 +89,7 @@ def _parse_dynamic_voter(text: str) -> DynamicVoter:
     match = re.fullmatch(_DYNAMIC_VOTER, text)
     if match is None or int(match[4]) > 65535:
         raise ConfigError(
-            f"The voter '{text}' cannot be read; a voter looks like id@host:port:directory, "
+            f"The voter '{text}' is invalid; a voter has the form id@host:port:directory, "
             "for example 1@example.com:9093:JEXY6aqzQY-32P5TStzaFg."
         )
     try:

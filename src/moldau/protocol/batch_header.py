@@ -124,7 +124,7 @@ def read_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     if header.magic != MAGIC:
         raise UnsupportedMagic(header.magic)
     if header.batch_length < BATCH_HEADER_SIZE - LOG_OVERHEAD:
-        raise CorruptBatch(f"record batch with a length of {header.batch_length}")
+        raise CorruptBatch(f"invalid batch length {header.batch_length}")
     return header
 
 
@@ -135,7 +135,7 @@ def _refuse_short(buffer: Buffer, position: int) -> None:
         _, magic = _LENGTH_AND_MAGIC.unpack_from(buffer, position + 8)
         if magic in (0, 1):
             raise UnsupportedMagic(magic)
-    raise CorruptBatch(f"a batch header has {BATCH_HEADER_SIZE} bytes, only {left} are left")
+    raise CorruptBatch(f"a batch header has {BATCH_HEADER_SIZE} bytes, but only {left} are available")
 
 
 def iter_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:

@@ -48,18 +48,18 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     try:
         return _COMPRESSORS[codec](data, level)
     except KeyError:
-        raise CorruptBatch(f"there is no compression codec {codec}") from None
+        raise CorruptBatch(f"unknown compression codec {codec}") from None
 
 
 def decompress(codec: int, data: Buffer, max_bytes: int) -> bytes:
     """Decompress `data`; `DecompressionBomb` if longer than `max_bytes`, `CorruptBatch` if damaged."""
     decompressor = _DECOMPRESSORS.get(codec)
     if decompressor is None:
-        raise CorruptBatch(f"there is no compression codec {codec}")
+        raise CorruptBatch(f"unknown compression codec {codec}")
     try:
         return decompressor(data, max_bytes)
     except (zlib.error, cramjam.DecompressionError) as error:
-        raise CorruptBatch(f"{CODEC_NAMES[codec]} data does not decompress: {error}") from error
+        raise CorruptBatch(f"{CODEC_NAMES[codec]} data cannot be decompressed: {error}") from error
 
 
 def _bomb(max_bytes: int) -> DecompressionBomb:
@@ -98,7 +98,7 @@ def _gunzip(data: Buffer, max_bytes: int) -> bytes:
         rest = member.unused_data
         if not rest:
             return b"".join(parts)
-    raise CorruptBatch(f"gzip data of more than {_GZIP_MEMBERS} members")
+    raise CorruptBatch(f"gzip data has more than {_GZIP_MEMBERS} members")
 
 
 def _snappy(data: Buffer, level: int | None) -> bytes:

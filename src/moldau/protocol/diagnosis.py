@@ -67,4 +67,4 @@ def _string_fault(value: Any, path: str) -> str | None:
         length = len(value.encode())
     except UnicodeEncodeError:
         return f"{path} cannot be written as UTF-8: {value!r}"
-    return f"{path} is {length} bytes long; 32767 is the most" if length > 0x7FFF else None
+    return f"{path} is {length} bytes long, which exceeds the maximum of 32767" if length > 0x7FFF else None

@@ -48,7 +48,7 @@ def long_uvarint(data: bytes | memoryview, position: int, first: int) -> tuple[i
         value |= (byte & 127) << shift
         if byte < 128:
             return value, position
-    raise DecodeError("a varint of more than five bytes")
+    raise DecodeError("a varint has more than five bytes")
 
 
 def skip_tags(data: bytes | memoryview, position: int, count: int) -> int:
@@ -67,13 +67,13 @@ def skip_tags(data: bytes | memoryview, position: int, count: int) -> int:
 def long_string_length(data: bytes | memoryview, position: int, first: int) -> tuple[int, int]:
     value, position = long_uvarint(data, position, first)
     if value > MAX_STRING + 1:
-        raise DecodeError(f"a string of {value - 1} bytes; {MAX_STRING} is the most")
+        raise DecodeError(f"a string of {value - 1} bytes exceeds the maximum of {MAX_STRING}")
     return value, position
 
 
 def string_uvarint(value: int) -> bytes:
     if value > MAX_STRING + 1:
-        raise EncodeError(f"a string of {value - 1} bytes; {MAX_STRING} is the most")
+        raise EncodeError(f"a string of {value - 1} bytes exceeds the maximum of {MAX_STRING}")
     return uvarint(value)
 
 
@@ -82,15 +82,15 @@ def null_error(field: str) -> NoReturn:
 
 
 def length_error(field: str, length: int) -> NoReturn:
-    raise DecodeError(f"{field}: length {length} goes past the end of the data")
+    raise DecodeError(f"{field}: length {length} extends past the end of the data")
 
 
 def tag_error(field: str) -> NoReturn:
-    raise DecodeError(f"{field}: its tagged section has another size than announced")
+    raise DecodeError(f"{field}: a tagged field does not have its announced size")
 
 
 def absent_error(field: str, version: int) -> NoReturn:
-    raise EncodeError(f"version {version} has no {field}, and it is not at its default")
+    raise EncodeError(f"version {version} has no {field}, which must then have its default value")
 
 
 class Unpackers(dict[int, Callable[[Any, int], tuple[Any, ...]]]):

@@ -40,7 +40,7 @@ class Record(NamedTuple):
 def batch_payload(batch: Buffer, header: BatchHeader, max_bytes: int = MAX_DECOMPRESSED) -> bytes:
     """Return the decompressed records of a batch."""
     if len(batch) < header.size_in_bytes:
-        raise CorruptBatch(f"a batch of {header.size_in_bytes} bytes, of which {len(batch)} are there")
+        raise CorruptBatch(f"the batch has {header.size_in_bytes} bytes, but only {len(batch)} are available")
     return decompress(header.codec, memoryview(batch)[BATCH_HEADER_SIZE : header.size_in_bytes], max_bytes)
 
 
@@ -52,11 +52,11 @@ def iter_records(
         header = read_batch_header(batch)
     payload = batch_payload(batch, header, max_bytes)
     if not 0 <= header.records_count <= len(payload):
-        raise CorruptBatch(f"{header.records_count} records announced in {len(payload)} bytes")
+        raise CorruptBatch(f"{header.records_count} records cannot fit into {len(payload)} bytes")
     try:
         yield from _parse(payload, header)
     except IndexError as error:
-        raise CorruptBatch("a batch ends inside a record") from error
+        raise CorruptBatch("the batch ends inside a record") from error
 
 
 def _parse(payload: bytes, header: BatchHeader) -> Iterator[Record]:
@@ -69,7 +69,7 @@ def _parse(payload: bytes, header: BatchHeader) -> Iterator[Record]:
         length, position = _read_varint(payload, position)
         end = position + length
         if length < 0 or end > size:
-            raise CorruptBatch(f"a record of {length} bytes goes past the end of its batch")
+            raise CorruptBatch(f"a record of {length} bytes extends past the end of its batch")
         timestamp_delta, position = _read_varint(payload, position + 1)
         offset_delta, position = _read_varint(payload, position)
         key = value = None
@@ -83,12 +83,12 @@ def _parse(payload: bytes, header: BatchHeader) -> Iterator[Record]:
             position += length
         headers, position = _read_headers(payload, position, end)
         if position != end:
-            raise CorruptBatch("a record has another length than it announces")
+            raise CorruptBatch("a record does not have its announced length")
         timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
         sequence = -1 if base_sequence < 0 else (base_sequence + offset_delta) & 0x7FFFFFFF
         yield Record(base_offset + offset_delta, timestamp, key, value, headers, sequence)
     if position != size:
-        raise CorruptBatch(f"{size - position} bytes behind the last record of a batch")
+        raise CorruptBatch(f"{size - position} bytes left over after the last record of the batch")
 
 
 def _read_headers(payload: bytes, position: int, end: int) -> tuple[list[tuple[str, bytes | None]], int]:
@@ -97,11 +97,11 @@ def _read_headers(payload: bytes, position: int, end: int) -> tuple[list[tuple[s
     if not count:
         return headers, position
     if not 0 <= count <= end - position:
-        raise CorruptBatch(f"a record with {count} headers")
+        raise CorruptBatch(f"a record has an invalid header count of {count}")
     for _ in range(count):
         name, position = _read_bytes(payload, position, end)
         if name is None:
-            raise CorruptBatch("a record header without a key")
+            raise CorruptBatch("a record header has no key")
         content, position = _read_bytes(payload, position, end)
         headers.append((name.decode(errors="surrogateescape"), content))
     return headers, position
@@ -113,7 +113,7 @@ def _read_bytes(payload: bytes, position: int, end: int) -> tuple[bytes | None, 
         return None, position
     stop = position + length
     if stop > end:
-        raise CorruptBatch(f"{length} bytes go past the end of their record")
+        raise CorruptBatch(f"a field of {length} bytes extends past the end of its record")
     return payload[position:stop], stop
 
 
@@ -131,4 +131,4 @@ def _read_varint(payload: bytes, position: int) -> tuple[int, int]:
         value |= (byte & 127) << (7 * index)
         if byte < 128:
             return (value >> 1) ^ -(value & 1), position + index + 1
-    raise CorruptBatch("a varint of more than ten bytes")
+    raise CorruptBatch("a varint has more than ten bytes")

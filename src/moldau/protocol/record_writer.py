@@ -95,7 +95,7 @@ def _assemble(header: BatchHeader, payload: bytes) -> bytearray:
     try:
         HEADER.pack_into(batch, 0, *header)
     except struct.error as error:
-        raise EncodeError(f"not a batch header: {error} in {header}") from error
+        raise EncodeError(f"invalid batch header: {error} in {header}") from error
     batch += payload
     _CRC.pack_into(batch, 17, batch_crc(batch, 0, len(batch)))
     return batch

@@ -1,6 +1,6 @@
-"""A cluster whose nodes are Apache Kafka or Moldau, each with a properties file and folders that suit both.
+"""A cluster of Apache Kafka and Moldau nodes, each with a properties file and folders that both can use.
 
-A node can be ended and started again with the other software at any time, while the rest keeps running.
+A node can be stopped and restarted with the other software while the other nodes run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class MixedNodes:
     def __init__(
         self, software: Mapping[int, str], libs: Path, config: Mapping[str, Setting] | None = None
     ) -> None:
-        """`software` says what each node is to begin with."""
+        """`software` is the software of each node at first."""
         self._nodes = ApacheNodes(len(software), libs=libs, config=config)
         self._first = dict(software)
         self._moldau: dict[int, subprocess.Popen[bytes]] = {}
@@ -36,12 +36,12 @@ class MixedNodes:
     def folder(self, node: int) -> Path:
         return self._nodes.folder / str(node)
 
-    def said(self, node: int) -> str:
-        """What Moldau said on this node."""
+    def printed(self, node: int) -> str:
+        """Return the output of Moldau on this node."""
         return self._output(node).read_text(errors="replace")
 
     def start(self, node: int, software: str) -> None:
-        """Begin; `wait` for it afterwards, because the first ones need each other."""
+        """Start a node without waiting: the first nodes of a quorum need each other."""
         if software == APACHE:
             self._apache(node).launch()
             return
@@ -52,18 +52,18 @@ class MixedNodes:
             self._moldau[node] = subprocess.Popen(command, stdout=output, stderr=output)
 
     def wait(self, node: int) -> None:
-        """Until the node is ready."""
+        """Wait until the node is ready."""
         process = self._moldau.get(node)
         if process is None:
             self._apache(node).wait_started()
             return
         before = self._said_before.get(node, 0)
         eventually(
-            lambda: "is ready" in self.said(node)[before:] or process.poll() is not None,
+            lambda: "is ready" in self.printed(node)[before:] or process.poll() is not None,
             timeout=60,
             what=f"node {node} is ready",
         )
-        assert process.poll() is None, self.said(node)[-3000:]
+        assert process.poll() is None, self.printed(node)[-3000:]
 
     def end(self, node: int, *, kill: bool = False) -> None:
         process = self._moldau.pop(node, None)
@@ -72,11 +72,11 @@ class MixedNodes:
             return
         process.kill() if kill else process.terminate()
         code = process.wait(60)
-        assert kill or code == 0, self.said(node)[-3000:]
-        self._said_before[node] = len(self.said(node))
+        assert kill or code == 0, self.printed(node)[-3000:]
+        self._said_before[node] = len(self.printed(node))
 
     def replace(self, node: int, software: str, *, kill: bool = False) -> None:
-        """The same node on the same folder, as the other software."""
+        """Restart the node on the same folder with the other software."""
         self.end(node, kill=kill)
         self.start(node, software)
         self.wait(node)
@@ -87,7 +87,7 @@ class MixedNodes:
             for node, software in self._first.items():
                 self._nodes.folder.joinpath(str(node)).mkdir(parents=True, exist_ok=True)
                 self.start(node, software)
-            # Ours first: one that did not start says why, while Apache Kafka would wait for it.
+            # Moldau first: it reports why it did not start, while Apache Kafka would wait for it.
             for node in sorted(self._first, key=lambda each: self._first[each] == APACHE):
                 self.wait(node)
         except BaseException:

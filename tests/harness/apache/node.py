@@ -1,7 +1,7 @@
 """Apache Kafka as an oracle: one combined node with the interface of `moldau.testing.Cluster`.
 
-A test that passes against it is a right test. The jars are those in the folder that the environment
-variable `KAFKA_LIBS` names; `make interop` gets them with Maven when it is not set.
+A test that passes against it is correct. The jars are in the folder that the environment
+variable `KAFKA_LIBS` names; `make interop` downloads them with Maven if it is not set.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _STARTED = "Kafka Server started"
 
 
 class ApacheFailed(RuntimeError):
-    """Apache Kafka did not start; the message ends with what it said."""
+    """Apache Kafka did not start; the message ends with its output."""
 
 
 def kafka_libs() -> Path | None:
-    """The folder of Apache Kafka's jars, if the environment names one."""
+    """Return the folder of Apache Kafka's jars, if `KAFKA_LIBS` is set."""
     folder = os.environ.get("KAFKA_LIBS")
     return Path(folder) if folder else None
 
 
-#: Starts quickly; a benchmark wants the virtual machine's full compiler instead.
+#: For a quick start; benchmarks need the full JIT compiler instead.
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
@@ -59,12 +59,12 @@ def free_port() -> int:
 
 
 def random_id() -> str:
-    """An id as `kafka-storage random-uuid` makes them."""
+    """Return an id as `kafka-storage random-uuid` generates it."""
     return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "x")
 
 
 class ApacheCluster:
-    """One node of Apache Kafka, formatted and started on entering, gone without a trace on leaving."""
+    """One node of Apache Kafka, formatted and started on entry, stopped and deleted on exit."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class ApacheCluster:
         return self
 
     def launch(self) -> None:
-        """Start the process; a node that is one of several needs the others to get further."""
+        """Start the process without waiting: a node of a cluster needs the others."""
         if self._data_dir is None:
             self._data_dir = Path(tempfile.mkdtemp(prefix="apache-"))
         self.data_dir.mkdir(parents=True, exist_ok=True)
@@ -143,7 +143,7 @@ class ApacheCluster:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def override(self, config: Mapping[str, str | int | bool | None]) -> None:
-        """Settings for the next start; None takes one back."""
+        """Set configs for the next start; None removes one."""
         changed = {**self._overrides, **config}
         self._overrides = {name: _text(value) for name, value in changed.items() if value is not None}
 
@@ -204,7 +204,7 @@ class ApacheCluster:
             time.sleep(0.05)
 
     def write_properties(self) -> Path:
-        """The file the node is started with; the same every time once the ports are known."""
+        """Write the properties file of the node; its contents stay the same once the ports are known."""
         properties = {
             "process.roles": "broker,controller",
             "node.id": "1",

@@ -5,7 +5,7 @@
         cluster.restart(2)
 
 Every node is broker and voter (the quorum is a dynamic one); ids count from 1. Two log directories each, so
-that replicas can be moved between them. Nothing of it is left on leaving.
+that replicas can be moved between them. All files are deleted on exit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ApacheNodes:
         options: Sequence[str] = QUICK_START,
         start_timeout: float = 90.0,
     ) -> None:
-        """`config` is for every node, `configs` for one of them by its id."""
+        """`config` applies to every node, `configs` to single nodes by id."""
         self.folder = Path(tempfile.mkdtemp(prefix="apache-nodes-"))
         self.cluster_id = random_id()
         self._ports = {node: (free_port(), free_port()) for node in range(1, count + 1)}
@@ -62,7 +62,7 @@ class ApacheNodes:
         return ",".join(f"127.0.0.1:{node.controller_port}" for node in self.nodes.values())
 
     def properties(self, node: int) -> Path:
-        """The file that a node is started with."""
+        """Return the properties file of a node."""
         return self.nodes[node].write_properties()
 
     def start(self) -> ApacheNodes:
@@ -73,11 +73,11 @@ class ApacheNodes:
         return self
 
     def kill(self, node: int) -> None:
-        """`kill -9`."""
+        """Kill a node with SIGKILL."""
         self.nodes[node].kill()
 
     def stop(self, node: int) -> None:
-        """A planned stop: leaders move away first."""
+        """Stop a node in a controlled shutdown."""
         self.nodes[node].stop(timeout=60.0)
 
     def restart(self, node: int) -> None:
@@ -101,7 +101,7 @@ class ApacheNodes:
 
     @property
     def voters(self) -> str:
-        """What `kafka-storage format` wants as `--initial-controllers`."""
+        """Return the value of `--initial-controllers` for `kafka-storage format`."""
         return ",".join(
             f"{node}@127.0.0.1:{controller_port}:{self._directories[node]}"
             for node, (_, controller_port) in self._ports.items()

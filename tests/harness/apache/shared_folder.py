@@ -1,4 +1,4 @@
-"""One properties file and its folders, on which Apache Kafka and Moldau are started in turn."""
+"""A properties file and its folders, on which Apache Kafka and Moldau are started alternately."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ APACHE, MOLDAU = "apache", "moldau"
 
 
 class SharedFolder:
-    """At most one broker runs at a time; which one is the caller's choice with every start."""
+    """The folders and the broker that runs on them; at most one runs at a time."""
 
     def __init__(
         self, folder: Path, libs: Path, config: Mapping[str, str | int | bool] | None = None
@@ -35,11 +35,11 @@ class SharedFolder:
 
     @property
     def metadata(self) -> Path:
-        """The folder of the metadata log."""
+        """Return the folder of the metadata log."""
         return self.dirs[0] / "__cluster_metadata-0"
 
     def reconfigure(self, config: Mapping[str, str | int | bool | None]) -> None:
-        """Settings for the next start; None takes one back."""
+        """Set configs for the next start; None removes one."""
         self._apache.override(config)
         self.file = self._apache.write_properties()
 
@@ -53,7 +53,7 @@ class SharedFolder:
             subprocess.run(command, check=True, capture_output=True, timeout=60)
 
     def start(self, broker: str) -> str:
-        """The address of the broker, when it serves."""
+        """Start a broker and return its address once it serves requests."""
         self._output = self._apache.log_file if broker == APACHE else self.folder / "moldau.log"
         self._said_before = self._output.stat().st_size if self._output.exists() else 0
         if broker == APACHE:
@@ -62,8 +62,8 @@ class SharedFolder:
             self._start_moldau()
         return self.bootstrap_servers
 
-    def said(self) -> str:
-        """What the broker that was started last has said since."""
+    def printed(self) -> str:
+        """Return the output of the broker since its last start."""
         return self._output.read_bytes()[self._said_before :].decode(errors="replace")
 
     def _start_moldau(self) -> None:
@@ -71,22 +71,22 @@ class SharedFolder:
             command = tool_command("kafka-server-start", str(self.file))
             self._moldau = process = subprocess.Popen(command, stdout=output, stderr=output)
         eventually(
-            lambda: "is ready" in self.said() or process.poll() is not None,
+            lambda: "is ready" in self.printed() or process.poll() is not None,
             what="Moldau is ready",
         )
-        assert process.poll() is None, self.said()
+        assert process.poll() is None, self.printed()
 
     def stop(self) -> None:
-        """As by SIGTERM."""
+        """Stop the broker with SIGTERM."""
         if self._moldau is None:
             self._apache.stop()
             return
         self._moldau.terminate()
-        assert self._moldau.wait(60) == 0, self.said()[-3000:]
+        assert self._moldau.wait(60) == 0, self.printed()[-3000:]
         self._moldau = None
 
     def kill(self) -> None:
-        """As by `kill -9`."""
+        """Kill the broker with SIGKILL."""
         if self._moldau is None:
             self._apache.kill()
             return

@@ -1,13 +1,13 @@
-"""A read-process-write loop as a process of its own, to be killed: numbers in, their squares out, each once.
+"""A read-process-write loop in a separate process that can be killed: it squares numbers, each exactly once.
 
 `python -m tests.harness.clients.exactly_once_worker BOOTSTRAP SOURCE TARGET GROUP TRANSACTIONAL_ID`
 
-Every transaction holds what was written for a few records and the offsets behind them. After an error the
-worker begins again from what is committed, as a restarted one does.
+Every transaction contains the results of a few records and their offsets. After an error the
+worker continues from the committed offsets, like a restarted one.
 
-librdkafka 2.16 (its issues 5511 and 5456) may wait for ever in `send_offsets_to_transaction`, whatever the
-timeout, when the coordinator of the group has just left the cluster. A worker that hangs is therefore
-restarted, as its operator would do.
+librdkafka 2.16 (its issues 5511 and 5456) may block forever in `send_offsets_to_transaction`, whatever the
+timeout, if the coordinator of the group has just left the cluster. A worker that hangs is therefore
+restarted, as an operator would do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Workers of a read-process-write loop as processes that can be killed; see `exactly_once_worker`."""
+"""Processes of `exactly_once_worker` that can be killed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 class Workers:
-    """Processes that share the work; each has its place, and a successor when it is killed."""
+    """Worker processes with fixed transactional ids; a killed one is replaced."""
 
     def __init__(self, count: int, *arguments: str) -> None:
         """`arguments` are those of `exactly_once_worker`, without the transactional id."""

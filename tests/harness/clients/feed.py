@@ -1,4 +1,4 @@
-"""Topics spread over the brokers of a cluster, and numbers for them."""
+"""Topics spread over the brokers of a cluster, and a producer of numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from moldau.testing import Cluster
 from tests.harness.wire.requests import wait_until_known
 
 PARTITIONS = 6
-#: Who asks a broker that stands still asks another one soon.
+#: Clients of a paused broker time out soon and try another one.
 QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 200, "retry.backoff.ms": 50, "socket.timeout.ms": 3000}
 
 
@@ -23,7 +23,7 @@ def create(cluster: Cluster, topic: str, replicas: int = 3, partitions: int = PA
 
 
 class Feed:
-    """Numbers, spread over the partitions; all acknowledged."""
+    """A producer of numbers, spread over the partitions; all must be acknowledged."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         settings = {"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True}

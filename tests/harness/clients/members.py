@@ -1,4 +1,4 @@
-"""Members of a group, of several client libraries, that read and commit whatever happens to the brokers."""
+"""Members of a group, of several client libraries, that read and commit while brokers fail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.harness.clients.feed import PARTITIONS, QUIET
 
 
 class Progress:
-    """What one member has read and what is committed as far as it knows; committed offsets never go back."""
+    """The records that a member has read and the commits it knows of; committed offsets never decrease."""
 
     def __init__(self) -> None:
         self.seen: set[int] = set()
@@ -23,7 +23,7 @@ class Progress:
         self.committed: dict[int, int] = {}
 
     def read(self, partition: int, offset: int, value: bytes) -> None:
-        assert offset >= self.committed.get(partition, 0), "what was committed does not come again"
+        assert offset >= self.committed.get(partition, 0), "committed records are not read again"
         self.seen.add(int(value))
         self.positions[partition] = offset + 1
 
@@ -67,10 +67,10 @@ class ConfluentMember:
 
 
 def poll_kafka_python(consumer: kafka.KafkaConsumer) -> list[ConsumerRecord]:
-    """One poll of a member of a group.
+    """Poll once as a member of a group.
 
-    kafka-python 3.0 joins again when it learns of its topics' partitions; an assignment that arrives
-    between two polls is then never taken up. So the first poll is long enough to see all of that.
+    kafka-python 3.0 rejoins when it learns of its topics' partitions; an assignment that arrives
+    between two polls is then lost. Therefore the first poll waits long enough for both.
     """
     found = consumer.poll(timeout_ms=100 if consumer.assignment() else 3000)
     return [record for records in found.values() for record in records]

@@ -1,4 +1,4 @@
-"""A topic as librdkafka reads it, from the beginning to the end."""
+"""Reading a whole topic with librdkafka."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SECONDS = 60
 
 
 def messages(bootstrap: str, topic: str, partitions: int = 1, *, committed: bool = True) -> list[Message]:
-    """Everything up to the end that this isolation level sees; those of a partition in their order."""
+    """Return all messages up to the end that this isolation level sees, in order within each partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

@@ -1,7 +1,7 @@
-"""Mixed load for a node, by many clients at once: each worker does one thing again and again until it stops.
+"""Mixed load for a node, by many clients at once: each worker repeats one task until it is stopped.
 
-Clients come and go, also in the middle of a frame; nothing a worker makes outlives its round, so that a node
-that was loaded can be compared with one that was not.
+Clients connect and disconnect, also within a frame; nothing a worker creates outlives its round, so that a
+node under load can be compared with one before the load.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.harness.wire.requests import FETCH_VERSION, create_and_wait, fetch_re
 from tests.harness.wire.wire import Wire, request_frame
 
 KEPT, COMPACTED = "soak-kept", "soak-compacted"
-#: What the topics that stay are made with: so little is kept that the logs are as large at the end as before.
+#: Configs of the permanent topics: retention is so short that the logs do not grow.
 TOPICS = {
     KEPT: {"segment.ms": "1000", "retention.ms": "2000", "file.delete.delay.ms": "500"},
     COMPACTED: {
@@ -43,7 +43,7 @@ def new_name() -> str:
 
 
 class Load:
-    """Runs every worker in a thread of its own for some time; `failures` are what they met."""
+    """Run every worker in its own thread for some time; `failures` are their errors."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -66,8 +66,8 @@ class Load:
 
     def _workers(self) -> list[Callable[[], None]]:
         return [
-            self.raw_clients, self.half_frames, self.bad_requests, self.waits_given_up,
-            self.topics_come_and_go, self.librdkafka, self.kafka_python, self.updates,
+            self.raw_clients, self.half_frames, self.bad_requests, self.abandoned_fetches,
+            self.created_and_deleted_topics, self.librdkafka, self.kafka_python, self.updates,
         ]  # fmt: skip
 
     def _work(self, work: Callable[[], None]) -> None:
@@ -115,7 +115,7 @@ class Load:
             wire.call(produce_request("nobody/knows", batch()), 12)
             wire.call(fetch_request(KEPT, 10**12), FETCH_VERSION)
 
-    def waits_given_up(self) -> None:
+    def abandoned_fetches(self) -> None:
         end = 10**6
         for max_wait_ms, leave in ((30_000, True), (20, False)):
             wire = Wire(self.bootstrap)
@@ -125,7 +125,7 @@ class Load:
             wire.abort() if leave else wire.answer(request, FETCH_VERSION, number)
             wire.close()
 
-    def topics_come_and_go(self) -> None:
+    def created_and_deleted_topics(self) -> None:
         name = new_name()
         create_and_wait(self.bootstrap, name, 2, {"retention.ms": "1000"})
         with Wire(self.bootstrap) as wire:
@@ -166,7 +166,7 @@ class Load:
         consumer.close()
 
     def updates(self) -> None:
-        """The same keys again and again, and tombstones, for the cleaner."""
+        """Write the same keys repeatedly, and tombstones, for the log cleaner."""
         with Wire(self.bootstrap) as wire:
             for number in range(50):
                 value = None if number % 10 == 0 else b"v" * 200

@@ -1,8 +1,8 @@
-"""Small data folders that are kept with the tests, and how they are made.
+"""Recorded data folders of Apache Kafka and earlier versions, and their creation.
 
-Each is an archive in `tests/data/` with a JSON file beside it: what the broker that wrote the folder said of
-it before it ended. `python -m tests.harness.folders.data_folders NAME ...` makes them
-again, without names all of this version.
+Each is an archive in `tests/data/` with a JSON file: the inventory that the broker that wrote the folder gave
+before it stopped. `python -m tests.harness.folders.data_folders NAME ...` creates them
+again; without names, all of this version.
 It needs Apache Kafka's jars (`KAFKA_LIBS`). Folders of earlier versions of Moldau stay as they are:
 they cannot be made again.
 """
@@ -30,7 +30,7 @@ from tests.harness.folders.metadata_folder import (
     make_snapshot,
     records_of_every_type,
 )
-from tests.harness.folders.turns import Ledger, begin, wait_for_checkpoints, work
+from tests.harness.folders.workload import Ledger, begin, wait_for_checkpoints, work
 from tests.harness.wire.requests import create_and_wait
 
 DATA = Path(__file__).parents[2] / "data"
@@ -50,12 +50,12 @@ _QUIET = {"log_level": 0}
 
 
 def clean(shared: SharedFolder, broker: str) -> Inventory:
-    """Two turns and clean stops: codecs, nulls, segments, deleted records, a compacted topic, configs."""
+    """Two workloads, clean stops: codecs, nulls, segments, deleted records, a compacted topic, configs."""
     return _written(shared, broker, lambda: shared.stop())
 
 
 def killed(shared: SharedFolder, broker: str) -> Inventory:
-    """The same, ended by `kill -9`, with snapshots of the metadata."""
+    """The same, stopped by SIGKILL, with metadata snapshots."""
     shared.reconfigure(SNAPSHOTS)
     return _written(shared, broker, lambda: shared.kill())
 
@@ -94,7 +94,7 @@ def groups(shared: SharedFolder, broker: str) -> Inventory:
 
 
 def metadata(shared: SharedFolder, broker: str) -> Inventory:
-    """Metadata records of every type, and the latest snapshot that the broker made of them."""
+    """Metadata records of every type, and the broker's latest snapshot of them."""
     shared.reconfigure(SNAPSHOTS | {"metadata.log.max.record.bytes.between.snapshots": 1})
     shared.format(broker)
     bootstrap = shared.start(broker)
@@ -135,7 +135,7 @@ def group_offsets(bootstrap: str, group: str, topic: str) -> list[Any]:
 
 
 def last_values(bootstrap: str, topic: str) -> dict[str, str]:
-    """The value that compaction must leave of every key."""
+    """Return the value that compaction must keep for every key."""
     values = {key: value for _, _, key, value, _ in survey_records(stored_bytes(bootstrap, topic))}
     return {key.decode(): value.decode() for key, value in sorted(values.items()) if value is not None}
 
@@ -162,7 +162,7 @@ def make(name: str, into: Path = DATA) -> None:
 
 
 def pack(folder: Path, archive: Path) -> None:
-    """The log directories without locks, owners and times: the same files make the same archive."""
+    """Pack the log directories without locks, owners and times: the same files give the same archive."""
 
     def anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         member.mtime = member.uid = member.gid = 0
@@ -175,7 +175,7 @@ def pack(folder: Path, archive: Path) -> None:
 
 
 def unpack(name: str, folder: Path) -> Inventory:
-    """The log directories of a kept folder, and what its broker said of it."""
+    """Unpack the log directories of a recorded folder; return them and their inventory."""
     with tarfile.open(DATA / f"{name}.tar.xz") as tar:
         tar.extractall(folder, filter="data")
     inventory: Inventory = json.loads((DATA / f"{name}.json").read_text())

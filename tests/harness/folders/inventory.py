@@ -1,7 +1,7 @@
-"""Everything a broker holds, as it says itself: plain data that can be compared and written as JSON.
+"""The inventory of a broker, from its own responses: plain data that can be compared and written as JSON.
 
-Two brokers that hold the same folder one after the other must give the same inventory, but for what a start
-changes: leader epochs grow. Records are the bytes as they are served, so not even a batch header may differ.
+Two brokers on the same folder, one after the other, must give the same inventory, except that a start
+increases leader epochs. Records are the bytes as served, so not even a batch header may differ.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from tests.harness.wire.wire import Wire
 Inventory = dict[str, Any]
 
 _TOPIC, _BROKER, _CLIENT_METRICS, _GROUP = 2, 4, 16, 32
-#: What was set on a resource itself: on a topic, a broker, all brokers, client metrics, a group.
+#: Sources of configs that were set on a resource: a topic, a broker, all brokers, client metrics, a group.
 _DYNAMIC_SOURCES = (1, 2, 3, 7, 8)
 
 
 def take_inventory(bootstrap: str, *, records: bool = True) -> Inventory:
-    """What the one broker of a cluster holds, when all of its partitions are led."""
+    """Take the inventory of a single broker once all partitions have leaders."""
     with Wire(bootstrap, timeout=60) as wire:
         metadata = eventually(lambda: _complete_metadata(wire), what="every partition is led")
         return {
@@ -72,13 +72,13 @@ def announced_apis(bootstrap: str) -> set[int]:
 
 
 def stored_bytes(bootstrap: str, topic: str, partition: int = 0) -> bytes:
-    """All batches of a partition as they are served."""
+    """Return all batches of a partition as served."""
     with Wire(bootstrap, timeout=60) as wire:
         return b"".join(_fetch_all(wire, topic, partition))
 
 
 def survey_records(batches: bytes) -> list[Any]:
-    """Offset, time, key, value and headers of every record, control records left out."""
+    """Return offset, timestamp, key, value and headers of every record except control records."""
     found: list[Any] = []
     for position, header in iter_batches(batches):
         if not header.is_control:
@@ -144,7 +144,7 @@ def _offset(wire: Wire, topic: str, partition: int, time: int) -> dict[str, int]
 
 
 def _epoch_ends(wire: Wire, topic: str, partition: int, last: int) -> list[list[int]]:
-    """For each epoch before the current one: the epoch found for it, and where that one ends."""
+    """Return, for each epoch before the current one, the epoch found and its end offset."""
     ends: list[list[int]] = []
     for epoch in range(last):
         asked = OffsetForLeaderPartition(partition=partition, leader_epoch=epoch)
@@ -170,7 +170,7 @@ def _producers(wire: Wire, topic: str, partition: int) -> list[list[int]]:
 
 
 def _fetch_all(wire: Wire, topic: str, partition: int) -> Iterator[bytes]:
-    """Whole batches from the start of the log to its end."""
+    """Fetch all batches from the log start offset to the log end offset."""
     start = eventually(lambda: _offset(wire, topic, partition, EARLIEST))["offset"]
     while True:
         asked = FetchPartition(partition=partition, fetch_offset=start, partition_max_bytes=4 << 20)
@@ -194,7 +194,7 @@ def _fetch_all(wire: Wire, topic: str, partition: int) -> Iterator[bytes]:
 
 
 def _configs(wire: Wire, topics: Iterable[str]) -> dict[str, dict[str, str | None]]:
-    """What was set on topics, on the broker, on all brokers, on client metrics and groups."""
+    """Return the configs that were set on topics, the broker, all brokers, client metrics and groups."""
     listed = wire.call(ListConfigResourcesRequest(resource_types=[_CLIENT_METRICS, _GROUP]), 1)
     asked = [(_TOPIC, name) for name in sorted(topics)] + [(_BROKER, "1"), (_BROKER, "")]
     asked += sorted((each.resource_type, each.resource_name) for each in listed.config_resources)

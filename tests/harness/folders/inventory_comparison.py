@@ -1,4 +1,4 @@
-"""The permitted differences between two inventories of one folder, taken by two brokers."""
+"""The comparison of two brokers' inventories of one folder, with the permitted differences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.harness.folders.inventory import Inventory
 
 
 def compare(before: Inventory, now: Inventory, *, killed: bool = False) -> None:
-    """What the next broker says is what the last one said, but for epochs that grow."""
+    """Require equal inventories, except for increased epochs."""
     for part in before:
         if part != "topics":
             assert now[part] == before[part], part
@@ -32,7 +32,7 @@ def compare_partition(name: str, before: dict[str, Any], now: dict[str, Any], ki
     if name.startswith("compacted"):
         changing |= {"bytes", "sha256", "newest"}
     if killed and "producers" in before and (before["start"] or name.startswith("compacted")):
-        # Recovery knows those producers whose batches are still there.
+        # Recovery finds only the producers whose batches are still in the log.
         assert all(producer in before["producers"] for producer in now["producers"]), name
         assert before["producers"][-1:] == now["producers"][-1:], name
         changing |= {"producers"}

@@ -1,7 +1,7 @@
-"""Checks the files of one partition against each other, reading Kafka's formats by hand.
+"""A consistency check of a partition's files, independent of the product's own readers.
 
-Every `.index` entry must point at the start of a batch that holds its offset, every `.timeindex` entry at an
-offset whose timestamp it gives, and the batches of all segments must follow each other without a gap.
+Every `.index` entry must point to the start of a batch that contains its offset, every `.timeindex` entry to
+an offset with its timestamp, and the batches of all segments must be contiguous.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class StoredBatch(NamedTuple):
 
 
 def check_partition_folder(folder: Path) -> int:
-    """Check everything; the end offset of the log."""
+    """Check all files; return the log end offset."""
     end = 0
     segments = sorted(folder.glob("*.log"))
     assert segments, f"no segments in {folder}"
     for path in segments:
         base = int(path.stem)
-        assert base >= end, f"{path} starts before the end of the one before it"
+        assert base >= end, f"{path} starts before the end of the previous one"
         batches = read_batches(path)
         check_offset_index(path.with_suffix(".index"), base, batches)
         check_time_index(path.with_suffix(".timeindex"), base, batches)
@@ -84,7 +84,7 @@ def check_time_index(path: Path, base: int, batches: list[StoredBatch]) -> None:
 
 
 def _entries(data: bytes, form: str) -> list[tuple[int, int]]:
-    """Entries up to the zeroes of a file that was made large in advance."""
+    """Yield the entries before the zeros of a preallocated file."""
     entry = struct.Struct(form)
     entries: list[tuple[int, int]] = []
     for start in range(0, len(data) - len(data) % entry.size, entry.size):

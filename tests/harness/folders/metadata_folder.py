@@ -1,4 +1,4 @@
-"""The metadata log of a stopped node: records added as its controller would, and its latest snapshot."""
+"""The metadata log of a stopped node: appending records as its controller would, and its latest snapshot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moldau.quorum.metadata_log import MetadataLog
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshots import list_snapshots, read_snapshot
 from moldau.storage.disk.disk import PosixDisk
-from tests.harness.folders.turns import alter_quotas
+from tests.harness.folders.workload import alter_quotas
 from tests.harness.waiting import eventually
 
 METADATA_VERSION = 30
@@ -27,7 +27,7 @@ _ACL, _GONE_ACL = Uuid(b"kept-acl-kept-ac"), Uuid(b"gone-acl-gone-ac")
 
 
 def append_records(directory: Path, records: Sequence[MetadataRecord]) -> None:
-    """A batch at the end of the log in a log directory, of its last epoch; its node must not run."""
+    """Append a batch of the last epoch to the metadata log in a log directory; its node must not run."""
     meta = load_properties(directory / "meta.properties")
     settings = QuorumSettings(1, str(directory), parse_uuid(meta["directory.id"]))
     log = MetadataLog.open(PosixDisk(), SystemClock(), settings)
@@ -38,7 +38,7 @@ def append_records(directory: Path, records: Sequence[MetadataRecord]) -> None:
 
 
 def make_snapshot(bootstrap: str, directory: Path) -> None:
-    """Change something on a node that writes a snapshot after every change, and wait for it."""
+    """Change the metadata of a node that writes a snapshot after every change, and wait for the snapshot."""
     folder = directory / METADATA_FOLDER
     before = set(folder.glob("*.checkpoint"))
     for value in (1.0, None):
@@ -47,9 +47,9 @@ def make_snapshot(bootstrap: str, directory: Path) -> None:
 
 
 def lasting_records(directory: Path, *, leaders: bool = False) -> list[str]:
-    """The records of the latest snapshot without the records that a node writes at every start.
+    """Return the records of the latest snapshot except those that a node writes at every start.
 
-    With `leaders` who leads and who is in sync is shown as it is.
+    With `leaders`, leaders and in-sync replicas are included.
     """
     folder = str(directory / METADATA_FOLDER)
     latest = list_snapshots(PosixDisk(), folder)[-1]
@@ -77,7 +77,7 @@ def _normal(record: MetadataRecord) -> str:
 
 
 def records_of_every_type() -> list[MetadataRecord]:
-    """Changes that touch nothing a running node works with: a broker that is not there, tokens, ACLs, …"""
+    """Return records that do not affect a running node: an absent broker, tokens, ACLs, …"""
     return [
         stored.NoOpRecord(),
         stored.ZkMigrationStateRecord(zk_migration_state=0),
@@ -141,7 +141,7 @@ def _of_brokers() -> list[MetadataRecord]:
 
 
 def _of_topics() -> list[MetadataRecord]:
-    """Partitions on an absent broker: they have no leader and no log."""
+    """Partitions of an absent broker: they have no leader and no log."""
 
     def topic(name: str, topic_id: Uuid) -> list[MetadataRecord]:
         partition = stored.PartitionRecord(

@@ -28,14 +28,14 @@ class Nodes:
 
     def __init__(self, folder: Path, roles: Mapping[int, str], config: Mapping[str, str]) -> None:
         self.running: dict[int, Node] = {}
-        #: What single nodes have that others have not.
+        #: Configs of single nodes.
         self.changes: dict[int, dict[str, str]] = {}
         self._folder = folder
         self._roles = roles
         self._config = config
         self._ports = {node_id: (free_port(), free_port()) for node_id in roles}
         self._pools: list[ThreadPool] = []
-        #: Nodes that reach nobody; what they had opened is kept, to be broken.
+        #: Nodes that reach no other node; their open connections are kept in order to abort them.
         self._cut: set[int] = set()
         self._opened: dict[int, list[asyncio.BaseTransport]] = {}
 
@@ -64,7 +64,7 @@ class Nodes:
     def make(
         self, node_id: int, changes: Mapping[str, str] | None = None, cluster_id: str = CLUSTER_ID
     ) -> Node:
-        """Formatted, and not yet started."""
+        """Make and format a node without starting it."""
         settings = BrokerConfig.from_properties({**self.properties(node_id), **(changes or {})})
         options = FormatOptions(cluster_id=cluster_id, ignore_formatted=True)
         format_storage(PosixDisk(), SystemClock(), random.SystemRandom(), settings, options)
@@ -87,13 +87,13 @@ class Nodes:
         self, node_id: int, protocol: Callable[[], asyncio.BufferedProtocol], host: str, port: int
     ) -> object:
         if node_id in self._cut:
-            raise OSError(errno.EHOSTUNREACH, "no way there")
+            raise OSError(errno.EHOSTUNREACH, "no route to host")
         transport, connected = await asyncio.get_running_loop().create_connection(protocol, host, port)
         self._opened.setdefault(node_id, []).append(transport)
         return transport, connected
 
     def cut(self, node_id: int) -> None:
-        """Nobody is reached from this node any more, though others reach it."""
+        """Cut the outgoing links of a node; others can still connect to it."""
         self._cut.add(node_id)
         for transport in self._opened.pop(node_id, ()):
             transport.close()
@@ -102,7 +102,7 @@ class Nodes:
         self._cut.discard(node_id)
 
     async def start(self, *node_ids: int) -> None:
-        """All at once, as a quorum needs it."""
+        """Start nodes concurrently, as a quorum requires."""
         nodes = {node_id: self.make(node_id) for node_id in node_ids}
         self.running |= nodes
         await asyncio.gather(*(node.start() for node in nodes.values()))

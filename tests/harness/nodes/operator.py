@@ -47,10 +47,10 @@ class OperatorNode:
         self._tool("kafka-storage", "format", "-t", cluster_id, "-c", str(self.file), "--standalone")
 
     def start(self, *, open_files: int | None = None) -> None:
-        """Start and wait until it is ready, with a limit on open files when one is given."""
+        """Start the node and wait until it is ready, optionally with a limit on open files."""
         self.launch(open_files=open_files)
-        eventually(lambda: "is ready" in self.said() or not self.running, what="the node is ready")
-        assert self.running, self.said()
+        eventually(lambda: "is ready" in self.printed() or not self.running, what="the node is ready")
+        assert self.running, self.printed()
 
     def launch(self, *, open_files: int | None = None) -> None:
         start = shlex.join([str(_BIN / "kafka-server-start"), str(self.file)])
@@ -64,7 +64,7 @@ class OperatorNode:
         assert self._process is not None
         return self._process.wait(timeout)
 
-    def said(self) -> str:
+    def printed(self) -> str:
         return self.output.read_text(errors="replace")
 
     def stop(self) -> None:

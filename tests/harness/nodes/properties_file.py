@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.harness.apache.node import free_port
 from tests.harness.tools import ToolRun, run_tool, tool_command
 
-#: The settings of the file in Apache Kafka 4.x's distribution, with the ports and the folder left open.
+#: The file in Apache Kafka 4.x's distribution, with placeholders for ports and folder.
 PROPERTIES = """\
 process.roles=broker,controller
 node.id={node_id}
@@ -43,7 +43,7 @@ log.retention.check.interval.ms=300000
 
 
 class Operator:
-    """Somebody with a shell in `folder`. The node's id is one that no other node of this machine has."""
+    """Run the commands of an operator in `folder`. The node id is unique on this machine."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -74,7 +74,7 @@ class Operator:
                 stderr=output,
             )
 
-    def said(self) -> str:
+    def printed(self) -> str:
         return self.output.read_text()
 
     def ready(self) -> bool:
@@ -82,14 +82,14 @@ class Operator:
             return probe.connect_ex(("localhost", self.port)) == 0
 
     def refused(self, *options: str) -> str:
-        """What the node says that does not start."""
+        """Return the output of a node that refuses to start."""
         process = self.launch(*options)
         try:
-            assert process.wait(60) == 1, self.said()
+            assert process.wait(60) == 1, self.printed()
         finally:
             process.kill()
-        assert "Traceback" not in self.said()
-        return self.said()
+        assert "Traceback" not in self.printed()
+        return self.printed()
 
     def stop(self) -> ToolRun:
         return run_tool("kafka-server-stop", "--node-id", self.node_id)

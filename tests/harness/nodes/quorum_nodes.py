@@ -31,7 +31,7 @@ from tests.unit.metadata.builders import uid
 
 
 class QuorumNodes(Nodes):
-    """The voters a dynamic quorum begins with are `initial`; without them the quorum is static."""
+    """`initial` are the first voters of a dynamic quorum; without them the quorum is static."""
 
     def __init__(self, folder: Path, ids: list[int], config: Mapping[str, str], initial: list[int]) -> None:
         super().__init__(folder, dict.fromkeys(ids, CONTROLLER), config)
@@ -49,7 +49,7 @@ class QuorumNodes(Nodes):
         return properties | self._config
 
     def move(self, node_id: int) -> None:
-        """It will listen on other ports."""
+        """Give the node new ports for its next start."""
         self._ports[node_id] = (free_port(), free_port())
 
     def log_folder(self, node_id: int) -> Path:
@@ -91,12 +91,12 @@ class QuorumNodes(Nodes):
         return next((node_id for node_id, node in self.running.items() if node.metadata.is_active), None)
 
     async def leader(self) -> int:
-        """The node that leads, once there is one."""
+        """Wait for a leader and return its node."""
         await until(lambda: self.active is not None)
         return self.active or -1
 
     async def write(self, name: str, node_id: int | None = None) -> None:
-        """A change that needs no brokers: a quota of a client with this name."""
+        """Make a change that needs no brokers: a quota of a client with this name."""
         quorum = self.running[await self.leader() if node_id is None else node_id].metadata
         request = AlterClientQuotasRequest(
             entries=[
@@ -110,7 +110,7 @@ class QuorumNodes(Nodes):
         await quorum.write(lambda: quorum.controller.decide(alter_client_quotas, request, context))
 
     def written(self, node_id: int) -> list[str]:
-        """The names that a node knows to be committed."""
+        """Return the names that are committed according to a node."""
         quotas = self.running[node_id].metadata.image.client_quotas
         return sorted(name or "" for entity in quotas for _, name in entity)
 

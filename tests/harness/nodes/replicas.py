@@ -63,7 +63,7 @@ QUICK = {
 
 
 class ReplicaBroker:
-    """As much of a node as the handlers of data ask for."""
+    """The parts of a node that the handlers of data requests need."""
 
     def __init__(self, world: Replicas, number: int, folder: Path, config: Mapping[str, str]) -> None:
         self.world = world
@@ -118,7 +118,7 @@ class ReplicaBroker:
         await self._listener.accept(ApiDispatcher(context, on_disconnect=lambda connection: None))
 
     def _handlers(self) -> dict[int, Handler]:
-        """The handlers of the data APIs; transactions are not verified."""
+        """Return the handlers of the data APIs; transactions are not verified."""
         metadata: Any = self._local
         settings: Any = SimpleNamespace(config=self.config)
         return {
@@ -259,7 +259,7 @@ class Replicas:
         return self.image.topics.by_id[TOPIC_ID].partitions[0]
 
     async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
-        """The controller's part: one partition, its epochs checked, the change made and told to all."""
+        """Decide as the controller: check the epochs of one partition, apply the change, publish it."""
         self.alterations.append(request)
         wanted = request.topics[0].partitions[0]
         answer = ResponsePartitionData(partition_index=0)
@@ -278,7 +278,7 @@ class Replicas:
 
 @asynccontextmanager
 async def replicas(folder: Path, *numbers: int, **config: str) -> AsyncIterator[Replicas]:
-    """Brokers that are up, and stopped at the end; settings with underscores for dots."""
+    """Start brokers and stop them at the end; config names have underscores for dots."""
     world = Replicas(folder, {name.replace("_", "."): value for name, value in config.items()})
     try:
         await world.start(*(numbers or (1, 2, 3)))

@@ -61,7 +61,7 @@ class Time:
         return self._loop.time()
 
     async def passes(self, milliseconds: int, *, step: int | None = None) -> None:
-        """Let time pass, in steps when what comes round shall come round more than once."""
+        """Advance the time, in intervals of `step` so that periodic jobs run more than once."""
         left = milliseconds
         while left > 0:
             now = min(left, step or left)
@@ -71,7 +71,7 @@ class Time:
             await self._settle()
 
     def set_wall(self, by_ms: int) -> None:
-        """Somebody sets the clock on the wall; no time passes."""
+        """Set the wall clock; no time passes."""
         self._wall_shift_ms += by_ms
 
     async def _settle(self) -> None:
@@ -82,7 +82,7 @@ class Time:
 
 
 class TimedNode:
-    """A running node, its time, and somebody who asks it over a new connection each time."""
+    """A running node, its clock, and requests over a new connection each."""
 
     def __init__(self, node: Node, clock: Time, folder: Path) -> None:
         self.node = node
@@ -101,7 +101,7 @@ class TimedNode:
 async def timed_node(
     folder: Path, config: Mapping[str, str] | None = None, clock: Time | None = None
 ) -> AsyncIterator[TimedNode]:
-    """`clock`: that of a former run, which goes on."""
+    """`clock` is the clock of an earlier run, which continues."""
     loop = asyncio.get_running_loop()
     if not isinstance(loop, ShiftedLoop):
         raise TypeError("a timed node needs a loop whose time can be moved: use `run`")

@@ -1,10 +1,10 @@
-"""Records a session: `python -m tests.harness.sessions.record NAME --about TEXT -- COMMAND ...`.
+"""Record a session: `python -m tests.harness.sessions.record NAME --about TEXT -- COMMAND ...`.
 
-A fresh broker is started behind a proxy and the command is run with `{}` in its arguments replaced by the
-proxy's address; several commands are separated by `--`. The session goes to `tests/data/sessions/NAME`, where
+A new broker is started behind a proxy, and the command is run with `{}` in its arguments replaced by the
+proxy's address; several commands are separated by `--`. It is stored in `tests/data/sessions/NAME`, where
 `tests/integration/clients/test_recorded_sessions.py` finds it. The broker is Apache Kafka
 (`KAFKA_LIBS`), or Moldau
-with `--broker moldau`. Without arguments all the sessions that are kept are recorded again.
+with `--broker moldau`. Without arguments all stored sessions are recorded again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.harness.apache.node import ApacheCluster, free_port, java_command, ka
 from tests.harness.sessions.sessions import FOLDER, SUFFIX, Event, RecordingProxy, Session
 
 ADDRESS = "{}"
-#: What is sent to a command's standard input, if it reads it.
+#: The standard input of commands.
 LINES = "".join(f"key-{n}:value {n}\n" for n in range(50)).encode()
 
 
@@ -36,7 +36,7 @@ def record(name: str, client: str, commands: Sequence[Sequence[str]], broker: st
 
 
 def _shown(command: Sequence[str]) -> str:
-    """Without what belongs to the machine it ran on."""
+    """Return the command without machine-specific paths."""
     words = list(command)
     if "-cp" in words:
         words = ["java", *words[words.index("-cp") + 2 :]]
@@ -110,7 +110,7 @@ def go_commands() -> Iterator[list[str]]:
 
 
 def kept() -> Iterator[tuple[str, str, list[list[str]]]]:
-    """Name, client with its version, commands."""
+    """Return name, client with version, and commands of the stored sessions."""
     said = subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=True).stdout
     version = next(line for line in said.splitlines() if "Version" in line)
     yield "kcat", f"kcat {version.strip()}", list(kcat_commands())
@@ -135,7 +135,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _split(arguments: list[str]) -> list[list[str]]:
-    """Parts between the words `--`."""
+    """Split arguments at `--`."""
     parts: list[list[str]] = [[]]
     for word in arguments:
         if word == "--":

@@ -1,8 +1,8 @@
-"""Plays a recorded session to another broker: the same frames, in order, on as many connections.
+"""Replay a recorded session to another broker: the same frames, in order, on as many connections.
 
-What a broker makes up is put into the frames as this broker made it up: topic ids, ids of fetch sessions,
-producer ids. Everything else is sent as it was recorded, byte for byte. An answer is read where the recording
-has it, so requests that waited for something wait for it again.
+Ids that a broker generates are replaced by those of this broker: topic ids, fetch session ids,
+producer ids. Everything else is sent as recorded, byte for byte. A response is read where the recording
+has it, so requests that waited wait again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CRC_AT, _CHECKED_FROM, _PRODUCER_ID_AT = 17, 21, 43
 
 @dataclass
 class Exchange:
-    """A request, what was answered when it was recorded, and what is answered now."""
+    """A request, its recorded response, and its response now."""
 
     header: RequestHeader
     recorded: Any = None
@@ -36,7 +36,7 @@ class Exchange:
 
 @dataclass
 class Substitutes:
-    """What stands for what the recorded broker made up."""
+    """The ids of this broker by the ids of the recorded broker."""
 
     ids: dict[bytes, bytes] = field(default_factory=dict)
     sessions: dict[int, int] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Substitutes:
         return frame
 
     def _with_producer(self, records: bytes) -> bytes:
-        """A produce request holds one batch per partition."""
+        """Replace the producer ids of a produce request, which has one batch per partition."""
         (producer,) = struct.unpack_from(">q", records, _PRODUCER_ID_AT)
         patched = bytearray(records)
         struct.pack_into(">q", patched, _PRODUCER_ID_AT, self.producers.get(producer, producer))
@@ -74,7 +74,7 @@ class Substitutes:
 
 
 def replay(session: Session, bootstrap: str) -> Iterator[Exchange]:
-    """Every exchange of the session with the answer that this broker gives."""
+    """Yield every exchange of the session with the response of this broker."""
     wires: dict[int, Wire] = {}
     pending: dict[tuple[int, int], Exchange] = {}
     substitutes = Substitutes()
@@ -111,13 +111,13 @@ def _answer(header: RequestHeader, frame: bytes) -> Any:
     correlation_id, start = decode_response_header(header.api_key, header.api_version, frame)
     assert correlation_id == header.correlation_id
     api = APIS[header.api_key]
-    # A version of ApiVersions that the broker does not know is answered in version 0.
+    # ApiVersions in an unknown version is answered in version 0.
     version = header.api_version if header.api_version <= api.max_version else 0
     return decode(api.response, frame, version, start)
 
 
 def topic_ids(value: Any) -> Iterator[tuple[str, bytes]]:
-    """Names and ids of all topics in an answer that have both."""
+    """Return names and ids of all topics in a response that have both."""
     if isinstance(value, list):
         for each in value:
             yield from topic_ids(each)
@@ -137,7 +137,7 @@ def produced(request: Any) -> Iterator[bytes]:
 
 
 def error_codes(value: Any, place: str = "") -> Iterator[tuple[str, int]]:
-    """Every error code of an answer with the names of what it belongs to."""
+    """Return every error code of a response with the names it belongs to."""
     if isinstance(value, list):
         for each in value:
             yield from error_codes(each, place)
@@ -155,7 +155,7 @@ _NAMES = ("name", "topic", "resource_name", "partition", "partition_index", "ind
 
 
 def fetched(answer: Any, names: dict[bytes, str]) -> Iterator[tuple[str, int, list[Any]]]:
-    """Topic, partition and records of a fetch's answer."""
+    """Return topic, partition and records of a fetch response."""
     for topic in answer.responses:
         name = topic.topic or names[bytes(topic.topic_id)]
         for partition in topic.partitions:

@@ -1,8 +1,8 @@
-"""Recorded sessions: what a client and a broker said to each other, frame by frame, on all connections.
+"""Recorded sessions: the frames between a client and a broker on all connections.
 
-A session is a file of lines packed with xz. The first is a JSON object that says who talked to whom; each
-other one is an event, in the order in which they happened: the connection's number, what happened (`>` the
-client sent a frame, `<` the broker did, `x` the client hung up), and the frame in base64.
+A session is a file of lines compressed with xz. The first is a JSON object that names client and broker; each
+other one is an event, in order: the connection's number, the type (`>` the
+client sent a frame, `<` the broker did, `x` the client disconnected), and the frame in base64.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Session(NamedTuple):
 
 
 class RecordingProxy:
-    """Stands between clients and one broker, which must advertise the proxy's address as its own."""
+    """A proxy between clients and one broker, which must advertise the proxy's address."""
 
     def __init__(self, port: int, broker_port: int) -> None:
         self.events: list[Event] = []
@@ -79,7 +79,7 @@ class RecordingProxy:
     async def _copy(
         self, number: int, kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Whole frames only; what is cut off in the middle was never said."""
+        """Copy whole frames only; incomplete frames are dropped."""
         try:
             while True:
                 prefix = await reader.readexactly(4)

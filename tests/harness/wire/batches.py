@@ -1,6 +1,6 @@
-"""Record batches made by hand, so that they can lie: every field of the header can be set to anything.
+"""Record batches made by hand: every field of the header can be set to any value, also an invalid one.
 
-Independent of the product's own codec on purpose.
+They are independent of the product's codec on purpose.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def batch(
     producer_epoch: int = -1,
     sequence: int = -1,
 ) -> bytes:
-    """A batch of version 2; whatever is given replaces the truth."""
+    """Make a batch of format 2; arguments replace the correct values."""
     if payload is None:
         payload = b"".join(record(key, value, n) for n, (key, value) in enumerate(records))
     now = int(time.time() * 1000) if timestamp is None else timestamp
@@ -75,7 +75,7 @@ def batch(
 
 
 def old_message(magic: int, value: bytes = b"old") -> bytes:
-    """A message set of one message in the format of version 0 or 1."""
+    """Make a message set of one message in format 0 or 1."""
     stamp = struct.pack(">q", int(time.time() * 1000)) if magic == 1 else b""
     covered = (
         struct.pack(">bb", magic, 0) + stamp + struct.pack(">i", -1) + struct.pack(">i", len(value)) + value
@@ -86,7 +86,7 @@ def old_message(magic: int, value: bytes = b"old") -> bytes:
 
 def _compress(codec: int, payload: bytes) -> bytes:
     if codec == GZIP:
-        # The same bytes whenever it is done.
+        # The same bytes at any time.
         return gzip.compress(payload, 6, mtime=0)
     if codec == SNAPPY:
         return bytes(cramjam.snappy.compress_raw(payload))

@@ -1,4 +1,4 @@
-"""A broker of paper: answers with what the test put in, for behaviour that a real one shows only rarely."""
+"""A fake broker with prepared responses, for behaviour that a real broker shows only rarely."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Answer = Callable[[Any], Message]
 
 
 class FakeBroker:
-    """Listens on a free port of 127.0.0.1 while the context lasts. `answers` are by API key."""
+    """Listen on a free port of 127.0.0.1 within the context. `answers` are responses by API key."""
 
     def __init__(self, answers: Mapping[int, Answer] | None = None, *, advertised: str | None = None) -> None:
         self._answers: dict[int, Answer] = {ApiKey.METADATA: self._metadata, **(answers or {})}
@@ -78,7 +78,7 @@ class FakeBroker:
         return self.metadata()
 
     def metadata(self, **fields: Any) -> MetadataResponse:
-        """Metadata that names this broker as the only one, at the advertised address if there is one."""
+        """Return metadata with this broker as the only one, at the advertised address if there is one."""
         host, _, port = (self._advertised or self.bootstrap).rpartition(":")
         broker = MetadataResponseBroker(node_id=1, host=host, port=int(port or self.port))
         return MetadataResponse(**{"brokers": [broker], "cluster_id": "fake", "controller_id": 1, **fields})

@@ -1,4 +1,4 @@
-"""Short forms of the requests that raw tests send again and again."""
+"""Short forms of the requests that many tests send."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def produce_request(
 
 
 def produce(bootstrap: str, topic: str, records: bytes | None, **options: Any) -> Any:
-    """The answer for the one partition: `error_code`, `base_offset`, `error_message`, `record_errors`."""
+    """Produce to one partition and return its response."""
     version = options.pop("version", PRODUCE_VERSION)
     with Wire(bootstrap, timeout=60) as wire:
         response = wire.call(produce_request(topic, records, **options), version)
@@ -61,7 +61,7 @@ def fetch(bootstrap: str, topic: str, offset: int = 0, **options: Any) -> Any:
 def create_topic(
     bootstrap: str, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
 ) -> Any:
-    """The answer for the one topic: `error_code` and `error_message`."""
+    """Create a topic and return its response: `error_code` and `error_message`."""
     configs = [CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items()]
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
     with Wire(bootstrap, timeout=60) as wire:
@@ -72,7 +72,7 @@ def create_topic(
 def create_and_wait(
     bootstrap: str, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
 ) -> None:
-    """Create a topic and come back when its last partition takes records."""
+    """Create a topic and return when its last partition accepts records."""
     created = create_topic(bootstrap, name, partitions, config)
     assert created.error_code == 0, created.error_message
     eventually(
@@ -87,10 +87,10 @@ def metadata_of(bootstrap: str, topic: str, *, create: bool = False) -> Any:
 
 
 def wait_until_known(servers: str, topic: str) -> None:
-    """Until each of several brokers knows the topic and who leads it.
+    """Wait until every broker knows the topic and its leaders.
 
-    A broker may learn of a topic a moment after another one has acknowledged its creation, and a
-    client that asks too early may not ask again for minutes.
+    A broker may learn of a topic after another one has acknowledged its creation, and a
+    client that requests metadata too early may not retry for minutes.
     """
 
     def known(server: str) -> bool:
@@ -101,7 +101,7 @@ def wait_until_known(servers: str, topic: str) -> None:
 
 
 def stored_codecs(bootstrap: str, topic: str) -> set[str]:
-    """The codecs of the batches as they lie in partition 0; a client may not do what it was asked to."""
+    """Return the codecs of the stored batches of partition 0: a client may not use the configured one."""
     codecs: set[str] = set()
     offset = 0
     while records := fetch(bootstrap, topic, offset).records:
@@ -116,7 +116,7 @@ def stored_codecs(bootstrap: str, topic: str) -> set[str]:
 
 
 def assert_serves(bootstrap: str, topic: str) -> None:
-    """The node serves a new connection: it stores a record and returns it."""
+    """Check that the node serves a new connection: it stores a record and returns it."""
     with Wire(bootstrap) as wire:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
         assert wire.call(request, 3).error_code == 0

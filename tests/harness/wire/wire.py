@@ -1,6 +1,6 @@
-"""One TCP connection to a broker, for saying things no client library would say.
+"""One TCP connection to a broker, for requests that no client library sends.
 
-Well-formed requests go through `call`; anything else is bytes through `send` and `send_frame`. Every wait
+Well-formed requests are sent with `call`, any other bytes with `send` and `send_frame`. Every wait
 has a deadline: a broker that hangs fails the test.
 """
 
@@ -33,20 +33,20 @@ class Wire:
         self.send(struct.pack(">i", len(payload)) + payload)
 
     def read_frame(self) -> bytes | None:
-        """The next frame without its length, or None when the broker has closed the connection."""
+        """Return the next frame without its length, or None if the broker has closed the connection."""
         prefix = self._read(4)
         return None if prefix is None else self._read(struct.unpack(">i", prefix)[0])
 
     def is_silent_for(self, seconds: float) -> bool:
-        """Whether the broker says nothing, and does not hang up either, for so long."""
+        """Return whether the broker neither sends anything nor closes the connection for this time."""
         return not select.select([self._socket], [], [], seconds)[0]
 
     def is_closed_by_peer(self) -> bool:
-        """True when the broker closes the connection within the deadline, saying nothing more."""
+        """Return whether the broker closes the connection within the deadline without sending more."""
         return self.read_frame() is None
 
     def post(self, request: Message, version: int) -> int:
-        """Send a request and do not wait; its correlation id."""
+        """Send a request without waiting; return its correlation id."""
         correlation_id = self._next_correlation_id
         self._next_correlation_id += 1
         self.send_frame(request_frame(request, version, correlation_id))
@@ -67,7 +67,7 @@ class Wire:
         return decode(api.response, frame, version, start)
 
     def abort(self) -> None:
-        """Close with a reset instead of an orderly end."""
+        """Close the connection with a reset."""
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._socket.close()
 

@@ -28,7 +28,7 @@ from tests.harness.nodes.shifted_time import (
 from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import FETCH_VERSION, fetch_request, produce_request
 from tests.harness.wire.wire import request_frame
-from tests.integration.durability.test_passing_days import configure, create
+from tests.integration.durability.test_log_retention import configure, create
 
 
 def ours() -> Counter[str]:

@@ -35,9 +35,9 @@ def test_unformatted_log_directory_is_rejected(tmp_path: Path) -> None:
     node = OperatorNode(tmp_path)
     node.launch()
     assert node.wait() != 0
-    assert "Traceback" not in node.said()
-    assert str(tmp_path / "logs") in node.said()
-    assert "kafka-storage" in node.said()
+    assert "Traceback" not in node.printed()
+    assert str(tmp_path / "logs") in node.printed()
+    assert "kafka-storage" in node.printed()
     assert not (tmp_path / "logs" / "__cluster_metadata-0").exists()
 
 

@@ -46,7 +46,7 @@ class TestStart:
         assert "log.segment.bytes=1073741824 " in described.out
         process.send_signal(number)
         assert process.wait(60) == 0
-        assert "Traceback" not in formatted.said()
+        assert "Traceback" not in formatted.printed()
 
     def test_daemon_is_ready_when_the_command_returns(self, formatted: Operator) -> None:
         environment = {**os.environ, "LOG_DIR": str(formatted.folder / "said")}
@@ -204,7 +204,7 @@ class TestInvalidArguments:
         formatted.add("log.retention.horus=5")
         process = formatted.launch()
         eventually(formatted.ready, what="the port is open")
-        assert re.search(r"WARN.*log\.retention\.horus", formatted.said())
+        assert re.search(r"WARN.*log\.retention\.horus", formatted.printed())
         process.terminate()
         assert process.wait(60) == 0
 

@@ -20,7 +20,7 @@ from moldau.protocol.messages.describe_quorum import (
 )
 from moldau.testing import Cluster
 from tests.harness.apache.node import QUICK_START
-from tests.harness.folders.turns import read_all
+from tests.harness.folders.workload import read_all
 from tests.harness.nodes.leaders import coordinator_of, leaders_of
 from tests.harness.waiting import eventually
 from tests.harness.wire.wire import Wire
@@ -52,31 +52,31 @@ class Steady:
                 stderr=subprocess.DEVNULL,
             )
 
-    def said(self, what: str) -> list[str]:
+    def printed(self, what: str) -> list[str]:
         pairs = (line.partition("\t") for line in self._said.read_text().splitlines())
         return [rest for first, tab, rest in pairs if tab and first == what]
 
     def acknowledged(self) -> dict[tuple[str, int], dict[int, int]]:
         """The number at each offset of each partition."""
         found: dict[tuple[str, int], dict[int, int]] = {}
-        for line in self.said("acknowledged"):
+        for line in self.printed("acknowledged"):
             partition, offset, number = map(int, line.split())
             found.setdefault((TOPIC, partition), {})[offset] = number
         return found
 
     def goes_on(self) -> None:
         """A record of every partition is acknowledged that was not sent before."""
-        after = len(self.said("acknowledged"))
+        after = len(self.printed("acknowledged"))
 
         def since() -> set[str]:
-            return {line.split()[0] for line in self.said("acknowledged")[after + 10 :]}
+            return {line.split()[0] for line in self.printed("acknowledged")[after + 10 :]}
 
         eventually(lambda: len(since()) == PARTITIONS, what="all partitions take records")
 
     def stop(self) -> None:
         self._process.terminate()
         self._process.wait(60)
-        assert self.said("stopped") == [""]
+        assert self.printed("stopped") == [""]
 
     def kill(self) -> None:
         self._process.kill()
@@ -143,7 +143,7 @@ def test_producer_and_groups_through_kills(cluster: Cluster, tmp_path: Path) -> 
         everything = {number for each in acknowledged.values() for number in each.values()}
         for who in groups:
             eventually(lambda who=who: _read(members, who) >= everything, what=f"all, by {who}")
-        assert producer.said("failed") == []
+        assert producer.printed("failed") == []
         _check(cluster, acknowledged)
         dead = {name: each.complaints() for name, each in members.items() if each.process.poll() is not None}
         assert dead == {}

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from tests.harness.apache.mixed_nodes import APACHE, MOLDAU, MixedNodes
 from tests.harness.clients.exactly_once_workers import Workers
-from tests.harness.folders.turns import read_all
+from tests.harness.folders.workload import read_all
 from tests.harness.tools import Tools
 from tests.harness.waiting import eventually
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from tests.harness.apache.shared_folder import APACHE, MOLDAU, SharedFolder
 from tests.harness.folders.data_folders import commit_offsets, group_offsets, write_transactions
 from tests.harness.folders.inventory import stored_bytes, survey_records, take_inventory
-from tests.harness.folders.turns import alter_configs
+from tests.harness.folders.workload import alter_configs
 from tests.harness.waiting import eventually
 from tests.harness.wire.requests import create_and_wait
 

@@ -67,13 +67,13 @@ class Member:
         """The end of what it said about its own death."""
         return self._complained.read_text()[-3000:]
 
-    def said(self) -> list[tuple[str, str]]:
+    def printed(self) -> list[tuple[str, str]]:
         lines = self._said.read_text().splitlines()
         return [(what, rest) for what, tab, rest in (line.partition("\t") for line in lines) if tab]
 
     def owned(self) -> set[int]:
         partitions: set[int] = set()
-        for what, rest in self.said():
+        for what, rest in self.printed():
             if what == "assigned":
                 partitions |= set(map(int, rest.split()))
             elif what in ("revoked", "lost"):
@@ -81,10 +81,10 @@ class Member:
         return partitions
 
     def given_up(self) -> set[int]:
-        return {int(each) for what, rest in self.said() if what == "revoked" for each in rest.split()}
+        return {int(each) for what, rest in self.printed() if what == "revoked" for each in rest.split()}
 
     def read(self) -> list[int]:
-        return [int(rest) for what, rest in self.said() if what == "read"]
+        return [int(rest) for what, rest in self.printed() if what == "read"]
 
     def kill(self) -> None:
         self.process.kill()
@@ -93,7 +93,7 @@ class Member:
     def leave(self) -> None:
         self.process.terminate()
         self.process.wait(20)
-        assert ("leaving", "") in self.said(), self.said()
+        assert ("leaving", "") in self.printed(), self.printed()
 
 
 class Group:
@@ -190,14 +190,14 @@ def test_static_members_rejoin(group: Group, request: pytest.FixtureRequest) -> 
     second = group.start(group_instance_id="second")
     group.settled(first, second)
     group.send_and_read()
-    shares, heard = (first.owned(), second.owned()), len(first.said())
+    shares, heard = (first.owned(), second.owned()), len(first.printed())
     new_protocol = "consumer" in request.node.callspec.id
     for end in (Member.leave,) if new_protocol else (Member.kill, Member.leave):
         end(second)
         second = group.start(group_instance_id="second")
         group.settled(first, second)
         assert (first.owned(), second.owned()) == shares
-        assert [said for said in first.said()[heard:] if said[0] != "read"] == []
+        assert [said for said in first.printed()[heard:] if said[0] != "read"] == []
         group.send_and_read()
     second.kill()
     group.settled(first)

@@ -1,4 +1,4 @@
-"""What keeps going wrong is told at once, and then ever more seldom."""
+"""A repeated failure is logged at once and then at growing intervals."""
 
 from __future__ import annotations
 

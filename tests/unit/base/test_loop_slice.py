@@ -1,4 +1,4 @@
-"""Work in slices: others get their turn when a slice is over, and not before."""
+"""Long work yields to other tasks after a slice of time, and not before."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def fail() -> None:
 
 
 @pytest.mark.parametrize("make", [lambda: ThreadPool(2), InlinePool])
-def test_results_and_failures_come_back(make) -> None:  # type: ignore[no-untyped-def]
+def test_results_and_exceptions_are_returned(make) -> None:  # type: ignore[no-untyped-def]
     async def run(pool: Pool) -> None:
         assert await pool.run(max, 3, 5) == 5
         assert await pool.run(sorted, [2, 1], reverse=True) == [2, 1]
@@ -29,7 +29,7 @@ def test_results_and_failures_come_back(make) -> None:  # type: ignore[no-untype
     pool.close()
 
 
-def test_threads_leave_the_loop_free_and_inline_does_not() -> None:
+def test_thread_pool_does_not_block_the_loop_and_inline_pool_does() -> None:
     async def run() -> None:
         pool = ThreadPool(1)
         assert await pool.run(where) != threading.get_ident()

@@ -1,4 +1,4 @@
-"""Client expressions: RE2 compiles them, and refusals are worded as by RE2/J."""
+"""Regular expressions of clients: compiled by RE2, refused with the messages of RE2/J."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from moldau.base.re2_patterns import InvalidPatternError, compile_pattern
 
 
-def test_a_pattern_matches_whole_names_only() -> None:
+def test_pattern_matches_whole_names_only() -> None:
     pattern = compile_pattern("orders-.*")
     assert pattern.fullmatch("orders-1")
     assert not pattern.fullmatch("my-orders-1")
@@ -24,7 +24,7 @@ def test_a_pattern_matches_whole_names_only() -> None:
         ("(?=a)", "invalid or unsupported Perl syntax"),
     ],
 )
-def test_an_invalid_pattern_is_refused_with_the_reason_that_re2j_gives(expression: str, reason: str) -> None:
+def test_invalid_pattern_is_refused_with_the_message_of_re2j(expression: str, reason: str) -> None:
     with pytest.raises(InvalidPatternError) as refused:
         compile_pattern(expression)
     assert str(refused.value) == reason

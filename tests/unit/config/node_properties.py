@@ -1,4 +1,4 @@
-"""The properties of the smallest node there is, to begin tests with."""
+"""The minimal properties of a node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NODE = {
 
 
 def node(*without: str, **changes: str) -> dict[str, str]:
-    """The properties with some left out and some changed; `_` in a keyword stands for a dot."""
+    """Return the properties with some removed and some changed; `_` in a keyword stands for a dot."""
     kept = {name: value for name, value in NODE.items() if name not in without}
     return kept | {name.replace("_", "."): value for name, value in changes.items()}
 

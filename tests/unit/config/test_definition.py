@@ -1,4 +1,4 @@
-"""Values of settings: read and shown as Kafka does, refused in its words."""
+"""Config values: parsed, formatted and refused as in Kafka."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_text_of_another_type_is_refused(config_type: ConfigType, text: str, rea
         (1e22, "1.0E22"),
     ],
 )
-def test_shows_as_java_does(value: ConfigValue, text: str | None) -> None:
+def test_values_are_formatted_as_in_java(value: ConfigValue, text: str | None) -> None:
     assert format_value(value) == text
 
 

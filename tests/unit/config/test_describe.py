@@ -1,4 +1,4 @@
-"""What DescribeConfigs answers; `tests/interop` compares every entry with Apache Kafka's."""
+"""DescribeConfigs responses; `tests/interop` compares every entry with Apache Kafka's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def only(entries: list[ConfigEntryDescription]) -> ConfigEntryDescription:
     return entry
 
 
-def test_a_topic_shows_every_level() -> None:
+def test_topic_config_lists_its_synonyms_of_every_level() -> None:
     read = config(message_max_bytes="10").with_dynamic(
         {"message.max.bytes": "20"}, {"message.max.bytes": "30"}
     )
@@ -43,12 +43,12 @@ def test_a_topic_shows_every_level() -> None:
     )
 
 
-def test_a_synonym_in_another_unit_alone_is_not_listed() -> None:
+def test_unset_synonym_in_another_unit_is_not_listed() -> None:
     entry = only(describe_topic_configs({}, config(log_retention_hours="1"), ["retention.ms"]))
     assert (entry.value, entry.source, entry.synonyms) == ("3600000", DEFAULT, ())
 
 
-def test_a_synonym_in_another_unit_follows() -> None:
+def test_synonym_in_another_unit_is_listed_last() -> None:
     read = config(log_roll_ms="5", log_roll_hours="2")
     assert only(describe_topic_configs({}, read, ["segment.ms"])).synonyms == (
         ConfigSynonym("log.roll.ms", "5", STATIC),
@@ -57,7 +57,7 @@ def test_a_synonym_in_another_unit_follows() -> None:
     )
 
 
-def test_a_topic_shows_internal_and_unknown_names_only_when_set() -> None:
+def test_internal_and_unknown_topic_configs_are_listed_only_when_set() -> None:
     names = {entry.name for entry in describe_topic_configs({}, config())}
     assert len(names) == 33
     assert "internal.segment.bytes" not in names
@@ -76,7 +76,7 @@ def test_broker_configs_show_which_are_read_only() -> None:
     assert "log.initial.task.delay.ms" not in entries
 
 
-def test_secrets_are_never_shown() -> None:
+def test_passwords_are_not_returned() -> None:
     read = BrokerConfig(
         NODE | {"ssl.key.password": "hush", "my.own": "hush", "listener.name.a.ssl.key.password": "hush"}
     )
@@ -87,7 +87,7 @@ def test_secrets_are_never_shown() -> None:
         assert entry.synonyms[0] == ConfigSynonym(entry.name, None, STATIC)
 
 
-def test_settings_of_a_listener_fall_back_to_the_common_one() -> None:
+def test_listener_config_falls_back_to_the_config_without_prefix() -> None:
     read = BrokerConfig(NODE | {"listener.name.plaintext.max.connections": "7", "max.connections": "9"})
     entry = only(describe_broker_configs(read, ["listener.name.plaintext.max.connections"]))
     assert (entry.type, entry.documentation, entry.read_only) == (ConfigType.INT, None, True)
@@ -100,7 +100,7 @@ def test_settings_of_a_listener_fall_back_to_the_common_one() -> None:
     ]
 
 
-def test_cluster_defaults_are_only_what_was_set() -> None:
+def test_cluster_defaults_list_only_set_configs() -> None:
     read = config(message_max_bytes="10").with_dynamic({"log.cleanup.policy": "compact, delete"}, {})
     entry = only(describe_broker_defaults(read))
     assert entry.value == "compact, delete"
@@ -108,7 +108,7 @@ def test_cluster_defaults_are_only_what_was_set() -> None:
     assert describe_broker_defaults(read, ["message.max.bytes"]) == []
 
 
-def test_a_group_inherits_from_the_broker() -> None:
+def test_group_configs_inherit_broker_configs() -> None:
     read = config(group_consumer_session_timeout_ms="46000")
     entries = {
         entry.name: entry
@@ -125,7 +125,7 @@ def test_a_group_inherits_from_the_broker() -> None:
     )
 
 
-def test_client_metrics() -> None:
+def test_client_metrics_configs_are_described() -> None:
     entries = {entry.name: entry for entry in describe_client_metrics_configs({"metrics": "a,a,b"})}
     assert entries["metrics"].value == "a,b"
     assert entries["metrics"].source is ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG

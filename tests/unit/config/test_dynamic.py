@@ -1,4 +1,4 @@
-"""Changes while the cluster runs: who may change what, and to what."""
+"""Dynamic configs: which configs may change at which level, and to which values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from moldau.config.group import validate_group_configs
 from tests.unit.config.node_properties import NODE, config
 
 
-def test_a_stronger_source_wins_over_synonyms() -> None:
+def test_config_source_takes_precedence_over_synonym_order() -> None:
     read = config(log_retention_hours="1", log_retention_minutes="2", message_max_bytes="10")
     changed = read.with_dynamic(
         {"log.retention.ms": "3", "message.max.bytes": "20"}, {"message.max.bytes": "30"}
@@ -49,7 +49,7 @@ def test_a_stronger_source_wins_over_synonyms() -> None:
     ],
     ids=str,
 )
-def test_broker_changes_allowed(changed: dict[str, str], per_broker: bool) -> None:
+def test_valid_broker_config_changes_are_accepted(changed: dict[str, str], per_broker: bool) -> None:
     validate_broker_configs(config(), changed, per_broker=per_broker)
 
 
@@ -101,7 +101,7 @@ def test_broker_changes_allowed(changed: dict[str, str], per_broker: bool) -> No
     ],
     ids=str,
 )
-def test_broker_changes_refused(changed: dict[str, str], sentence: str) -> None:
+def test_invalid_broker_config_changes_are_refused(changed: dict[str, str], sentence: str) -> None:
     with pytest.raises(KafkaError) as refusal:
         validate_broker_configs(config(), changed, per_broker=True)
     assert (refusal.value.code, refusal.value.message) == (ErrorCode.INVALID_REQUEST, sentence)
@@ -110,14 +110,14 @@ def test_broker_changes_refused(changed: dict[str, str], sentence: str) -> None:
 @pytest.mark.parametrize(
     "name", ["listeners", "listener.name.x.ssl.keystore.location", "sasl.enabled.mechanisms"]
 )
-def test_some_changes_are_for_one_broker_only(name: str) -> None:
+def test_per_broker_configs_are_refused_as_cluster_defaults(name: str) -> None:
     value = NODE["listeners"] if name == "listeners" else "x"
     validate_broker_configs(config(), {name: value}, per_broker=True)
     with pytest.raises(KafkaError, match="broker id must be specified"):
         validate_broker_configs(config(), {name: value}, per_broker=False)
 
 
-def test_listeners_do_not_change() -> None:
+def test_listeners_cannot_change_while_the_broker_runs() -> None:
     with pytest.raises(KafkaError, match="listeners cannot be changed while it runs"):
         validate_broker_configs(config(), {"listeners": "PLAINTEXT://:1,CONTROLLER://:2"}, per_broker=True)
 
@@ -153,7 +153,7 @@ def test_incremental_operations() -> None:
         (APPEND, "nobody.knows", "Unknown config name: nobody.knows"),
     ],
 )
-def test_append_and_subtract_need_a_list(kind: int, name: str, sentence: str) -> None:
+def test_append_and_subtract_are_refused_for_scalar_configs(kind: int, name: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         broker_configs_after({}, [Operation(name, kind, "1")])
     assert refusal.value.sentence == sentence
@@ -166,17 +166,17 @@ def test_invalid_dynamic_configs_are_ignored_with_a_warning() -> None:
     assert applied.config["message.max.bytes"] == 1_048_588
     assert applied.config.topic_default_values["retention.ms"] == 5
     assert [problem.split(" is ignored")[0] for problem in applied.problems] == [
-        "The dynamic setting message.max.bytes",
-        "The dynamic setting num.partitions",
-        "The dynamic setting listeners",
+        "The dynamic config message.max.bytes",
+        "The dynamic config num.partitions",
+        "The dynamic config listeners",
     ]
 
 
-def test_settings_that_do_not_fit_together_change_nothing() -> None:
+def test_contradicting_dynamic_configs_are_not_applied() -> None:
     before = config()
     applied = apply_dynamic_configs(before, {"max.connections.per.ip": "0"}, {})
     assert applied.config is before
-    assert applied.problems[0].startswith("The dynamic settings do not fit together")
+    assert applied.problems[0].startswith("The dynamic configs contradict each other")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_settings_that_do_not_fit_together_change_nothing() -> None:
     ],
     ids=str,
 )
-def test_topic_changes_refused(overrides: dict[str, str], sentence: str) -> None:
+def test_invalid_topic_config_changes_are_refused(overrides: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         validate_topic_configs(overrides, config())
     assert refusal.value.sentence == sentence
@@ -231,7 +231,7 @@ def test_topic_configs_are_validated_with_the_broker_defaults() -> None:
     ],
     ids=str,
 )
-def test_group_changes_refused(overrides: dict[str, str], sentence: str) -> None:
+def test_invalid_group_config_changes_are_refused(overrides: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         validate_group_configs(overrides, config().values)
     assert refusal.value.sentence == sentence
@@ -276,12 +276,14 @@ def test_session_timeout_must_exceed_heartbeat_interval() -> None:
         ),
     ],
 )
-def test_client_metrics_refused(name: str, overrides: dict[str, str], code: ErrorCode, sentence: str) -> None:
+def test_invalid_client_metrics_configs_are_refused(
+    name: str, overrides: dict[str, str], code: ErrorCode, sentence: str
+) -> None:
     with pytest.raises(KafkaError) as refusal:
         validate_client_metrics_configs(name, overrides)
     assert (refusal.value.code, refusal.value.message) == (code, sentence)
 
 
-def test_client_metrics_patterns() -> None:
+def test_client_metrics_match_patterns_are_parsed() -> None:
     validate_client_metrics_configs("m", {"metrics": "*", "match": "client_id = a.*, client_source_port=1"})
     assert parse_match_patterns(["client_id = a.*"])["client_id"].fullmatch("abc")

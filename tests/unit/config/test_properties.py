@@ -53,7 +53,7 @@ def test_files_are_latin_1(tmp_path: Path) -> None:
     assert load_properties(path) == {"a": "größer"}
 
 
-def test_writes_what_java_writes() -> None:
+def test_written_properties_have_the_bytes_of_java() -> None:
     text = format_properties({"node.id": "1", "a b": " c=d:e#f!\\", "é": "😀\t"}, "", 1_794_755_884_000)
     assert text == (
         "#\n#Sun Nov 15 15:18:04 UTC 2026\n"

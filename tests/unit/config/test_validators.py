@@ -1,4 +1,4 @@
-"""The rules for values, with the sentences Kafka's clients know."""
+"""Validators of config values, with Kafka's error messages."""
 
 from __future__ import annotations
 
@@ -103,12 +103,12 @@ def test_invalid_value_is_refused_with_kafkas_message(
 @pytest.mark.parametrize(
     "value", ["by_duration:", "by_duration:P", "by_duration:PT", "by_duration:-PT1H", "LATEST"]
 )
-def test_refuses_durations_that_are_none(value: str) -> None:
+def test_invalid_durations_are_refused(value: str) -> None:
     with pytest.raises(ConfigError):
         ShareOffsetReset().check("x", value)
 
 
-def test_shows_what_is_allowed() -> None:
+def test_validators_describe_the_allowed_values() -> None:
     assert [str(rule) for rule in (at_least(1), between(0, 0.5), POLICY, GzipLevel())] == [
         "[1,...]",
         "[0,...,0.5]",

@@ -1,4 +1,4 @@
-"""Log managers on a temporary folder, and records for their logs."""
+"""Log managers in a temporary folder, and records for their logs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Pair = tuple[bytes | None, bytes | None]
 
 
 class World:
-    """What a node hands to its log manager, kept over restarts."""
+    """The arguments of a node's log manager, kept across restarts."""
 
     def __init__(self, folder: Path, directories: int = 1, disk: Disk | None = None) -> None:
         self.clock = ManualClock()
@@ -60,13 +60,13 @@ def batch(pairs: Iterable[Pair], timestamp: int, **options: Any) -> bytearray:
 
 
 def append(log: Log, pairs: Iterable[Pair], timestamp: int = 1_700_000_000_000, **options: Any) -> None:
-    """As a leader whose followers have it at once."""
+    """Append as a leader whose high watermark is the log end offset."""
     log.append_as_leader(batch(pairs, timestamp, **options), 0)
     log.high_watermark = log.log_end_offset
 
 
 def stored(log: Log) -> list[Record]:
-    """All records that a consumer from the log start would see."""
+    """Return all records from the log start offset."""
     found: list[Record] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
@@ -91,12 +91,12 @@ def names(folder: str) -> list[str]:
 
 
 def folders(folder: str) -> list[str]:
-    """Names of the partitions' folders, without what marks some of them."""
+    """Return the names of the partition folders without their suffixes."""
     return sorted(path.name.split(".")[0] for path in Path(folder).iterdir() if path.is_dir())
 
 
 def damage(path: str) -> None:
-    """Change the last byte of a file."""
+    """Damage the last byte of a file."""
     content = bytearray(Path(path).read_bytes())
     content[-1] ^= 0xFF
     Path(path).write_bytes(content)

@@ -32,7 +32,7 @@ def _node_id(config: BrokerConfig) -> None:
     node_id, broker_id = config["node.id"], config["broker.id"]
     _require(
         node_id == broker_id,
-        f"node.id={node_id} and broker.id={broker_id} differ; they are two names for the same number.",
+        f"node.id={node_id} and broker.id={broker_id} differ; they are synonyms and must be equal.",
     )
 
 
@@ -41,12 +41,12 @@ def _quorum(config: BrokerConfig) -> None:
     _require(
         voters or config.quorum_bootstrap_servers,
         "Neither controller.quorum.voters nor controller.quorum.bootstrap.servers is set; one of them must "
-        "say where the metadata quorum is, for example controller.quorum.bootstrap.servers=localhost:9093.",
+        "name the controllers, for example controller.quorum.bootstrap.servers=localhost:9093.",
     )
     for voter in voters:
         _require(
             voter.host != "0.0.0.0",
-            f"controller.quorum.voters names voter {voter.node_id} at 0.0.0.0, which nobody can connect to.",
+            f"controller.quorum.voters names voter {voter.node_id} at 0.0.0.0, to which no node can connect.",
         )
     _require(
         "controller" in config.process_roles or not config["controller.quorum.auto.join.enable"],
@@ -100,7 +100,7 @@ def _controller(config: BrokerConfig) -> None:
     voters = {voter.node_id for voter in config.quorum_voters}
     _require(
         not voters or config.node_id in voters,
-        f"node.id={config.node_id} is missing in controller.quorum.voters="
+        f"node.id={config.node_id} is missing from controller.quorum.voters="
         f"{','.join(config.entries('controller.quorum.voters'))}, but process.roles has the controller role.",
     )
     listening = {endpoint.name for endpoint in config.listeners}
@@ -132,7 +132,7 @@ def _advertised(config: BrokerConfig) -> None:
     for endpoint in (*config.advertised_listeners, *config.advertised_controller_listeners):
         _require(
             endpoint.host != "0.0.0.0",
-            f"advertised.listeners would tell clients to connect to {endpoint}; 0.0.0.0 is an address to "
+            f"advertised.listeners would make clients connect to {endpoint}; 0.0.0.0 is an address to "
             "listen on, not one to connect to. Set advertised.listeners to an address clients can reach.",
         )
 
@@ -141,13 +141,13 @@ def _advertised_by_broker(config: BrokerConfig) -> None:
     advertised = {endpoint.name for endpoint in config.advertised_listeners}
     _require(
         advertised,
-        "No listener is left for clients: every listener of advertised.listeners or listeners is also in "
+        "No listener is available to clients: every listener of advertised.listeners or listeners is also in "
         "controller.listener.names.",
     )
     inter_broker = config.inter_broker_listener_name
     _require(
         inter_broker in advertised,
-        f"The listener between brokers is {inter_broker} (inter.broker.listener.name), but only "
+        f"The inter-broker listener is {inter_broker} (inter.broker.listener.name), but only "
         f"{', '.join(sorted(advertised))} can be reached (advertised.listeners).",
     )
     missing = advertised - {endpoint.name for endpoint in config.listeners}
@@ -175,7 +175,7 @@ def _logs(config: BrokerConfig) -> None:
     )
     _require(
         topics["retention.ms"] != 0,
-        "log.retention.ms, log.retention.minutes or log.retention.hours is 0, so that nothing would be kept; "
+        "log.retention.ms, log.retention.minutes or log.retention.hours is 0, which would keep nothing; "
         "the time must be at least 1, or -1 for no limit.",
     )
     threads, size = config["log.cleaner.threads"], config["log.cleaner.dedupe.buffer.size"]
@@ -212,7 +212,7 @@ def _connections(config: BrokerConfig) -> None:
     overrides = config.max_connections_per_ip_overrides
     _require(
         config["max.connections.per.ip"] or overrides,
-        "max.connections.per.ip=0 lets nobody connect; max.connections.per.ip.overrides must say who may.",
+        "max.connections.per.ip=0 needs exceptions in max.connections.per.ip.overrides.",
     )
     idle, delay = config["connections.max.idle.ms"], config["connection.failed.authentication.delay.ms"]
     _require(
@@ -229,7 +229,7 @@ def connection_overrides(config: BrokerConfig) -> dict[str, int]:
     for host, limit in parse_map(setting, config[setting]).items():
         _require(
             re.fullmatch(r"[0-9a-zA-Z\-%._:]*", host) and re.fullmatch(r"[+-]?\d{1,10}", limit),
-            f"{setting} has the entry '{host}:{limit}'; each entry must look like host:number.",
+            f"{setting} has the entry '{host}:{limit}'; each entry must have the form host:number.",
         )
         limits[host] = int(limit)
     return limits

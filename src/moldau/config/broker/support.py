@@ -54,7 +54,7 @@ def _check_plugins(config: BrokerConfig) -> None:
         )
     if config["remote.log.storage.system.enable"]:
         raise ConfigError(
-            "remote.log.storage.system.enable=true is set, but Moldau does not offer tiered storage yet; "
+            "remote.log.storage.system.enable=true is set, but Moldau does not support tiered storage yet; "
             "remove the setting to keep all data on local disks."
         )
     for name in _POLICIES:
@@ -67,8 +67,8 @@ def _check_plugins(config: BrokerConfig) -> None:
     for name, text in config.static.items():
         if config["config.providers"] and text.startswith("${") and ":" in text:
             raise ConfigError(
-                f"{name}={text} is to be filled in by one of config.providers, which Moldau does not load; "
-                "write the value itself."
+                f"{name}={text} refers to one of config.providers, which Moldau does not load; "
+                "set the value directly."
             )
 
 

@@ -113,7 +113,7 @@ def encode_control_key(control_type: int) -> bytes:
 def decode_control_key(key: Buffer | None) -> int:
     """Return the type of a control record as a number, because it may be unknown."""
     if key is None or _version(key) < 0:
-        raise DecodeError("a control record whose key has no version")
+        raise DecodeError("the key of a control record has no version")
     return decode_prefix(ControlRecordTypeSchema, key, 0, 2)[0].type
 
 

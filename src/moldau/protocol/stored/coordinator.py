@@ -136,5 +136,5 @@ def decode_value(table: CoordinatorTable, key: Message, data: Buffer) -> Message
 
 def _prefix(data: Buffer) -> int:
     if len(data) < 2:
-        raise DecodeError("a coordinator's key or value has at least two bytes")
+        raise DecodeError("a coordinator record's key or value must have at least two bytes")
     return int.from_bytes(data[:2], "big", signed=True)

@@ -109,7 +109,8 @@ class Validation:
             self._check_attributes(header)
         elif header.records_count * _MIN_RECORD_SIZE > len(records) - BATCH_HEADER_SIZE:
             raise self._refusal(
-                ErrorCode.INVALID_RECORD, f"{header.records_count} records announced in {len(records)} bytes"
+                ErrorCode.INVALID_RECORD,
+                f"{header.records_count} records cannot fit into {len(records)} bytes",
             )
         if header.producer_id >= 0 and header.base_sequence < 0:
             raise self._refusal(
@@ -161,7 +162,7 @@ class Validation:
             raise self._refusal(ErrorCode.INVALID_RECORD, "clients do not write control records")
         if header.codec > _LAST_CODEC:
             raise self._refusal(
-                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"there is no compression codec {header.codec}"
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"unknown compression codec {header.codec}"
             )
 
     def _check_records(self, records: Buffer, header: BatchHeader) -> None:

@@ -1,4 +1,4 @@
-"""The configuration of a node: what settings mean together, and which do not go together.
+"""The configuration of a node: derived values, and combinations that are refused.
 
 `tests/interop` sends these and many more to Apache Kafka and compares the verdicts.
 """
@@ -80,19 +80,19 @@ def test_log_dirs_and_metadata_log_dir() -> None:
     assert config(log_dirs="/b,/a").metadata_log_dir == "/b"
 
 
-def test_controllers_that_listen_everywhere_are_found_by_name() -> None:
+def test_controller_endpoint_of_a_wildcard_listener_is_the_host_name() -> None:
     read = config(listeners="PLAINTEXT://:9092,CONTROLLER://0.0.0.0:9093")
     assert read.controller_listeners[0].host == "0.0.0.0"
     assert read.advertised_controller_listeners[0].host == ""
 
 
-def test_settings_of_one_listener() -> None:
+def test_listener_prefix_overrides_a_config() -> None:
     read = BrokerConfig.from_properties(NODE | {"listener.name.plaintext.max.connections": "7"})
     assert read.for_listener("PLAINTEXT", "max.connections") == 7
     assert read.for_listener("CONTROLLER", "max.connections") == 2**31 - 1
 
 
-def test_limits_per_address() -> None:
+def test_max_connections_per_ip_overrides_are_parsed() -> None:
     read = config(max_connections_per_ip_overrides="host:5,::1:6")
     assert read.max_connections_per_ip_overrides == {"host": 5, "::1": 6}
 
@@ -112,7 +112,7 @@ def test_retention_ms_overrides_minutes_and_hours(changes: dict[str, str], reten
     assert config(**changes).topic_default_values["retention.ms"] == retention_ms
 
 
-def test_topics_inherit_from_the_broker() -> None:
+def test_topics_inherit_broker_configs() -> None:
     read = config(log_roll_hours="1", log_flush_scheduler_interval_ms="9", log_cleanup_policy="compact")
     defaults = read.topic_defaults()
     assert (defaults["segment.ms"], defaults["flush.ms"], defaults["cleanup.policy"]) == (
@@ -123,14 +123,14 @@ def test_topics_inherit_from_the_broker() -> None:
     assert "internal.segment.bytes" not in defaults
 
 
-def test_topics_override_the_broker() -> None:
+def test_topic_configs_override_broker_configs() -> None:
     values = config().topic_values({"segment.bytes": "100", "retention.ms": "nonsense", "no.such.name": "1"})
     assert values["segment.bytes"] == 100
     assert values["retention.ms"] == 604_800_000
     assert "no.such.name" not in values
 
 
-def test_unknown_names_are_warnings() -> None:
+def test_unknown_config_names_are_warnings() -> None:
     read = BrokerConfig.from_properties(
         NODE
         | {
@@ -154,7 +154,7 @@ def test_java_plugins_that_only_observe_are_warnings() -> None:
     )
 
 
-def test_heartbeats_that_come_too_late_are_a_warning() -> None:
+def test_heartbeat_interval_close_to_the_session_timeout_is_a_warning() -> None:
     (warning,) = config(broker_heartbeat_interval_ms="5000").warnings
     assert warning.startswith(
         "broker.heartbeat.interval.ms=5000 should be at most half of broker.session.timeout"
@@ -188,7 +188,7 @@ LISTENERS = {"listener_security_protocol_map": THREE, "listeners": "A://:1,B://:
     ],
     ids=str,
 )
-def test_accepts_what_apache_accepts(changes: dict[str, str]) -> None:
+def test_configs_that_kafka_accepts_are_accepted(changes: dict[str, str]) -> None:
     BrokerConfig(node(**changes))
 
 
@@ -196,7 +196,7 @@ def test_accepts_what_apache_accepts(changes: dict[str, str]) -> None:
     ("changes", "sentence"),
     [
         ({"node_id": "x"}, "Invalid value x for configuration broker.id: Not a number of type INT"),
-        ({"broker_id": "2"}, "node.id=1 and broker.id=2 differ; they are two names for the same number."),
+        ({"broker_id": "2"}, "node.id=1 and broker.id=2 differ; they are synonyms and must be equal."),
         (
             {"process_roles": "foo"},
             "Invalid value foo for configuration process.roles: String must be one of",
@@ -205,7 +205,7 @@ def test_accepts_what_apache_accepts(changes: dict[str, str]) -> None:
             {"controller_quorum_voters": ""},
             "Neither controller.quorum.voters nor controller.quorum.bootstrap",
         ),
-        ({"controller_quorum_voters": "2@h:1"}, "node.id=1 is missing in controller.quorum.voters=2@h:1"),
+        ({"controller_quorum_voters": "2@h:1"}, "node.id=1 is missing from controller.quorum.voters=2@h:1"),
         ({"controller_quorum_voters": "1@0.0.0.0:1"}, "controller.quorum.voters names voter 1 at 0.0.0.0"),
         (B | {"node_id": "1"}, "node.id=1 is one of controller.quorum.voters, but process.roles=broker"),
         (
@@ -226,11 +226,17 @@ def test_accepts_what_apache_accepts(changes: dict[str, str]) -> None:
             {"listeners": "PLAINTEXT://:9092"},
             "controller.listener.names has CONTROLLER, but listeners has no",
         ),
-        ({"listeners": "CONTROLLER://:9093"}, "No listener is left for clients"),
+        ({"listeners": "CONTROLLER://:9093"}, "No listener is available to clients"),
         ({"listeners": "PLAINTEXT://:1,CONTROLLER://:1"}, "listeners uses port 1 more than once"),
-        ({"listeners": "PLAINTEXT://0.0.0.0:1,CONTROLLER://:2"}, "advertised.listeners would tell clients"),
-        ({"advertised_listeners": "PLAINTEXT://0.0.0.0:1"}, "advertised.listeners would tell clients"),
-        ({"advertised_listeners": "CONTROLLER://h:1"}, "No listener is left for clients"),
+        (
+            {"listeners": "PLAINTEXT://0.0.0.0:1,CONTROLLER://:2"},
+            "advertised.listeners would make clients connect",
+        ),
+        (
+            {"advertised_listeners": "PLAINTEXT://0.0.0.0:1"},
+            "advertised.listeners would make clients connect",
+        ),
+        ({"advertised_listeners": "CONTROLLER://h:1"}, "No listener is available to clients"),
         (
             {"advertised_listeners": "X://h:1"},
             "advertised.listeners has a listener named X, but listener.security",
@@ -241,7 +247,7 @@ def test_accepts_what_apache_accepts(changes: dict[str, str]) -> None:
         ),
         (
             LISTENERS,
-            "The listener between brokers is PLAINTEXT (inter.broker.listener.name), but only A, B can",
+            "The inter-broker listener is PLAINTEXT (inter.broker.listener.name), but only A, B can",
         ),
         (
             LISTENERS | {"inter_broker_listener_name": "Z"},
@@ -253,7 +259,7 @@ def test_accepts_what_apache_accepts(changes: dict[str, str]) -> None:
         ),
         (
             LISTENERS | {"inter_broker_listener_name": "A", "advertised_listeners": "B://h:2"},
-            "The listener between brokers is A (inter.broker.listener.name), but only B can be reached",
+            "The inter-broker listener is A (inter.broker.listener.name), but only B can be reached",
         ),
         ({"early_start_listeners": "X"}, "early.start.listeners has X, but the only listeners are"),
         ({"log_roll_ms": "0"}, "log.roll.ms=0 must be at least 1."),
@@ -270,7 +276,7 @@ def test_accepts_what_apache_accepts(changes: dict[str, str]) -> None:
             "replica.fetch.wait.max.ms=500 must not be more than replica.lag",
         ),
         ({"queued_max_request_bytes": "5"}, "queued.max.request.bytes=5 must be at least socket.request.max"),
-        ({"max_connections_per_ip": "0"}, "max.connections.per.ip=0 lets nobody connect"),
+        ({"max_connections_per_ip": "0"}, "max.connections.per.ip=0 needs exceptions"),
         ({"max_connections_per_ip_overrides": "h:x"}, "max.connections.per.ip.overrides has the entry 'h:x'"),
         (
             {"connections_max_idle_ms": "50"},
@@ -298,7 +304,7 @@ def test_accepts_what_apache_accepts(changes: dict[str, str]) -> None:
     ],
     ids=str,
 )
-def test_refuses_with_a_sentence_that_helps(changes: dict[str, str], sentence: str) -> None:
+def test_invalid_config_is_refused_with_a_helpful_message(changes: dict[str, str], sentence: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         BrokerConfig(node(**changes))
     assert refusal.value.sentence.startswith(sentence)
@@ -332,7 +338,7 @@ def test_zookeeper_config_error_names_the_kraft_configs() -> None:
     ],
     ids=str,
 )
-def test_unsupported_security_configs_stop_the_start(changes: dict[str, str], sentence: str) -> None:
+def test_unsupported_security_configs_are_refused(changes: dict[str, str], sentence: str) -> None:
     properties = node(**changes)
     BrokerConfig.from_properties(properties, supported_only=False)
     with pytest.raises(ConfigError) as refusal:
@@ -345,7 +351,7 @@ def test_kafkas_own_assignors_may_be_named_by_class() -> None:
     assert config(group_consumer_assignors=f"{package}.RangeAssignor,uniform")
 
 
-def test_reads_a_file(tmp_path: Path) -> None:
+def test_properties_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in NODE.items()))
     assert BrokerConfig.load(str(path), {"num.partitions": "5"})["num.partitions"] == 5

@@ -1,4 +1,4 @@
-"""The tables of settings as a whole; `tests/interop` compares them with Kafka's own."""
+"""The config tables; `tests/interop` compares them with Kafka's."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def test_synonyms_exist() -> None:
     assert {name for pair in GROUP_LIMITS.values() for name in pair if name} <= BROKER_CONFIGS.keys()
 
 
-def test_every_topic_default_of_a_broker_may_change() -> None:
+def test_broker_defaults_of_topic_configs_are_dynamic() -> None:
     assert {names[0].name for names in TOPIC_CONFIG_SYNONYMS.values()} <= CHANGEABLE
     assert PER_BROKER_ONLY <= CHANGEABLE
 
 
-def test_tools_do_not_pay_for_dataclasses_or_asyncio() -> None:
+def test_config_imports_neither_dataclasses_nor_asyncio() -> None:
     code = "import sys, moldau.config.broker.config; print(*sys.modules)"
     modules = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""What of a log can be cleaned, and which log comes first."""
+"""The choice of the log to clean: its cleanable range and its dirty ratio."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_log_with_only_an_active_segment_is_not_cleanable() -> None:
     assert not found.worth_cleaning
 
 
-def test_the_checkpoint_parts_clean_from_dirty() -> None:
+def test_dirty_part_begins_at_the_checkpoint() -> None:
     found = look(log(0, 10, 20, 30, 40), checkpoint=30)
     assert (found.clean_bytes, found.cleanable_bytes) == (300, 100)
     assert not found.worth_cleaning
@@ -88,14 +88,14 @@ def test_offsets_after_the_last_stable_offset_are_not_cleanable() -> None:
     assert look(log(0, 10, last_stable_offset=5)).cleanable_bytes == 0
 
 
-def test_min_compaction_lag_ms() -> None:
+def test_segments_younger_than_min_compaction_lag_ms_are_not_cleanable() -> None:
     fake = log(0, 10, 20, 30, config=config(min_compaction_lag_ms=5000))
     for segment, age in zip(fake.segments.items, (9000, 4000, 9000, 0), strict=True):
         segment.largest = NOW - age
     assert look(fake).first_uncleanable_offset == 10
 
 
-def test_max_compaction_lag_ms() -> None:
+def test_segments_older_than_max_compaction_lag_ms_are_overdue() -> None:
     fake = log(0, 10, 20, 30, 40, config=config(max_compaction_lag_ms=1500, min_cleanable_dirty_ratio=0.9))
     found = look(fake, checkpoint=30)
     assert found.overdue_ms == 500
@@ -120,7 +120,7 @@ def test_invalid_cleaner_checkpoint_is_ignored(checkpoint: int) -> None:
     assert found.first_dirty_offset == 7
 
 
-def test_the_ratio_has_to_be_above_the_minimum() -> None:
+def test_dirty_ratio_must_exceed_min_cleanable_dirty_ratio() -> None:
     half = log(0, 10, 20, config=config(min_cleanable_dirty_ratio=0.5))
     assert not look(half, checkpoint=10).worth_cleaning
     half.config = config(min_cleanable_dirty_ratio=0.49)

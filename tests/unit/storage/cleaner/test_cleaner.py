@@ -1,4 +1,4 @@
-"""Compaction of real logs: what stays, how often it runs, what a crash leaves behind."""
+"""Compaction of real logs: retained records, scheduling, and recovery from a crash."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ async def open_log(world: World, config: LogConfig = COMPACT, **options: Any) ->
 
 
 def fill(log: Log, *values: tuple[bytes | None, bytes | None], **options: Any) -> None:
-    """One batch, and a new segment behind it."""
+    """Append one batch and roll the log."""
     append(log, values, **options)
     log.roll()
 
 
-def test_a_new_reader_sees_only_the_last_value_of_each_key(tmp_path: Path) -> None:
+def test_reader_from_the_beginning_sees_the_last_value_of_each_key(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager, log = await open_log(world)
@@ -64,7 +64,7 @@ def test_a_new_reader_sees_only_the_last_value_of_each_key(tmp_path: Path) -> No
             (1, b"124", b'{"NB":"2"}'),
             (3, b"125", b'{"NB":"1"}'),
             (4, b"123", b'{"NB":"6"}'),
-            (5, b"124", b'{"NB":"0"}'),  # the active segment is left alone
+            (5, b"124", b'{"NB":"0"}'),  # The active segment is not cleaned.
         ]
         checkpoint = Path(world.paths[0]) / "cleaner-offset-checkpoint"
         assert checkpoint.read_text() == "0\n1\norders 0 5\n"
@@ -88,7 +88,7 @@ def test_only_compacted_topics_are_cleaned(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_tombstones_wait_for_delete_retention(tmp_path: Path) -> None:
+def test_tombstones_are_removed_after_delete_retention_ms(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager, log = await open_log(world)
@@ -106,7 +106,7 @@ def test_tombstones_wait_for_delete_retention(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_compaction_lag_and_dirty_ratio(tmp_path: Path) -> None:
+def test_log_is_cleaned_by_dirty_ratio_or_max_compaction_lag(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         config = replace(COMPACT, min_compaction_lag_ms=5000)
@@ -170,7 +170,7 @@ def test_cleanup_policy_compact_delete_compacts_and_expires(tmp_path: Path) -> N
     asyncio.run(scenario())
 
 
-def test_a_compacted_log_is_not_deleted_by_age(tmp_path: Path) -> None:
+def test_compacted_log_has_no_retention_by_time(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager, log = await open_log(world, replace(COMPACT, retention_ms=1))
@@ -184,7 +184,7 @@ def test_a_compacted_log_is_not_deleted_by_age(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_small_segments_become_few(tmp_path: Path) -> None:
+def test_small_segments_are_merged(tmp_path: Path) -> None:
     async def scenario() -> None:
         manager, log = await open_log(World(tmp_path), replace(COMPACT, segment_bytes=450))
         for number in range(12):
@@ -200,7 +200,7 @@ def test_small_segments_become_few(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_small_map_takes_several_rounds(tmp_path: Path) -> None:
+def test_offset_map_smaller_than_the_keys_takes_several_rounds(tmp_path: Path) -> None:
     async def scenario() -> None:
         settings = CleanerSettings(dedupe_buffer_size=25 * 7, io_buffer_load_factor=0.9)
         manager, log = await open_log(World(tmp_path), cleaner_settings=settings)
@@ -219,7 +219,7 @@ def test_a_small_map_takes_several_rounds(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_batch_with_more_keys_than_the_map_has_room_for(tmp_path: Path) -> None:
+def test_batch_with_more_keys_than_the_offset_map_is_cleaned(tmp_path: Path) -> None:
     async def scenario() -> None:
         settings = CleanerSettings(dedupe_buffer_size=25 * 5)
         manager, log = await open_log(World(tmp_path), cleaner_settings=settings)
@@ -254,7 +254,7 @@ def test_read_in_progress_survives_the_replacement_of_its_segment(tmp_path: Path
     asyncio.run(scenario())
 
 
-def test_readers_in_threads_never_meet_a_swap_half_done(tmp_path: Path) -> None:
+def test_concurrent_readers_never_see_a_partial_swap(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager, log = await open_log(world, replace(COMPACT, segment_bytes=2000, file_delete_delay_ms=0))
@@ -299,7 +299,7 @@ def test_readers_in_threads_never_meet_a_swap_half_done(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
-def test_batches_keep_their_codec(tmp_path: Path, codec: int) -> None:
+def test_compaction_keeps_the_compression_codec(tmp_path: Path, codec: int) -> None:
     async def scenario() -> None:
         manager, log = await open_log(World(tmp_path))
         fill(log, (b"a", b"x" * 1000), (b"b", b"y" * 1000), codec=codec)
@@ -320,7 +320,7 @@ def producer_batch(sequence: int, key: bytes, value: bytes, transactional: bool 
     )  # fmt: skip
 
 
-def test_the_sequence_of_an_active_producer_survives(tmp_path: Path) -> None:
+def test_compaction_keeps_the_sequence_of_an_active_producer(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager, log = await open_log(world)
@@ -348,7 +348,7 @@ def control(kind: int) -> bytearray:
     return build_batch([record], producer_id=9, producer_epoch=0, is_control=True, is_transactional=True)
 
 
-def test_aborted_transactions_are_cleaned_away(tmp_path: Path) -> None:
+def test_records_of_aborted_transactions_are_removed(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager, log = await open_log(world)
@@ -422,7 +422,7 @@ def test_damaged_log_is_uncleanable_and_others_are_compacted(
     asyncio.run(scenario())
 
 
-def test_the_cleaner_can_be_switched_off(tmp_path: Path) -> None:
+def test_log_cleaner_enable_false_disables_the_cleaner(tmp_path: Path) -> None:
     async def scenario() -> None:
         manager, log = await open_log(World(tmp_path), cleaner_settings=CleanerSettings(enable=False))
         fill(log, (b"a", b"1"))
@@ -432,7 +432,7 @@ def test_the_cleaner_can_be_switched_off(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_pausing_keeps_the_cleaner_away(tmp_path: Path) -> None:
+def test_paused_log_is_not_cleaned(tmp_path: Path) -> None:
     async def scenario() -> None:
         manager, log = await open_log(World(tmp_path))
         fill(log, (b"a", b"1"))
@@ -448,7 +448,7 @@ def test_pausing_keeps_the_cleaner_away(tmp_path: Path) -> None:
 
 
 class Model:
-    """A history and what may be left of it."""
+    """The appended records and those that compaction must retain."""
 
     def __init__(self) -> None:
         self.history: dict[int, Record] = {}
@@ -492,7 +492,9 @@ steps = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(steps, st.sampled_from([300, 600, 10**6]), st.sampled_from([25 * 5, 10**6]))
-def test_any_history_compacts_to_its_last_values(history: list[Any], segment_bytes: int, memory: int) -> None:
+def test_compaction_retains_the_last_value_of_each_key_in_any_history(
+    history: list[Any], segment_bytes: int, memory: int
+) -> None:
     async def scenario(folder: Path) -> None:
         world = World(folder)
         config = replace(COMPACT, segment_bytes=segment_bytes)
@@ -531,11 +533,11 @@ def test_any_history_compacts_to_its_last_values(history: list[Any], segment_byt
 
 
 class Crash(BaseException):
-    """The process is gone in the middle of something."""
+    """The simulated crash of the process."""
 
 
 class CrashingDisk(PosixDisk):
-    """Lets so many changes to the disk happen, and no more."""
+    """A disk that raises `Crash` after a number of changes."""
 
     def __init__(self) -> None:
         self.left = 10**9
@@ -583,7 +585,7 @@ async def build_history(world: World, config: LogConfig) -> Model:
 
 
 @pytest.mark.parametrize("segment_bytes", [200, 10**6])
-def test_a_crash_at_any_step_loses_nothing(tmp_path: Path, segment_bytes: int) -> None:
+def test_crash_at_any_step_of_compaction_loses_no_record(tmp_path: Path, segment_bytes: int) -> None:
     config = replace(COMPACT, segment_bytes=segment_bytes)
     template = tmp_path / "template"
     model = asyncio.run(build_history(World(template), config))
@@ -625,7 +627,7 @@ def test_a_crash_at_any_step_loses_nothing(tmp_path: Path, segment_bytes: int) -
     assert changes > 30
 
 
-def test_settings_reach_the_job(tmp_path: Path) -> None:
+def test_cleaner_configs_are_passed_to_the_job(tmp_path: Path) -> None:
     async def scenario() -> None:
         settings = CleanerSettings(threads=2, dedupe_buffer_size=1000, io_max_bytes_per_second=500.0)
         manager, log = await open_log(World(tmp_path), cleaner_settings=settings)

@@ -1,4 +1,4 @@
-"""Which batches and records stay, rule by rule."""
+"""The retention rules of compaction for batches and records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ABORT, COMMIT = 0, 1
 
 
 class Filter:
-    """A filter with its surroundings; `now` can be moved, `keys` are last offsets by key."""
+    """A filter with a clock (`now`) and an offset map (`keys`: last offset by key)."""
 
     def __init__(self, keys=None, latest=10**6, now=NOW, upper=10**6, last_records=(), aborted=()) -> None:
         self.map = OffsetMap(100_000, 0.9)
@@ -107,7 +107,7 @@ def test_superseded_tombstone_is_removed_at_once() -> None:
     assert Filter({b"a": 7})(data((b"a", None))) is None
 
 
-def test_the_last_batch_of_a_producer_keeps_its_header() -> None:
+def test_last_batch_of_a_producer_keeps_its_header() -> None:
     batch = data((b"a", b"1"), producer_id=5, producer_epoch=1, base_sequence=42)
     assert Filter({b"a": 9})(batch) is None
     header, offsets = Filter({b"a": 9}, last_records=[(5, LastRecord(0, 1))])(batch)
@@ -116,7 +116,7 @@ def test_the_last_batch_of_a_producer_keeps_its_header() -> None:
     assert Filter({b"a": 9}, last_records=[(5, LastRecord(4, 1))])(batch) is None
 
 
-def test_the_last_batch_of_the_round_keeps_its_header() -> None:
+def test_last_batch_of_the_round_keeps_its_header() -> None:
     header, offsets = Filter({b"a": 9}, upper=3)(data((b"a", b"1"), base_offset=2))
     assert offsets == []
     assert header.last_offset == 2
@@ -136,7 +136,7 @@ def test_abort_marker_is_retained_until_its_records_are_removed() -> None:
     assert kept is not None
     assert not read_batch_header(kept).has_delete_horizon
     assert clean.transactions.take_retained() == aborted
-    # The next time there are no records left: the marker gets a horizon, and later it goes.
+    # In the next round no records are left: the marker gets a delete horizon and is removed after it.
     clean = Filter({}, aborted=aborted)
     waiting = clean.kept(marker(ABORT, 2))
     assert read_batch_header(waiting).has_delete_horizon
@@ -145,7 +145,7 @@ def test_abort_marker_is_retained_until_its_records_are_removed() -> None:
     assert Filter({}, now=NOW + HOUR)(waiting) is None
 
 
-def test_committed_records_stay_and_their_marker_with_them() -> None:
+def test_committed_records_and_their_marker_are_retained() -> None:
     clean = Filter({})
     assert clean(transactional(0))[1] == [0]
     assert not clean(marker(COMMIT, 1))[0].has_delete_horizon

@@ -1,4 +1,4 @@
-"""The cleaner's map of keys against a dictionary."""
+"""The cleaner's offset map, compared with a dictionary."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def test_offsets_without_a_key_are_ignored() -> None:
     assert offset_map.size == 1
 
 
-def test_memory_is_bounded_and_not_taken_without_need() -> None:
+def test_offset_map_memory_is_bounded_and_allocated_on_demand() -> None:
     assert OffsetMap(1_000_000, 0.9).capacity * ENTRY_SIZE <= 1_000_000
     small = OffsetMap(128 * 1024 * 1024, 0.9, expected_keys=100)
     assert 100 <= small.capacity < 200
 
 
-def test_too_little_memory_is_refused_with_a_hint() -> None:
+def test_too_small_dedupe_buffer_is_refused_with_the_config_name() -> None:
     with pytest.raises(ValueError, match=r"log\.cleaner\.dedupe\.buffer\.size"):
         OffsetMap(ENTRY_SIZE, 0.9)

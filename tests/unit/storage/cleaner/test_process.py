@@ -1,4 +1,4 @@
-"""The cleaner as a process: same result, ends when idle, may be killed at any time."""
+"""The cleaner process: same result as inline, exits when idle, may be killed at any time."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def is_running(pid: int) -> bool:
 
 
 async def started(runner: ProcessRunner) -> int:
-    """The process at work on the log, as soon as there is one."""
+    """Wait for the process that cleans the log and return it."""
     while (worker := runner._busy.get(ORDERS)) is None:
         await asyncio.sleep(0.01)
     return worker._process.pid
@@ -88,7 +88,7 @@ def test_process_runner_gives_the_same_result_as_inline(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_the_process_ends_when_there_is_nothing_to_clean(tmp_path: Path) -> None:
+def test_idle_cleaner_process_exits(tmp_path: Path) -> None:
     async def scenario() -> None:
         runner = ProcessRunner()
         manager, log = await open_log(World(tmp_path), runner, CleanerSettings())
@@ -133,13 +133,13 @@ def test_killed_cleaner_process_loses_nothing(tmp_path: Path) -> None:
 
 
 async def at_work(log: Log) -> None:
-    """Until the process has begun to write."""
+    """Wait until the process has begun to write."""
     async with asyncio.timeout(30):
         while not any(name.endswith(".cleaned") for name in names(log.directory)):
             await asyncio.sleep(0.01)
 
 
-def test_pausing_stops_the_process(tmp_path: Path) -> None:
+def test_pausing_a_log_stops_its_process(tmp_path: Path) -> None:
     async def scenario() -> None:
         runner = ProcessRunner()
         manager, log = await open_log(World(tmp_path), runner, SLOW)
@@ -160,7 +160,7 @@ def test_pausing_stops_the_process(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_pausing_counts_before_the_process_has_started(tmp_path: Path) -> None:
+def test_pausing_before_the_process_has_started_prevents_cleaning(tmp_path: Path) -> None:
     async def scenario() -> None:
         manager, log = await open_log(World(tmp_path), ProcessRunner(), SLOW)
         fill(log, size=1000)
@@ -248,7 +248,7 @@ def test_damage_is_reported_by_the_cleaner_process(tmp_path: Path, caplog: pytes
     assert "00000000000000000010.log at position 0: the checksum does not match" in caplog.text
 
 
-def test_several_processes_at_a_time(tmp_path: Path) -> None:
+def test_log_cleaner_threads_is_the_number_of_processes(tmp_path: Path) -> None:
     async def scenario() -> None:
         manager = await World(tmp_path).start(
             COMPACT, runner=ProcessRunner(), cleaner_settings=CleanerSettings(threads=2)
@@ -265,14 +265,14 @@ def test_several_processes_at_a_time(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_the_process_is_light() -> None:
+def test_cleaner_process_imports_few_modules() -> None:
     script = "import sys, moldau.storage.cleaner.process; print(*sorted(sys.modules))"
     output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     loaded = set(output.split())
     assert not loaded & {"uvloop", "asyncio", "moldau.server", "moldau.network", "moldau.storage.log.log"}
 
 
-def test_jobs_survive_the_pipe() -> None:
+def test_jobs_are_sent_over_the_pipe_unchanged() -> None:
     config = LogConfig(
         cleanup_policy=frozenset({"compact", "delete"}), min_cleanable_dirty_ratio=0.25, preallocate=True
     )
@@ -285,7 +285,7 @@ def test_jobs_survive_the_pipe() -> None:
     assert "\n" not in job.to_json()
 
 
-def test_throttle_keeps_the_rate_and_notices_orphans() -> None:
+def test_throttle_limits_the_rate_and_detects_orphaned_processes() -> None:
     clock, slept = ManualClock(), []
 
     def sleep(seconds: float) -> None:
@@ -302,7 +302,7 @@ def test_throttle_keeps_the_rate_and_notices_orphans() -> None:
         Throttle(float("inf"), clock, sleep, lambda: True)(10**9)
 
 
-def test_serves_jobs_until_the_input_ends(tmp_path: Path) -> None:
+def test_process_serves_jobs_until_end_of_input(tmp_path: Path) -> None:
     async def scenario() -> CleanJob:
         manager = await World(tmp_path).start(COMPACT)
         log = await manager.creator.get_or_create(ORDERS, TOPIC_ID, replace(COMPACT, segment_bytes=2000))

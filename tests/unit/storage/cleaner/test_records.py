@@ -1,4 +1,4 @@
-"""Scanning batches and writing them again with fewer records, compared with the ordinary reader."""
+"""Scanning batches and rewriting them with fewer records, compared with the record reader."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def parse(batch: bytes | bytearray | memoryview) -> tuple[BatchHeader, list[Reco
 
 
 @given(records(), CODECS)
-def test_scan_finds_what_the_reader_finds(made: list[Record], codec: int) -> None:
+def test_scan_finds_the_same_records_as_the_record_reader(made: list[Record], codec: int) -> None:
     batch = memoryview(build_batch(made, base_offset=1000, codec=codec))
     header = read_batch_header(batch)
     spans = scan(batch_payload(batch, header), header.records_count)
@@ -97,7 +97,7 @@ def test_log_append_time_survives_compaction() -> None:
     assert [record.timestamp for record in found] == [NOW]
 
 
-def test_an_emptied_batch_is_a_header() -> None:
+def test_batch_without_retained_records_is_a_header() -> None:
     made = [Record(10, NOW, b"a", b"1"), Record(12, NOW + 1, b"b", b"2")]
     old = read_batch_header(
         build_batch(made, base_offset=10, codec=4, producer_id=1, producer_epoch=2, base_sequence=3)
@@ -108,7 +108,7 @@ def test_an_emptied_batch_is_a_header() -> None:
     assert (header.codec, header.base_timestamp, header.max_timestamp) == (0, -1, NOW + 1)
 
 
-def test_type_of_control_batches() -> None:
+def test_scan_reads_the_control_record_type() -> None:
     def control(kind: int) -> memoryview:
         marker = Record(0, NOW, bytes([0, 0, 0, kind]), bytes(6))
         return memoryview(build_batch([marker], is_control=True, producer_id=1, producer_epoch=0))
@@ -128,7 +128,7 @@ def test_invalid_payload_is_corrupt(payload: bytes, count: int) -> None:
     assert len(spans) == count
 
 
-def test_wrong_counts_are_corrupt() -> None:
+def test_wrong_record_counts_are_corrupt() -> None:
     batch = memoryview(build_batch([Record(0, NOW, b"a", b"1")]))
     payload = batch_payload(batch, read_batch_header(batch))
     for count in (0, 2):

@@ -1,4 +1,4 @@
-"""Any mix of transactions, compacted at any time, reads as if nothing had been compacted."""
+"""A `read_committed` consumer reads the same values before and after compaction of any transactions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ABORT, COMMIT = 0, 1
 
 
 class History:
-    """Appends to a log and knows what a consumer of committed records must find."""
+    """Append to a log and record the values that a `read_committed` consumer must find."""
 
     def __init__(self) -> None:
         self.sequences: Counter[int] = Counter()
@@ -60,7 +60,7 @@ class History:
 
 
 def read_committed(log: Log) -> dict[bytes | None, bytes | None]:
-    """The last value of each key as a consumer with `read_committed` sees it."""
+    """Return the last value of each key as a `read_committed` consumer sees it."""
     stable = log.last_stable_offset
     aborted = sorted(
         log.reader.aborted_transactions(log.log_start_offset, stable), key=lambda item: item.first_offset
@@ -102,7 +102,7 @@ steps = st.lists(
 
 @settings(max_examples=80, deadline=None)
 @given(steps, st.sampled_from([200, 10**6]))
-def test_consumers_of_committed_records_notice_nothing(actions: list[Any], segment_bytes: int) -> None:
+def test_read_committed_is_unchanged_by_compaction(actions: list[Any], segment_bytes: int) -> None:
     config = replace(COMPACT, segment_bytes=segment_bytes)
 
     async def scenario(folder: Path) -> None:
@@ -148,7 +148,7 @@ def header(offset: int, producer_id: int = 1, *, transactional: bool = True) -> 
     return BatchHeader(offset, 60, 0, 2, 0, attributes, 0, NOW, NOW, producer_id, 0, 0, 1)
 
 
-def test_the_same_producer_aborts_and_then_commits() -> None:
+def test_producer_that_aborts_and_then_commits() -> None:
     transactions = CleanedTransactions([AbortedTransaction(1, 0, 2, 3)])
     assert transactions.is_aborted(header(0))
     assert not transactions.is_aborted(header(1, producer_id=2))
@@ -159,7 +159,7 @@ def test_the_same_producer_aborts_and_then_commits() -> None:
     assert transactions.is_unneeded_marker(header(6), COMMIT)
 
 
-def test_records_outside_transactions_do_not_count() -> None:
+def test_non_transactional_records_are_not_aborted() -> None:
     transactions = CleanedTransactions([AbortedTransaction(1, 0, 2, 3)])
     assert not transactions.is_aborted(header(0, transactional=False))
     assert transactions.is_unneeded_marker(header(2), ABORT)

@@ -1,4 +1,4 @@
-"""Checkpoint files: Apache Kafka's bytes, and what happens to damaged ones."""
+"""Checkpoint files: Apache Kafka's format, and the errors for damaged files."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def checkpoint(folder: Path) -> OffsetCheckpoint:
     return OffsetCheckpoint(PosixDisk(), str(folder), NAME)
 
 
-def test_writes_what_apache_kafka_writes(tmp_path: Path) -> None:
+def test_written_checkpoint_has_the_bytes_of_kafka(tmp_path: Path) -> None:
     checkpoint(tmp_path).write(OFFSETS)
     assert (tmp_path / NAME).read_bytes() == APACHE
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
 
 
-def test_reads_what_apache_kafka_writes(tmp_path: Path) -> None:
+def test_checkpoint_of_kafka_is_read(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(APACHE)
     assert checkpoint(tmp_path).read() == OFFSETS
 
@@ -53,7 +53,7 @@ def test_missing_checkpoint_file_has_no_offsets(tmp_path: Path) -> None:
         b"\xff\xfe\n0\n",
     ],
 )
-def test_damaged_files_are_named(tmp_path: Path, content: bytes) -> None:
+def test_error_for_a_damaged_checkpoint_names_the_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / NAME).write_bytes(content)
     with pytest.raises(CheckpointError, match=NAME):
         checkpoint(tmp_path).read()
@@ -72,7 +72,7 @@ def test_clean_shutdown_file_has_the_bytes_of_apache_kafka(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version":0}', b'{"brokerEpoch":"x"}'])
-def test_clean_shutdown_without_an_epoch_still_counts(tmp_path: Path, content: bytes) -> None:
+def test_clean_shutdown_file_without_a_broker_epoch_is_valid(tmp_path: Path, content: bytes) -> None:
     (tmp_path / ".kafka_cleanshutdown").write_bytes(content)
     marker = CleanShutdownFile(PosixDisk(), str(tmp_path))
     assert marker.exists()

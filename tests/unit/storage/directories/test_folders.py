@@ -1,4 +1,4 @@
-"""Names of folders in a data directory."""
+"""Names of folders in a log directory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_partition_folder_name_is_parsed() -> None:
         (future_folder, FolderKind.FUTURE),
     ],
 )
-def test_marked_folders_go_both_ways(make, kind) -> None:
+def test_suffixed_folder_name_is_formatted_and_parsed(make, kind) -> None:
     partition = TopicPartition("my.topic-x", 3)
     name = make(partition, UNIQUE)
     assert name == f"my.topic-x-3.{HEX}-{kind.value}"
@@ -40,7 +40,7 @@ def test_marked_folders_go_both_ways(make, kind) -> None:
 
 
 @pytest.mark.parametrize("make", [delete_folder, stray_folder])
-def test_long_topics_are_cut_to_a_valid_file_name(make) -> None:
+def test_long_topic_name_is_shortened_to_a_valid_file_name(make) -> None:
     name = make(TopicPartition("t" * 249, 11), UNIQUE)
     assert len(name) == 255
     assert parse_folder(name).topic_partition.partition == 11

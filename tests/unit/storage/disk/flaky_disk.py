@@ -1,4 +1,4 @@
-"""A real disk that fails when told to: full, broken, or out of descriptors."""
+"""A real disk that fails on request: full, broken, or out of file descriptors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from moldau.storage.disk.disk import Buffer, File, PosixDisk
 
 
 class FlakyDisk(PosixDisk):
-    """`room` is how many more bytes may be written; `broken` an errno that every write and fsync gives."""
+    """`room` is the number of bytes left; `broken` the errno of every write and fsync."""
 
     def __init__(self) -> None:
         self.room: int | None = None

@@ -12,7 +12,7 @@ from moldau.storage.disk.open_files import OpenFiles
 from tests.unit.storage.disk.flaky_disk import FlakyDisk
 
 
-def test_writes_are_read_back_whichever_way(tmp_path: Path) -> None:
+def test_written_bytes_are_read_by_every_read_function(tmp_path: Path) -> None:
     file = PosixDisk().open(str(tmp_path / "file"), create=True)
     data = os.urandom(300_000)
     file.pwrite((data[:1000], memoryview(data)[1000:], b""), 0)
@@ -28,14 +28,14 @@ def test_writes_are_read_back_whichever_way(tmp_path: Path) -> None:
         mapped[0] = 0
 
 
-def test_more_buffers_than_the_kernel_takes_at_once(tmp_path: Path) -> None:
+def test_more_buffers_than_iov_max_are_written(tmp_path: Path) -> None:
     file = PosixDisk().open(str(tmp_path / "file"), create=True)
     pieces = [bytes((number % 256,)) * 3 for number in range(3000)]
     file.pwrite(pieces, 5)
     assert file.pread(20_000, 5) == b"".join(pieces)
 
 
-def test_resident_pages_are_known(tmp_path: Path) -> None:
+def test_resident_pages_are_detected(tmp_path: Path) -> None:
     path = tmp_path / "file"
     file = PosixDisk().open(str(path), create=True)
     file.pwrite((b"x" * 1_000_000,), 0)
@@ -44,7 +44,7 @@ def test_resident_pages_are_known(tmp_path: Path) -> None:
     assert len(mapped) == 500_000
 
 
-def test_a_mapping_outlives_its_file(tmp_path: Path) -> None:
+def test_mapping_outlives_its_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     file = PosixDisk().open(str(path), create=True)
     file.pwrite((b"x" * 10_000,), 0)
@@ -55,7 +55,7 @@ def test_a_mapping_outlives_its_file(tmp_path: Path) -> None:
     assert bytes(mapped[-3:]) == b"xxx"
 
 
-def test_unmappable_range_is_none(tmp_path: Path) -> None:
+def test_map_of_an_unmappable_range_is_none(tmp_path: Path) -> None:
     file = PosixDisk().open(str(tmp_path / "file"), create=True)
     assert file.map(0, 100) is None
 
@@ -123,7 +123,7 @@ def test_open_files_are_bounded_and_dropped_oldest_first(tmp_path: Path) -> None
     assert files.get(str(tmp_path / "0")).pread(1, 0) == b"0"
 
 
-def test_a_file_in_use_survives_being_dropped(tmp_path: Path) -> None:
+def test_evicted_file_in_use_stays_open(tmp_path: Path) -> None:
     files = OpenFiles(PosixDisk(), limit=1)
     first = files.get(str(tmp_path / "a"), create=True)
     first.pwrite((b"a",), 0)
@@ -131,7 +131,7 @@ def test_a_file_in_use_survives_being_dropped(tmp_path: Path) -> None:
     assert first.pread(1, 0) == b"a"
 
 
-def test_too_many_open_files_make_room(tmp_path: Path) -> None:
+def test_emfile_evicts_open_files_and_retries(tmp_path: Path) -> None:
     disk = FlakyDisk()
     files = OpenFiles(disk, limit=100)
     for number in range(10):
@@ -152,7 +152,7 @@ def test_too_many_open_files_make_room(tmp_path: Path) -> None:
     assert len(files) == 6
 
 
-def test_forgetting_a_folder_leaves_others_open(tmp_path: Path) -> None:
+def test_forgetting_a_folder_keeps_other_files_open(tmp_path: Path) -> None:
     files = OpenFiles(PosixDisk())
     for folder in ("a-1", "a-10"):
         (tmp_path / folder).mkdir()

@@ -40,7 +40,7 @@ def test_append_to_a_full_disk_leaves_the_log_unchanged(tmp_path: Path, room: in
     assert len(records(folder.open())) == 40
 
 
-def test_roll_on_a_full_disk(tmp_path: Path) -> None:
+def test_roll_on_a_full_disk_leaves_the_log_unchanged(tmp_path: Path) -> None:
     disk = FlakyDisk()
     folder = Folder(tmp_path, disk, segment_bytes=3 * SIZE, index_interval_bytes=100)
     log = folder.open()
@@ -61,7 +61,7 @@ def test_roll_on_a_full_disk(tmp_path: Path) -> None:
     assert len(records(folder.open(clean_shutdown=True))) == 70
 
 
-def test_a_follower_on_a_full_disk(tmp_path: Path) -> None:
+def test_follower_append_on_a_full_disk_leaves_the_log_unchanged(tmp_path: Path) -> None:
     disk = FlakyDisk()
     log = Folder(tmp_path, disk).open()
     data = batch(10, base_offset=0) + batch(10, base_offset=10)

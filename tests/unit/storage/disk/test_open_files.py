@@ -1,4 +1,4 @@
-"""Files are opened, used and forgotten by several threads at the same time."""
+"""Files opened, used and closed by several threads at the same time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from moldau.storage.disk.open_files import OpenFiles
 
 @pytest.fixture(autouse=True)
 def restless() -> Iterator[None]:
-    """Threads take turns as often as they can."""
+    """Switch threads as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield

@@ -1,4 +1,4 @@
-"""One log on a temporary folder, batches for it, and what is in it."""
+"""One log in a temporary folder, batches to append, and functions that read its contents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ORDERS = TopicPartition("orders", 0)
 
 
 class Folder:
-    """The folder of one partition, its clock and its settings; logs are opened on it again and again."""
+    """The folder of one partition with its clock and config; logs can be opened on it repeatedly."""
 
     def __init__(self, parent: Path, disk: Disk | None = None, **config: Any) -> None:
         self.path = parent / "orders-0"
@@ -37,7 +37,7 @@ class Folder:
         return sorted(path.name for path in self.path.iterdir() if path.name.endswith(suffix))
 
     def copy(self, parent: Path) -> Folder:
-        """The folder as a crash at this moment would leave it."""
+        """Copy the folder as a crash at this moment would leave it."""
         other = Folder(parent)
         other.config = self.config
         other.clock = ManualClock(self.clock.time_ms())
@@ -46,7 +46,7 @@ class Folder:
 
 
 def batch(count: int = 1, *, value: bytes = b"value", timestamp: int = NOW, **options: Any) -> bytearray:
-    """A batch as a producer sends it, offsets from 0 on, unless there is a `base_offset`."""
+    """Make a batch as a producer sends it, with offsets from `base_offset` (0 by default)."""
     base = options.get("base_offset", 0)
     records = [Record(base + n, timestamp, b"key-%d" % n, value) for n in range(count)]
     return build_batch(records, **options)
@@ -67,7 +67,7 @@ def marker(
 
 
 def fill(log: Log, batches: int, count: int = 10, *, value: bytes = b"v" * 100, step_ms: int = 1) -> None:
-    """As a leader of epoch 0 whose followers have everything at once."""
+    """Append as the leader of epoch 0 whose high watermark is the log end offset."""
     for _ in range(batches):
         time = NOW + log.log_end_offset // count * step_ms
         log.append_as_leader(batch(count, value=value, timestamp=time), 0)
@@ -75,7 +75,7 @@ def fill(log: Log, batches: int, count: int = 10, *, value: bytes = b"v" * 100, 
 
 
 def headers(log: Log, *, blocking: bool = True, max_bytes: int = 50_000) -> list[BatchHeader]:
-    """All batches that a reader from the log start to the end is given."""
+    """Return the headers of all batches from the log start offset to the log end offset."""
     found: list[BatchHeader] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:

@@ -41,7 +41,7 @@ def test_offsets_are_assigned_in_order(tmp_path: Path) -> None:
     assert not infos[1].duplicate
 
 
-def test_a_writable_buffer_is_numbered_in_place(tmp_path: Path) -> None:
+def test_offsets_are_assigned_in_place_in_a_writable_buffer(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     log.append_as_leader(batch(7), 0)
     frame = bytearray(b"head") + batch(2) + b"tail"
@@ -55,7 +55,7 @@ def test_a_writable_buffer_is_numbered_in_place(tmp_path: Path) -> None:
     assert log.log_end_offset == 13
 
 
-def test_the_bytes_on_disk_are_those_of_the_wire(tmp_path: Path) -> None:
+def test_batches_are_stored_with_the_bytes_of_the_wire(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     log = folder.open()
     sent = [batch(3, codec=codec) for codec in range(5)]
@@ -82,7 +82,7 @@ def test_duplicate_batch_is_not_appended_again(tmp_path: Path) -> None:
     )
 
 
-def test_bad_batches_change_nothing(tmp_path: Path) -> None:
+def test_refused_batches_change_nothing(tmp_path: Path) -> None:
     log = Folder(tmp_path, max_message_bytes=500).open()
     fill(log, 1, 1)
     damaged = batch(2)
@@ -94,7 +94,7 @@ def test_bad_batches_change_nothing(tmp_path: Path) -> None:
     log.append_as_leader(batch(1, value=b"x" * 600), 0, origin=Origin.RAFT_LEADER)
 
 
-def test_a_batch_larger_than_a_segment(tmp_path: Path) -> None:
+def test_batch_larger_than_segment_bytes_is_refused(tmp_path: Path) -> None:
     log = Folder(tmp_path, segment_bytes=1000).open()
     assert refused(log, batch(1, value=b"x" * 1000)) == ErrorCode.RECORD_LIST_TOO_LARGE
 
@@ -113,7 +113,7 @@ def test_log_append_time_is_set_by_the_broker(tmp_path: Path) -> None:
     assert headers(log)[-1].max_timestamp == NOW + 5000
 
 
-def test_a_producer_that_claims_log_append_time_is_corrected(tmp_path: Path) -> None:
+def test_log_append_time_set_by_the_producer_is_cleared(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     log.append_as_leader(batch(2, timestamp_type=1, max_timestamp=NOW), 0)
     header = headers(log)[0]
@@ -121,7 +121,7 @@ def test_a_producer_that_claims_log_append_time_is_corrected(tmp_path: Path) -> 
     assert header.max_timestamp == NOW
 
 
-def test_recompression_in_the_pool_or_at_once(tmp_path: Path) -> None:
+def test_batches_are_recompressed_in_the_pool_or_inline(tmp_path: Path) -> None:
     log = Folder(tmp_path, compression_type="zstd").open()
     large = batch(100, value=b"v" * 100, codec=1)
     assert not log.needs_offload(batch(1))
@@ -141,7 +141,7 @@ def test_recompression_in_the_pool_or_at_once(tmp_path: Path) -> None:
     assert refusal.value.code == ErrorCode.CORRUPT_MESSAGE
 
 
-def test_keyless_records_on_a_compacted_topic(tmp_path: Path) -> None:
+def test_keyless_records_on_a_compacted_topic_are_refused(tmp_path: Path) -> None:
     log = Folder(tmp_path, cleanup_policy=frozenset({"compact"})).open()
     keyless = build_batch([Record(0, NOW, b"k", b"v"), Record(1, NOW, None, b"v")])
     with pytest.raises(InvalidRecords) as refusal:
@@ -155,7 +155,7 @@ def test_keyless_records_on_a_compacted_topic(tmp_path: Path) -> None:
     assert log.log_end_offset == 0
 
 
-def test_rules_change_with_the_configuration(tmp_path: Path) -> None:
+def test_validation_follows_config_changes(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     log = folder.open()
     assert not log.needs_offload(batch(100, value=b"v" * 100))
@@ -166,7 +166,7 @@ def test_rules_change_with_the_configuration(tmp_path: Path) -> None:
     assert refused(log, batch(1, value=b"x" * 400)) == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_several_batches_of_a_coordinator_are_all_or_nothing(tmp_path: Path) -> None:
+def test_batches_of_a_coordinator_are_appended_atomically(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     info = log.append_as_leader(batch(3) + batch(2), 4, origin=Origin.COORDINATOR)
     assert (info.first_offset, info.last_offset) == (0, 4)
@@ -233,7 +233,7 @@ def test_follower_keeps_producer_state(tmp_path: Path) -> None:
     assert again.first_offset == 7
 
 
-def test_the_topic_id_is_kept_and_checked(tmp_path: Path) -> None:
+def test_topic_id_is_stored_and_checked(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     log = folder.open()
     assert log.topic_id == TOPIC_ID
@@ -244,7 +244,7 @@ def test_the_topic_id_is_kept_and_checked(tmp_path: Path) -> None:
     assert refusal.value.code == ErrorCode.INCONSISTENT_TOPIC_ID
 
 
-def test_one_read_gives_what_many_appends_gave(tmp_path: Path) -> None:
+def test_one_read_returns_the_batches_of_many_appends(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     sent = [batch(count) for count in (1, 2, 3)]
     for data in sent:

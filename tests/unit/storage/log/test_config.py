@@ -1,4 +1,4 @@
-"""From the settings of a topic to what its logs work by."""
+"""The log config of a topic, from the topic and broker configs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from moldau.storage.log.config import LogConfig, log_config_from
 from tests.unit.config.node_properties import config
 
 
-def test_a_topic_without_settings_has_kafkas_defaults() -> None:
+def test_topic_without_configs_has_kafkas_defaults() -> None:
     assert log_config_from({}, config()) == LogConfig()
 
 

@@ -1,4 +1,4 @@
-"""A node holds thousands of logs: each must be small, and quick to open."""
+"""The memory of a log and the cost to open it: a node has thousands of logs."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def test_a_log_takes_less_than_ten_kilobytes(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert empty / LOGS < 8_000
     assert used / LOGS < 10_000
-    assert len(files) == 20, "as many as allowed, and no more"
+    assert len(files) == 20, "the limit of open files"
 
 
 class CountingDisk(PosixDisk):
-    """Counts the files that are opened."""
+    """Count the opened files."""
 
     opened = 0
 

@@ -1,4 +1,4 @@
-"""Work that fails or is overtaken half-way: what was there before is still there, and nothing else."""
+"""Operations of a log that fail or are interrupted leave the previous state unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIZE = len(batch(10, value=b"v" * 100))
 
 
 class _Hooks(FlakyDisk):
-    """Something happens just before a file is opened, renamed or removed."""
+    """A disk that calls a function before a file is opened, renamed or removed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ def test_failed_segment_creation_leaves_no_segment(tmp_path: Path, kind: str, *,
     disk.before_open = no_room
     with pytest.raises(DiskFull):
         log.append_as_leader(batch(10, value=b"v" * 200), 0)
-    # Smaller, so it still fits where the other one did not.
+    # This batch is smaller and still fits into the segment.
     log.append_as_leader(batch(5), 0)
     disk.before_open = lambda path, create: None
     if clean:
@@ -82,7 +82,7 @@ def test_failed_segment_creation_leaves_no_segment(tmp_path: Path, kind: str, *,
     assert folder.names(".log") == ["00000000000000000000.log"]
 
 
-def test_an_index_that_cannot_be_read_does_not_undo_an_append(tmp_path: Path) -> None:
+def test_unreadable_index_does_not_undo_an_append(tmp_path: Path) -> None:
     disk = FlakyDisk()
     folder = Folder(tmp_path, disk, index_interval_bytes=0)
     log = folder.open()
@@ -99,7 +99,7 @@ def test_an_index_that_cannot_be_read_does_not_undo_an_append(tmp_path: Path) ->
     assert len(records(folder.open(clean_shutdown=True))) == 50
 
 
-def test_appending_behind_a_damaged_first_batch(tmp_path: Path) -> None:
+def test_append_after_a_damaged_first_batch(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     log = folder.open()
     fill(log, 300)
@@ -124,7 +124,7 @@ def test_append_fails_if_the_segment_age_cannot_be_read(tmp_path: Path) -> None:
         log.append_as_leader(batch(10), 0)
 
 
-def test_without_room_for_a_producer_snapshot_a_shutdown_is_not_clean(tmp_path: Path) -> None:
+def test_shutdown_without_a_producer_snapshot_is_not_clean(tmp_path: Path) -> None:
     disk = _Hooks()
     folder = Folder(tmp_path, disk)
     log = folder.open()
@@ -154,7 +154,7 @@ def test_damaged_snapshot_makes_recovery_read_the_batches(tmp_path: Path) -> Non
     assert again.append_as_leader(_idempotent(0), 0).duplicate
 
 
-def test_a_deleted_file_that_cannot_be_removed(tmp_path: Path) -> None:
+def test_failed_removal_of_a_deleted_file_fails_the_directory(tmp_path: Path) -> None:
     disk = _Hooks()
     folder = Folder(tmp_path, disk, segment_bytes=3 * SIZE, retention_bytes=SIZE, file_delete_delay_ms=0)
     log = folder.open()
@@ -172,7 +172,7 @@ def test_a_deleted_file_that_cannot_be_removed(tmp_path: Path) -> None:
     assert folder.names(DELETED) == []
 
 
-def test_a_new_segment_is_in_its_folder_for_sure_before_the_recovery_point_passes(tmp_path: Path) -> None:
+def test_new_segment_is_synced_to_its_folder_before_the_recovery_point_passes_it(tmp_path: Path) -> None:
     disk = _Hooks()
     log = Folder(tmp_path, disk).open()
     fill(log, 3)
@@ -278,7 +278,7 @@ def test_close_waits_for_a_flush_in_progress(tmp_path: Path) -> None:
     assert log.flusher.recovery_point == 30
 
 
-def test_a_truncation_that_is_interrupted_leaves_no_gap(tmp_path: Path) -> None:
+def test_interrupted_truncation_leaves_no_gap(tmp_path: Path) -> None:
     disk = _Hooks()
     folder = Folder(tmp_path, disk, segment_bytes=3 * SIZE)
     log = folder.open()

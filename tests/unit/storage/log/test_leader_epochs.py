@@ -33,7 +33,7 @@ def test_known_epoch_changes_nothing(tmp_path: Path) -> None:
     assert epochs.entries == ((0, 0), (3, 100))
 
 
-def test_a_new_epoch_removes_what_contradicts_it(tmp_path: Path) -> None:
+def test_new_epoch_removes_conflicting_entries(tmp_path: Path) -> None:
     assert epochs_with(tmp_path, (0, 0), (3, 100), (5, 200), (4, 150)).entries == ((0, 0), (3, 100), (4, 150))
     assert epochs_with(tmp_path, (0, 0), (3, 100), (5, 50)).entries == ((0, 0), (5, 50))
     assert epochs_with(tmp_path, (0, 0), (3, 0)).entries == ((3, 0),)
@@ -51,7 +51,7 @@ def test_end_offset_for_epoch(tmp_path: Path) -> None:
     assert LeaderEpochs(PosixDisk(), "nowhere").end_offset_for(1, 99) == (-1, -1)
 
 
-def test_the_epoch_of_an_offset(tmp_path: Path) -> None:
+def test_epoch_for_offset(tmp_path: Path) -> None:
     epochs = epochs_with(tmp_path, (2, 10), (4, 20))
     assert [epochs.epoch_for(offset) for offset in (5, 10, 19, 20, 100)] == [-1, 2, 2, 4, 4]
 

@@ -1,4 +1,4 @@
-"""Whatever happens to a log, in whatever order: it holds what a list of batches would hold."""
+"""A log after any sequence of operations has the same contents as a list of batches."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class LogMachine(RuleBasedStateMachine):
 
 
 def _flip(path: Path, position: int) -> None:
-    """Damage a byte. Base offset and leader epoch are not under the checksum: there, only the magic."""
+    """Damage a byte. The checksum excludes base offset and leader epoch: there, damage the magic byte."""
     data = bytearray(path.read_bytes())
     for start, header in iter_batches(bytes(data)):
         if start <= position < start + 16:

@@ -41,7 +41,7 @@ def test_a_read_may_begin_at_every_offset(tmp_path: Path, blocking: bool, state:
         assert result.size <= 4000
 
 
-def test_the_first_batch_comes_whole_if_wanted(tmp_path: Path) -> None:
+def test_min_one_batch_returns_the_first_batch_whole(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     fill(log, 3, 10)
     size = headers(log)[0].size_in_bytes
@@ -78,7 +78,7 @@ def test_read_outside_the_log_is_out_of_range(tmp_path: Path) -> None:
 
 
 def test_read_skips_gaps_between_offsets(tmp_path: Path) -> None:
-    """As compaction leaves them: in a segment, at its end, and whole empty segments."""
+    """Compaction leaves gaps inside a segment, at its end, and empty segments."""
     log = Folder(tmp_path).open()
     log.append_as_follower(batch(1, base_offset=5))
     log.append_as_follower(batch(1, base_offset=10))
@@ -122,7 +122,7 @@ def damage(folder: Folder, name: str, position: int) -> None:
 
 
 @pytest.mark.parametrize("part", [4, 16, 30, 70, 1000])
-def test_damage_in_a_closed_segment_is_never_served(
+def test_damaged_batches_in_a_closed_segment_are_not_served(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, part: int
 ) -> None:
     folder = Folder(tmp_path, segment_bytes=20_000, index_interval_bytes=1000)
@@ -144,12 +144,10 @@ def test_damage_in_a_closed_segment_is_never_served(
     assert len(lines) == 1
     assert f"position {position}" in lines[0].getMessage()
     later = log.segments.items[1].base_offset
-    assert read(log, later).parts, "the rest is served"
+    assert read(log, later).parts, "undamaged batches are served"
 
 
-def test_the_background_check_finds_damage_in_what_was_good_before(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_background_check_finds_new_damage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = Folder(tmp_path, segment_bytes=20_000)
     log = folder.open()
     fill(log, 50, 10)
@@ -209,14 +207,14 @@ def test_offset_for_timestamp_respects_the_log_start_offset(tmp_path: Path) -> N
     assert log.reader.offset_for_timestamp(NOW + 2501) == (NOW + 2600, 260, 0)
 
 
-def test_records_without_a_time(tmp_path: Path) -> None:
+def test_records_without_a_timestamp_are_not_found_by_time(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     log.append_as_leader(batch(3, timestamp=-1), 0)
     assert log.reader.offset_of_max_timestamp() is None
     assert log.reader.offset_for_timestamp(5) is None
 
 
-def test_searches_survive_a_restart(tmp_path: Path) -> None:
+def test_offset_for_timestamp_after_a_restart(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_bytes=20_000, index_interval_bytes=500)
     log = folder.open()
     fill(log, 50, 10, step_ms=100)
@@ -229,7 +227,7 @@ def test_searches_survive_a_restart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("left", [0, 30, 100])
 def test_truncated_file_is_corrupt_in_a_non_blocking_read(tmp_path: Path, left: int) -> None:
-    """Somebody cut a file under our feet: reading there must end, with an error that says so."""
+    """The file of an open segment was truncated externally: the read ends with an error that says so."""
     folder = Folder(tmp_path)
     log = folder.open()
     fill(log, 20, value=b"v" * 200)

@@ -1,4 +1,4 @@
-"""Opening a folder after a crash, a power cut, an interrupted compaction, or as Apache leaves it."""
+"""Opening a log after a crash, a power cut, an interrupted compaction, or a killed Apache Kafka."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def filled(parent: Path, batches: int = 20, **config: int) -> Folder:
 
 
 def check_indexes(folder: Folder, log: Log) -> None:
-    """Every entry of every index says the truth."""
+    """Check every entry of every index against the log."""
     for segment in log.segments.items:
         by_position = {item.position: item.header for item in segment.batches()}
         stem = str(folder.path / f"{segment.base_offset:020d}")
@@ -91,7 +91,7 @@ def test_recovery_starts_at_the_recovery_point(tmp_path: Path) -> None:
         file.seek(100)
         file.write(b"\xff")
     log = folder.open(recovery_point=120)
-    assert log.log_end_offset == 200, "damage before the recovery point is left for readers to find"
+    assert log.log_end_offset == 200, "damage before the recovery point is not looked for"
     assert log.flusher.recovery_point == 120
 
 
@@ -137,7 +137,7 @@ def test_lost_indexes_are_rebuilt(tmp_path: Path, clean: bool, kind: str) -> Non
     assert {name: (folder.path / name).read_bytes() for name in folder.names("index")} == before
 
 
-def test_indexes_as_a_killed_apache_leaves_them(tmp_path: Path) -> None:
+def test_indexes_of_a_killed_apache_kafka_are_rebuilt(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     folder.open().close()
     last = folder.names(".log")[-1].removesuffix(".log")
@@ -153,7 +153,7 @@ def test_indexes_as_a_killed_apache_leaves_them(tmp_path: Path) -> None:
         assert (other.path / f"{last}.timeindex").stat().st_size < 1000
 
 
-def test_indexes_full_of_nonsense_after_a_crash(tmp_path: Path) -> None:
+def test_invalid_indexes_after_a_crash_are_rebuilt(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     for name in folder.names("index"):
         (folder.path / name).write_bytes(os.urandom(333))
@@ -162,7 +162,7 @@ def test_indexes_full_of_nonsense_after_a_crash(tmp_path: Path) -> None:
     check_indexes(folder, log)
 
 
-def test_producers_are_remembered_across_a_crash(tmp_path: Path) -> None:
+def test_producer_state_is_recovered_after_a_crash(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_bytes=5000)
     log = folder.open()
     for number in range(20):
@@ -184,7 +184,7 @@ def test_producers_are_remembered_across_a_crash(tmp_path: Path) -> None:
         assert again.first_offset == 190
 
 
-def test_snapshots_belong_to_segments_and_the_end(tmp_path: Path) -> None:
+def test_producer_snapshots_exist_for_segments_and_the_log_end(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     log = folder.open()
     bases = [segment.base_offset for segment in log.segments.items]
@@ -198,7 +198,7 @@ def test_snapshots_belong_to_segments_and_the_end(tmp_path: Path) -> None:
     assert folder.names(".snapshot") == [*names, "00000000000000000210.snapshot"]
 
 
-def test_epochs_are_found_in_the_batches(tmp_path: Path) -> None:
+def test_leader_epochs_are_rebuilt_from_the_batches(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     log = folder.open()
     for epoch in (1, 1, 5):
@@ -227,7 +227,7 @@ def test_log_that_ends_before_its_log_start_offset_restarts_there(tmp_path: Path
     assert records(log)[0].offset == 1000
 
 
-def test_leftovers_are_removed(tmp_path: Path) -> None:
+def test_temporary_files_are_removed_on_open(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     later = "00000000000000009999"
     unfinished = [
@@ -247,7 +247,7 @@ def test_leftovers_are_removed(tmp_path: Path) -> None:
 
 
 def compacted(folder: Folder, suffix: str) -> list[Segment]:
-    """The first two segments written again as one, every second batch missing."""
+    """Write the first two segments as one without every second batch."""
     log = folder.open()
     old = list(log.segments.items[:2])
     cleaned = Segment.create(
@@ -261,11 +261,11 @@ def compacted(folder: Folder, suffix: str) -> list[Segment]:
     return old
 
 
-def test_replacing_segments(tmp_path: Path) -> None:
+def test_cleaned_segments_replace_the_originals(tmp_path: Path) -> None:
     folder = filled(tmp_path)
     compacted(folder, ".cleaned")
     log = folder.open()
-    # Opening removes what the cleaner has not finished.
+    # Opening the log removes unfinished files of the cleaner.
     assert folder.names(".cleaned") == []
     compacted(folder, ".cleaned")
     new = log.segments.replace([0], list(log.segments.items[:2]))

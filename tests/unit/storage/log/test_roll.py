@@ -1,4 +1,4 @@
-"""Rolling, flushing, retention: the life of segments."""
+"""Rolling, flushing and retention of segments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_full_segment_is_rolled(tmp_path: Path) -> None:
     assert len(headers(log)) == 7
 
 
-def test_segments_age_by_the_time_of_their_records(tmp_path: Path) -> None:
+def test_segment_ms_counts_from_the_first_record_timestamp(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_ms=1000)
     log = folder.open()
     log.append_as_leader(batch(timestamp=NOW), 0)
@@ -46,7 +46,7 @@ def test_segments_age_by_the_time_of_their_records(tmp_path: Path) -> None:
     assert bases(log) == [0, 2]
 
 
-def test_segments_are_closed_in_time_for_max_compaction_lag(tmp_path: Path) -> None:
+def test_segment_is_rolled_by_max_compaction_lag_ms(tmp_path: Path) -> None:
     for policy, closed in (("delete", False), ("compact", True)):
         folder = Folder(tmp_path / policy, max_compaction_lag_ms=1000, cleanup_policy=frozenset({policy}))
         log = folder.open()
@@ -57,7 +57,7 @@ def test_segments_are_closed_in_time_for_max_compaction_lag(tmp_path: Path) -> N
         assert bases(log) == ([0, 2] if closed else [0])
 
 
-def test_without_times_segments_age_by_the_clock(tmp_path: Path) -> None:
+def test_segment_without_timestamps_is_rolled_by_the_clock(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_ms=1000)
     log = folder.open()
     log.append_as_leader(batch(timestamp=-1), 0)
@@ -69,7 +69,7 @@ def test_without_times_segments_age_by_the_clock(tmp_path: Path) -> None:
     assert bases(log) == [0, 2]
 
 
-def test_age_is_known_after_a_restart(tmp_path: Path) -> None:
+def test_segment_age_is_known_after_a_restart(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_ms=1000)
     log = folder.open()
     log.append_as_leader(batch(timestamp=NOW), 0)
@@ -80,7 +80,7 @@ def test_age_is_known_after_a_restart(tmp_path: Path) -> None:
 
 
 def must_roll(log: Log, now_ms: int) -> bool:
-    """Whether an append of nothing would roll the log."""
+    """Return whether an empty append would roll the log."""
     return log.segments.must_roll(0, log.log_end_offset, now_ms, now_ms)
 
 
@@ -97,7 +97,7 @@ def test_segment_ms_rolls_only_a_segment_with_records(tmp_path: Path) -> None:
     assert bases(log) == [0, 10]
 
 
-def test_jitter_brings_the_roll_forward(tmp_path: Path) -> None:
+def test_segment_jitter_ms_shortens_segment_ms(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_ms=100_000, segment_jitter_ms=50_000)
     rolled_at = set()
     for seed in range(5):
@@ -132,7 +132,7 @@ def test_relative_offset_overflow_rolls_the_segment(tmp_path: Path) -> None:
     assert [record.offset for record in records(log)] == [0, 2**31 - 1, 2**31, 10**12]
 
 
-def test_the_last_time_goes_into_the_index_of_a_closed_segment(tmp_path: Path) -> None:
+def test_last_timestamp_is_added_to_the_time_index_on_roll(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     log.append_as_leader(batch(5, timestamp=NOW + 77), 0)
     assert len(log.segments.items[0].time_index) == 0
@@ -140,7 +140,7 @@ def test_the_last_time_goes_into_the_index_of_a_closed_segment(tmp_path: Path) -
     assert log.segments.items[0].time_index.last() == (NOW + 77, 4)
 
 
-def test_flush_messages(tmp_path: Path) -> None:
+def test_flush_messages_makes_a_flush_due(tmp_path: Path) -> None:
     log = Folder(tmp_path, flush_messages=25).open()
     fill(log, 2, 10)
     assert not log.flusher.is_due()
@@ -151,13 +151,13 @@ def test_flush_messages(tmp_path: Path) -> None:
     assert not log.flusher.is_due()
 
 
-def test_flush_ms(tmp_path: Path) -> None:
+def test_flush_ms_makes_a_flush_due(tmp_path: Path) -> None:
     log = Folder(tmp_path, flush_ms=1000).open()
     assert not log.flusher.is_due(NOW + 5000), "there is nothing to flush"
     fill(log, 1)
     assert not log.flusher.is_due(NOW + 999)
     assert log.flusher.is_due(NOW + 1000)
-    assert not log.flusher.is_due(), "not before the answer to a producer"
+    assert not log.flusher.is_due(), "an append does not trigger a flush by time"
 
 
 def test_flush_moves_the_recovery_point(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_flush_moves_the_recovery_point(tmp_path: Path) -> None:
 
 
 def test_roll_lowers_the_recovery_point(tmp_path: Path) -> None:
-    """Its batches are on the disk, its indexes are not: after a power cut they have to be built again."""
+    """The batches are synced, the indexes are not: they must be rebuilt after a power cut."""
     log = Folder(tmp_path).open()
     fill(log, 3)
     log.flusher.flush()
@@ -229,7 +229,7 @@ def test_leader_epochs_are_on_disk_before_the_recovery_point_moves(tmp_path: Pat
     assert (folder.path / "leader-epoch-checkpoint").read_text() == "0\n1\n7 0\n"
 
 
-def test_retention_by_time(tmp_path: Path) -> None:
+def test_retention_ms_deletes_expired_segments(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_bytes=2500, retention_ms=10_000)
     log = folder.open()
     fill(log, 10, 10, step_ms=1000)
@@ -266,16 +266,16 @@ def test_nothing_above_the_high_watermark_expires(tmp_path: Path) -> None:
     assert bases(log)[0] == 20
 
 
-def test_retention_by_size(tmp_path: Path) -> None:
+def test_retention_bytes_deletes_the_oldest_segments(tmp_path: Path) -> None:
     size = len(batch(10, value=b"v" * 100))
     log = Folder(tmp_path, segment_bytes=2 * size, retention_bytes=5 * size, retention_ms=-1).open()
     fill(log, 10)
     log.delete_old_segments(NOW + 10 * WEEK)
-    assert log.segments.size == 6 * size, "one segment less would be less than asked for"
+    assert log.segments.size == 6 * size, "never smaller than retention.bytes"
     assert log.log_start_offset == 40
 
 
-def test_a_compacted_log_keeps_everything_but_what_is_before_its_start(tmp_path: Path) -> None:
+def test_compacted_log_deletes_only_segments_before_the_log_start(tmp_path: Path) -> None:
     log = Folder(tmp_path, segment_bytes=2500, retention_ms=1, cleanup_policy=frozenset({"compact"})).open()
     fill(log, 6)
     assert log.delete_old_segments(NOW + WEEK) == []
@@ -285,7 +285,7 @@ def test_a_compacted_log_keeps_everything_but_what_is_before_its_start(tmp_path:
     assert log.log_start_offset == 45
 
 
-def test_records_without_a_time_expire_by_their_file(tmp_path: Path) -> None:
+def test_records_without_a_timestamp_expire_by_the_file_time(tmp_path: Path) -> None:
     folder = Folder(tmp_path, retention_ms=1000)
     log = folder.open()
     log.append_as_leader(batch(3, timestamp=-1), 0)
@@ -295,18 +295,18 @@ def test_records_without_a_time_expire_by_their_file(tmp_path: Path) -> None:
     assert len(log.delete_old_segments(written + 1001)) == 1
 
 
-def test_delete_records(tmp_path: Path) -> None:
+def test_delete_records_moves_the_log_start_offset(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_bytes=2500)
     log = folder.open()
     fill(log, 10)
     assert log.delete_records_before(37) == 37
-    assert log.delete_records_before(10) == 37, "the start never goes back"
+    assert log.delete_records_before(10) == 37, "the log start offset never decreases"
     with pytest.raises(KafkaError) as refusal:
         log.delete_records_before(101)
     assert refusal.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
     with pytest.raises(KafkaError):
         log.reader.read(36, 100, upper_bound=100)
-    assert headers(log)[0].base_offset == 30, "a batch is never cut"
+    assert headers(log)[0].base_offset == 30, "a batch is never split"
     assert log.leader_epochs.entries == ((0, 37),)
     log.close()
     assert folder.open(clean_shutdown=True, log_start_offset=37).log_start_offset == 37
@@ -317,7 +317,7 @@ def test_delete_records(tmp_path: Path) -> None:
     assert log.log_start_offset == 100
 
 
-def test_the_high_watermark_stays_within_the_log(tmp_path: Path) -> None:
+def test_high_watermark_stays_within_the_log(tmp_path: Path) -> None:
     log = Folder(tmp_path).open(log_start_offset=5)
     assert log.high_watermark == 5
     fill(log, 1)
@@ -343,7 +343,7 @@ def test_log_directory_can_be_renamed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux reserves without growing the file")
-def test_blocks_are_reserved_ahead_and_given_back(tmp_path: Path) -> None:
+def test_blocks_are_reserved_ahead_and_released(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     log = folder.open()
     path = folder.path / "00000000000000000000.log"
@@ -358,7 +358,7 @@ def test_blocks_are_reserved_ahead_and_given_back(tmp_path: Path) -> None:
     assert path.stat().st_size == log.segments.size
 
 
-def test_preallocate(tmp_path: Path) -> None:
+def test_preallocate_gives_a_segment_its_full_size(tmp_path: Path) -> None:
     folder = Folder(tmp_path, preallocate=True, segment_bytes=3_000_000)
     log = folder.open()
     fill(log, 1)
@@ -367,7 +367,7 @@ def test_preallocate(tmp_path: Path) -> None:
     assert len(records(folder.open(clean_shutdown=True))) == 10
 
 
-def test_many_empty_logs_hold_few_files_open(tmp_path: Path) -> None:
+def test_empty_logs_keep_few_files_open(tmp_path: Path) -> None:
     from moldau.storage.disk.open_files import OpenFiles
 
     folder = Folder(tmp_path)

@@ -1,4 +1,4 @@
-"""Threads read a log while the loop appends, rolls, truncates and deletes."""
+"""Reads in threads while the event loop appends, rolls, truncates and deletes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS = 1.5
 
 
 class Reader(threading.Thread):
-    """Reads whole batches in order, again and again, and remembers anything that is wrong."""
+    """Read whole batches in order, repeatedly, and collect errors."""
 
     def __init__(self, log: Log, seed: int, *, blocking: bool) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Reader(threading.Thread):
 
 
 @pytest.mark.parametrize("cutting", [False, True])
-def test_readers_see_only_whole_good_batches(tmp_path: Path, cutting: bool) -> None:
+def test_concurrent_readers_see_only_valid_batches(tmp_path: Path, cutting: bool) -> None:
     folder = Folder(tmp_path, segment_bytes=50_000, index_interval_bytes=500, retention_bytes=400_000)
     log = folder.open(files=OpenFiles(folder.disk, limit=6))
     fill(log, 50)
@@ -89,7 +89,7 @@ def test_readers_see_only_whole_good_batches(tmp_path: Path, cutting: bool) -> N
     assert sum(reader.batches for reader in readers) > 100
 
 
-def test_flushing_and_checking_in_a_thread(tmp_path: Path) -> None:
+def test_flush_and_check_in_a_thread(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_bytes=50_000)
     log = folder.open()
     problems: list[BaseException] = []

@@ -36,7 +36,7 @@ class Producer:
         )
 
 
-def test_the_last_stable_offset_waits_for_the_oldest_transaction(tmp_path: Path) -> None:
+def test_last_stable_offset_is_the_oldest_open_transaction(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     first, second = Producer(log, 1), Producer(log, 2)
     log.append_as_leader(batch(5), 0)
@@ -57,7 +57,7 @@ def test_the_last_stable_offset_waits_for_the_oldest_transaction(tmp_path: Path)
     assert log.reader.aborted_transactions(27, 99) == []
 
 
-def test_aborted_transactions_over_several_segments(tmp_path: Path) -> None:
+def test_aborted_transactions_are_found_across_segments(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_bytes=2500)
     log = folder.open()
     expected = []
@@ -82,7 +82,7 @@ def test_aborted_transactions_over_several_segments(tmp_path: Path) -> None:
         assert again.offsets.first_unstable_offset is None
 
 
-def test_open_transactions_are_known_after_a_restart(tmp_path: Path) -> None:
+def test_open_transactions_survive_a_restart(tmp_path: Path) -> None:
     folder = Folder(tmp_path, segment_bytes=2500)
     log = folder.open()
     producer = Producer(log, 1)
@@ -113,7 +113,7 @@ def test_truncation_reopens_a_transaction(tmp_path: Path) -> None:
     assert log.reader.aborted_transactions(0, 99) == []
 
 
-def test_an_aborted_transaction_is_known_even_on_a_full_disk(tmp_path: Path) -> None:
+def test_aborted_transaction_is_indexed_even_on_a_full_disk(tmp_path: Path) -> None:
     disk = FlakyDisk()
     folder = Folder(tmp_path, disk)
     log = folder.open()
@@ -142,14 +142,14 @@ def test_old_coordinators_are_fenced(tmp_path: Path) -> None:
     assert log.log_end_offset == 1
 
 
-def test_clients_write_no_markers(tmp_path: Path) -> None:
+def test_control_batches_of_clients_are_refused(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     with pytest.raises(KafkaError) as refusal:
         log.append_as_leader(marker(commit=True, producer_id=1), 0)
     assert refusal.value.code == ErrorCode.INVALID_RECORD
 
 
-def test_deleting_records_inside_an_open_transaction(tmp_path: Path) -> None:
+def test_delete_records_inside_an_open_transaction(tmp_path: Path) -> None:
     log = Folder(tmp_path).open()
     producer = Producer(log, 1)
     producer.send()

@@ -92,14 +92,14 @@ def test_epoch_at_the_log_end_is_truncated(tmp_path: Path) -> None:
 
 
 def test_returned_bytes_survive_truncation(tmp_path: Path) -> None:
-    """A mapped page behind the end of its file would kill the process."""
+    """Access to a mapped page after the end of its file would kill the process (SIGBUS)."""
     folder = Folder(tmp_path, segment_bytes=2_000_000)
     log = folder.open()
     fill(log, 300, 10, value=b"v" * 500)
     log.roll()
     result = log.reader.read(0, 1_000_000, upper_bound=log.log_end_offset, blocking=False)
     if result is None:
-        pytest.skip("this file system cannot tell what is in memory")
+        pytest.skip("this file system does not report resident pages")
     assert log.segments.items[0].reader.mapped
     before = bytes(result.parts[0])
     log.truncate_to(10)

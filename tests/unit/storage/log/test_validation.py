@@ -33,7 +33,7 @@ def accept(data: bytes | bytearray, **config: Any) -> None:
     validation.check_client(data, validation.client_batch(data), NOW)
 
 
-def test_an_ordinary_batch_passes() -> None:
+def test_valid_batch_is_accepted() -> None:
     accept(batch(3))
     accept(lying_batch(timestamp=NOW))
     accept(batch(3, producer_id=1, producer_epoch=0, base_sequence=0))
@@ -62,10 +62,10 @@ def test_an_ordinary_batch_passes() -> None:
         (lying_batch(attributes=0x05), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
         (lying_batch(producer_id=1, producer_epoch=0, sequence=-1), ErrorCode.INVALID_RECORD),
     ],
-    # Batches have the time in them, and a test must have the same name wherever it is collected.
+    # Batches contain the current time, and test ids must be the same in every process.
     ids=lambda value: len(value) if isinstance(value, bytes) else value.name,
 )
-def test_the_rules_for_headers(data: bytes, code: ErrorCode) -> None:
+def test_invalid_batch_header_is_refused(data: bytes, code: ErrorCode) -> None:
     assert refusal(data).code == code
 
 
@@ -92,14 +92,14 @@ def test_timestamps_outside_the_allowed_range_are_refused() -> None:
     accept(batch(timestamp=NOW + HOUR * 9), message_timestamp_type="LogAppendTime")
 
 
-def test_only_the_records_at_fault_are_listed() -> None:
+def test_record_errors_list_only_the_invalid_records() -> None:
     mixed = build_batch([Record(0, NOW, b"a", b""), Record(1, NOW + HOUR * 2, b"b", b"")])
     error = refusal(mixed)
     assert isinstance(error, InvalidRecords)
     assert [item.batch_index for item in error.record_errors] == [1]
 
 
-def test_clients_do_not_set_log_append_time() -> None:
+def test_log_append_time_set_by_a_client_is_refused_on_log_append_time_topics() -> None:
     data = batch(2, timestamp_type=1, max_timestamp=NOW)
     assert refusal(data, message_timestamp_type="LogAppendTime").code == ErrorCode.INVALID_TIMESTAMP
     accept(data)
@@ -113,7 +113,7 @@ def test_excessive_record_count_is_refused_with_a_short_error() -> None:
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_a_compacted_topic_needs_keys(codec: int) -> None:
+def test_keyless_records_on_a_compacted_topic_are_refused(codec: int) -> None:
     compact = frozenset({"compact"})
     keyless = build_batch(
         [Record(0, NOW, b"k", b"v"), Record(1, NOW, None, b"v"), Record(2, NOW, b"", b"v")], codec=codec
@@ -127,7 +127,7 @@ def test_a_compacted_topic_needs_keys(codec: int) -> None:
     assert validation.open_batch(data, read_batch_header(data)) is data
 
 
-def test_records_that_disagree_with_their_header_are_found_where_they_are_opened() -> None:
+def test_records_that_contradict_the_header_are_refused_when_decompressed() -> None:
     compact = frozenset({"compact", "delete"})
     assert (
         refusal(lying_batch(count=3, last_offset_delta=2), cleanup_policy=compact).code
@@ -152,11 +152,11 @@ def test_topic_compression_type_recompresses_batches(source: int, target: str) -
     assert list(iter_records(changed)) == list(iter_records(data))
 
 
-def test_producers_choose_the_codec_by_default() -> None:
+def test_compression_type_producer_keeps_the_codec() -> None:
     assert not Validation(ORDERS, LogConfig()).must_open(read_batch_header(batch(5, codec=4)))
 
 
-def test_a_recompressed_batch_may_be_too_large() -> None:
+def test_recompressed_batch_above_max_message_bytes_is_refused() -> None:
     data = batch(50, value=b"x" * 100, codec=4)
     error = refusal(data, compression_type="uncompressed", max_message_bytes=1000)
     assert error.code == ErrorCode.MESSAGE_TOO_LARGE

@@ -1,4 +1,4 @@
-"""All logs of a node, when something fails or comes between: no log is lost, and none gets another's past."""
+"""Interrupted and failed operations of the log manager: no log is lost, and none gets another log's data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEXT_ID = Uuid(b"another-id-16-by")
 
 
 class _Disk(PosixDisk):
-    """`full` tells which paths there is no room for."""
+    """A disk that is full for the paths for which `full` returns true."""
 
     def __init__(self) -> None:
         self.full: Callable[[str], bool] = lambda path: False
@@ -132,7 +132,7 @@ def test_aborted_start_changes_nothing(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_file_that_cannot_be_removed_takes_its_directory_offline(tmp_path: Path) -> None:
+def test_failed_file_removal_takes_the_directory_offline(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = _Disk()
         world = World(tmp_path, disk=disk)
@@ -149,7 +149,7 @@ def test_a_file_that_cannot_be_removed_takes_its_directory_offline(tmp_path: Pat
 
 
 class _SlowPool(InlinePool):
-    """Lets others go first."""
+    """A pool whose jobs wait for `gate`."""
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()
@@ -184,7 +184,7 @@ def test_checkpoint_has_the_offsets_at_the_time_of_writing(tmp_path: Path) -> No
 
 
 class _Waiting(PosixDisk):
-    """The first checkpoint to be written waits for `go`."""
+    """A disk on which the first checkpoint write waits for `go`."""
 
     def __init__(self) -> None:
         self.go: threading.Event | None = None
@@ -218,7 +218,7 @@ def test_cancelled_checkpoint_write_does_not_overwrite_a_later_one(tmp_path: Pat
     asyncio.run(scenario())
 
 
-def test_a_new_log_does_not_inherit_the_start_of_a_deleted_one(tmp_path: Path) -> None:
+def test_new_log_does_not_inherit_the_log_start_of_a_deleted_one(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = _Disk()
         world = World(tmp_path, disk=disk)

@@ -1,4 +1,4 @@
-"""Many logs in several directories: loading, creating, deleting, upkeep, failing disks."""
+"""The log manager: loading, creation, deletion, maintenance and disk failures in several directories."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_records_survive_a_restart_without_recovery(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_without_a_clean_shutdown_the_tail_is_recovered(tmp_path: Path) -> None:
+def test_unclean_shutdown_recovers_the_log_tail(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
@@ -121,7 +121,7 @@ def test_log_is_created_in_the_requested_directory(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_cordoned_directory_gets_no_new_logs(tmp_path: Path) -> None:
+def test_cordoned_directory_gets_no_new_logs(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
@@ -137,7 +137,7 @@ def test_a_cordoned_directory_gets_no_new_logs(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_the_same_log_is_not_created_twice(tmp_path: Path) -> None:
+def test_existing_log_is_not_created_again(tmp_path: Path) -> None:
     async def scenario() -> None:
         manager = await World(tmp_path, directories=2).start()
         logs = await asyncio.gather(
@@ -165,7 +165,7 @@ def test_locked_directory_is_named_in_the_error(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_directory_named_twice_is_refused(tmp_path: Path) -> None:
+def test_duplicate_log_directory_is_refused(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         (tmp_path / "data1").mkdir()
@@ -177,7 +177,7 @@ def test_a_directory_named_twice_is_refused(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_folder_kinds_in_a_directory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_load_handles_every_kind_of_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
@@ -205,7 +205,7 @@ def test_folder_kinds_in_a_directory(tmp_path: Path, caplog: pytest.LogCaptureFi
     assert "stray" in caplog.text
 
 
-def test_folder_that_is_not_a_partition_stops_the_start(tmp_path: Path) -> None:
+def test_folder_that_is_not_a_partition_fails_the_start(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         (tmp_path / "data1" / "lost+found").mkdir(parents=True)
@@ -215,8 +215,8 @@ def test_folder_that_is_not_a_partition_stops_the_start(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_of_a_partition_in_two_directories_the_longer_replica_wins(tmp_path: Path) -> None:
-    """A crash in the middle of a move leaves both."""
+def test_partition_in_two_directories_keeps_the_longer_replica(tmp_path: Path) -> None:
+    """A crash during a replica move leaves both."""
 
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
@@ -235,7 +235,7 @@ def test_of_a_partition_in_two_directories_the_longer_replica_wins(tmp_path: Pat
     asyncio.run(scenario())
 
 
-def test_two_topic_ids_under_one_name_stop_the_start(tmp_path: Path) -> None:
+def test_partition_with_two_topic_ids_fails_the_start(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
@@ -303,7 +303,7 @@ def test_deleted_partitions_are_removed_after_the_delay(tmp_path: Path) -> None:
         assert (data / "recovery-point-offset-checkpoint").read_text().startswith("0\n1\nt 2 ")
         doomed = [data / name for name in names(world.paths[0]) if name.endswith("-delete")]
         assert len(doomed) == 2
-        assert len(stored(gone)) == 1  # who reads it just now may finish
+        assert len(stored(gone)) == 1  # reads in progress may finish
         again = await manager.creator.get_or_create(TopicPartition("t", 0), Uuid(bytes(15) + b"x"), CONFIG)
         assert stored(again) == []
         world.clock.advance(5000)
@@ -358,7 +358,7 @@ def test_log_start_inside_a_segment_is_checkpointed(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_flush_when_due(tmp_path: Path) -> None:
+def test_logs_are_flushed_when_due(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
@@ -377,7 +377,7 @@ def test_flush_when_due(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_failed_directory_takes_only_its_partitions(tmp_path: Path) -> None:
+def test_failed_directory_affects_only_its_partitions(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()
@@ -407,7 +407,7 @@ def test_a_failed_directory_takes_only_its_partitions(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_the_last_directory_to_fail_says_so(tmp_path: Path) -> None:
+def test_failure_of_the_last_directory_is_reported(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()
@@ -419,8 +419,8 @@ def test_the_last_directory_to_fail_says_so(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="permissions mean nothing to root")
-def test_a_directory_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.geteuid() == 0, reason="root ignores file permissions")
+def test_unreadable_directory_is_offline(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         (tmp_path / "data1").mkdir(mode=0)
@@ -431,7 +431,7 @@ def test_a_directory_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_directory_that_is_a_file_is_left_out(tmp_path: Path) -> None:
+def test_log_directory_that_is_a_file_is_offline(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         (tmp_path / "data1").write_text("not a folder")
@@ -447,7 +447,7 @@ def test_a_directory_that_is_a_file_is_left_out(tmp_path: Path) -> None:
 
 
 class SickDisk(PosixDisk):
-    """Everything under `sick` fails with `error`, as soon as there is one."""
+    """A disk on which every operation under `sick` fails with `error`, once `error` is set."""
 
     def __init__(self, sick: str) -> None:
         self.sick = sick
@@ -483,7 +483,7 @@ def sick_world(tmp_path: Path) -> tuple[World, SickDisk]:
     return World(tmp_path, directories=2, disk=disk), disk
 
 
-def test_a_disk_that_fails_on_creation_goes_offline_and_the_other_is_used(tmp_path: Path) -> None:
+def test_directory_that_fails_on_creation_goes_offline_and_another_is_used(tmp_path: Path) -> None:
     async def scenario() -> None:
         world, disk = sick_world(tmp_path)
         manager = await world.start()
@@ -544,7 +544,7 @@ def test_maintenance_reports_a_failed_disk_and_continues_with_the_others(tmp_pat
     asyncio.run(scenario())
 
 
-def test_a_disk_that_fails_while_loading_is_left_out(tmp_path: Path) -> None:
+def test_directory_that_fails_while_loading_is_offline(tmp_path: Path) -> None:
     async def scenario() -> None:
         world, disk = sick_world(tmp_path)
         manager = await world.start()
@@ -578,7 +578,7 @@ def test_failed_start_releases_the_directories(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_truncation_moves_the_checkpoints_back(tmp_path: Path) -> None:
+def test_truncation_lowers_the_checkpoints(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path)
         manager = await world.start()

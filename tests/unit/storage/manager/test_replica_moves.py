@@ -1,4 +1,4 @@
-"""A replica moves from one data directory to another while it is in use."""
+"""Moves of a replica between log directories while it is in use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moldau.storage.disk.disk import LogDirectoryFailed
 from tests.unit.storage.managed_logs import COMPACT, ORDERS, TOPIC_ID, World, append, folders, stored
 
 
-def test_a_replica_moves_with_everything_it_has(tmp_path: Path) -> None:
+def test_replica_moves_with_its_records_and_state(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         first, second = world.paths
@@ -49,7 +49,7 @@ def test_a_replica_moves_with_everything_it_has(tmp_path: Path) -> None:
 
 
 class Once:
-    """Lets one read through."""
+    """A throttle that allows one read."""
 
     def __init__(self) -> None:
         self.recorded = 0
@@ -190,7 +190,7 @@ def test_invalid_moves_are_refused(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_deleting_a_partition_ends_its_move(tmp_path: Path) -> None:
+def test_deleting_a_partition_cancels_its_move(tmp_path: Path) -> None:
     async def scenario() -> None:
         world = World(tmp_path, directories=2)
         manager = await world.start()

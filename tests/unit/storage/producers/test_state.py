@@ -30,14 +30,14 @@ def header(
 
 
 class Producers:
-    """A state that is fed as a log would feed it."""
+    """A producer state that is updated as a log updates it."""
 
     def __init__(self) -> None:
         self.state = ProducerState(ORDERS, 86_400_000)
         self.offset = 0
 
     def send(self, sequence: int, count: int = 1, **options: Any) -> tuple[int, int] | None:
-        """The offsets of the first time if it was a duplicate."""
+        """Append a batch; return the original offsets if it is a duplicate."""
         item = header(sequence, count, **options)
         duplicate = self.state.check(item, from_client=True)
         if duplicate is not None:
@@ -52,7 +52,7 @@ class Producers:
         return refusal.value.code
 
     def end(self, *, commit: bool, producer_id: int = 7, epoch: int = 0, coordinator_epoch: int = 0) -> int:
-        """The last stable offset once the marker is written."""
+        """Append a marker and return the last stable offset."""
         item = header(-1, producer_id=producer_id, epoch=epoch, is_transactional=True, is_control=True)
         marker = EndMarker(not commit, coordinator_epoch)
         self.state.check_marker(item, marker)
@@ -65,7 +65,7 @@ class Producers:
         return stable
 
 
-def test_sequences_follow_each_other() -> None:
+def test_sequences_must_be_consecutive() -> None:
     producers = Producers()
     producers.send(0, 10)
     producers.send(10, 5)
@@ -74,7 +74,7 @@ def test_sequences_follow_each_other() -> None:
     producers.send(15)
 
 
-def test_the_last_five_batches_are_recognised() -> None:
+def test_duplicates_of_the_last_five_batches_are_recognised() -> None:
     producers = Producers()
     for number in range(6):
         producers.send(number * 10, 10)
@@ -96,11 +96,11 @@ def test_sequences_wrap_around_to_zero() -> None:
     other.send(0, 1)
 
 
-def test_an_unknown_producer_may_begin_anywhere() -> None:
+def test_unknown_producer_may_start_at_any_sequence() -> None:
     Producers().send(1234)
 
 
-def test_a_new_epoch_begins_at_zero_and_fences_the_old() -> None:
+def test_new_epoch_starts_at_sequence_0_and_fences_the_old_one() -> None:
     producers = Producers()
     producers.send(0, 5, epoch=3)
     assert producers.refused(5, epoch=4) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -110,7 +110,7 @@ def test_a_new_epoch_begins_at_zero_and_fences_the_old() -> None:
     producers.send(5, epoch=4)
 
 
-def test_a_refused_batch_changes_nothing() -> None:
+def test_refused_batch_changes_nothing() -> None:
     producers = Producers()
     producers.send(0)
     before = producers.state.to_snapshot()
@@ -119,7 +119,7 @@ def test_a_refused_batch_changes_nothing() -> None:
     assert producers.state.to_snapshot() == before
 
 
-def test_the_first_unstable_offset_is_the_oldest_open_transaction() -> None:
+def test_first_unstable_offset_is_the_oldest_open_transaction() -> None:
     producers = Producers()
     state = producers.state
     assert state.first_unstable_offset() is None
@@ -137,7 +137,7 @@ def test_the_first_unstable_offset_is_the_oldest_open_transaction() -> None:
     assert state.first_unstable_offset() is None
 
 
-def test_marker_without_an_open_transaction() -> None:
+def test_marker_without_an_open_transaction_is_accepted() -> None:
     producers = Producers()
     assert producers.end(commit=True, epoch=5) == -1
     assert producers.state.producers[7].epoch == 5
@@ -172,7 +172,7 @@ def test_records_outside_the_open_transaction_are_refused() -> None:
     assert producers.refused(1) == ErrorCode.INVALID_TXN_STATE
 
 
-def test_a_coordinator_needs_no_sequence() -> None:
+def test_coordinator_batches_need_no_sequence() -> None:
     state = ProducerState(ORDERS, 1000)
     item = header(-1, is_transactional=True)
     assert state.check(item, from_client=False) is None
@@ -180,7 +180,7 @@ def test_a_coordinator_needs_no_sequence() -> None:
     assert state.check(item, from_client=False) is None
 
 
-def test_idle_producers_are_forgotten_unless_in_a_transaction() -> None:
+def test_idle_producers_expire_unless_in_a_transaction() -> None:
     producers = Producers()
     producers.send(0, producer_id=1, timestamp=NOW)
     producers.send(0, producer_id=2, timestamp=NOW + 1000)
@@ -220,7 +220,7 @@ def test_snapshot_has_the_bytes_of_kafka() -> None:
 
 
 @pytest.mark.parametrize("position", range(0, 56, 3))
-def test_every_damage_to_a_snapshot_is_noticed(position: int) -> None:
+def test_damaged_snapshot_is_refused(position: int) -> None:
     data = bytearray(encode_snapshot([SnapshotEntry(1, 2, 3, 4, 5, 6, 7, -1)]))
     data[position] ^= 0x10
     with pytest.raises(CorruptSnapshot):

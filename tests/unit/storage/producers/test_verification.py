@@ -1,4 +1,4 @@
-"""The first batch of a transaction needs the coordinator's word; later ones need none."""
+"""Transaction verification (KIP-890): the first batch of a transaction is verified with the coordinator."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_open_transaction_needs_no_guard(log: Log) -> None:
 
 
 def test_marker_invalidates_the_guard(log: Log) -> None:
-    """The coordinator said yes, but about a transaction that has ended meanwhile."""
+    """The coordinator verified a transaction that has ended since."""
     guard = begin(log)
     end(log)
     assert refusal(send, log, guard) is ErrorCode.INVALID_TXN_STATE
 
 
 def test_marker_of_the_previous_transaction_keeps_the_guard_valid(log: Log) -> None:
-    """The next transaction has the epoch that the marker of the one before gives out."""
+    """The next transaction has the epoch in the marker of the previous transaction."""
     send(log, begin(log, per_transaction=True))
     guard = begin(log, epoch=1, per_transaction=True)
     end(log, epoch=1, version=2)
@@ -75,7 +75,7 @@ def test_verifications_of_one_producer_share_a_guard_and_the_lowest_sequence_is_
     send(log, guard, sequence=3)
 
 
-def test_with_an_epoch_per_transaction_sequences_begin_at_0(log: Log) -> None:
+def test_transaction_v2_sequences_start_at_0(log: Log) -> None:
     guard = begin(log, sequence=3, per_transaction=True)
     assert refusal(send, log, guard, sequence=3) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
@@ -87,7 +87,7 @@ def test_fenced_epoch_is_refused_before_verification(log: Log) -> None:
     assert refusal(begin, log, epoch=5) is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_markers_of_an_epoch_per_transaction_come_with_the_next_one(log: Log) -> None:
+def test_transaction_v2_marker_has_the_next_epoch(log: Log) -> None:
     send(log, begin(log, epoch=1), epoch=1)
     assert refusal(end, log, epoch=1, version=2) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert refusal(end, log, epoch=0, version=2) is ErrorCode.INVALID_PRODUCER_EPOCH

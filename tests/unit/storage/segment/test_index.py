@@ -54,7 +54,7 @@ def test_index_file_has_the_bytes_of_kafka(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("entries", [0, 1, 100, 600])
-def test_reserved_zeros_behind_the_entries_are_passed_over(tmp_path: Path, entries: int) -> None:
+def test_reserved_zeros_after_the_entries_are_ignored(tmp_path: Path, entries: int) -> None:
     filled(tmp_path, entries).write()
     with open(tmp_path / "00000000005000000000.index", "ab") as file:
         file.truncate(10_485_760)
@@ -66,13 +66,13 @@ def test_reserved_zeros_behind_the_entries_are_passed_over(tmp_path: Path, entri
     assert (tmp_path / "00000000005000000000.index").stat().st_size == (entries + 1) * 8
 
 
-def test_an_index_without_a_file_is_empty(tmp_path: Path) -> None:
+def test_index_without_a_file_is_empty(tmp_path: Path) -> None:
     index = OffsetIndex(segment_files(tmp_path))
     assert len(index) == 0
     assert index.lookup(BASE + 10) == (BASE, 0)
 
 
-def test_a_position_of_more_than_31_bits_survives(tmp_path: Path) -> None:
+def test_position_above_31_bits_is_stored(tmp_path: Path) -> None:
     index = OffsetIndex(segment_files(tmp_path), empty=True)
     index.append(BASE + 1, 2**31 - 1)
     assert index.lookup(BASE + 1).position == 2**31 - 1
@@ -80,7 +80,7 @@ def test_a_position_of_more_than_31_bits_survives(tmp_path: Path) -> None:
 
 @given(st.data())
 @settings(max_examples=40, deadline=None)
-def test_truncation_keeps_what_is_below(
+def test_truncation_keeps_lower_entries(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("index")
@@ -100,7 +100,7 @@ def test_truncation_keeps_what_is_below(
     assert again.last() == (BASE + 100_000, 123_456_789)
 
 
-def test_time_entries_only_grow(tmp_path: Path) -> None:
+def test_time_index_entries_only_increase(tmp_path: Path) -> None:
     index = TimeIndex(segment_files(tmp_path), empty=True)
     for timestamp, offset in [(100, 1), (100, 2), (90, 3), (200, 4), (-1, 5)]:
         index.append(timestamp, BASE + offset)

@@ -101,7 +101,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "sasl.login.refresh.min.period.seconds",
         SHORT,
         60,
-        "How long at least lies between two renewals of a login.",
+        "The minimum time between two renewals of a login.",
         update=PER_BROKER,
     ),
     ConfigKey(
@@ -141,7 +141,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "sasl.kerberos.min.time.before.relogin",
         LONG,
         60_000,
-        "How long at least lies between two Kerberos logins.",
+        "The minimum time between two Kerberos logins.",
         update=PER_BROKER,
     ),
     ConfigKey(

@@ -67,7 +67,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "group.share.assignment.interval.ms",
         INT,
         1000,
-        "How long at least lies between two computations of a share group's assignment.",
+        "The minimum time between two computations of a share group's assignment.",
         at_least(0),
         CLUSTER_WIDE,
     ),

@@ -1,6 +1,6 @@
-"""Time passes for the node itself: connections, sessions, checkpoints, metadata snapshots, heartbeats.
+"""Timeouts and intervals of a node: connections, sessions, checkpoints, metadata snapshots, heartbeats.
 
-Moved by hand as in `test_passing_days.py`, with clocks that jump forward and back. The rules are Apache
+The clocks are set as in `test_log_retention.py` and also jump forward and back. The rules are Apache
 Kafka's.
 """
 
@@ -28,7 +28,7 @@ from tests.harness.nodes.shifted_time import DAY, HOUR, MINUTE, PATIENT, SECOND,
 from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import fetch_request, produce_request
 from tests.harness.wire.wire import request_frame
-from tests.integration.durability.test_passing_days import create, offset, write
+from tests.integration.durability.test_log_retention import create, offset, write
 
 FETCH = 12
 
@@ -68,7 +68,7 @@ def test_only_idle_connections_are_closed(tmp_path: Path) -> None:
                         await talking.call(MetadataRequest(topics=[]))
                         assert not talking.closed
                     await until(lambda: silent.closed)
-                    assert not busy.closed, "who waits for an answer is not silent"
+                    assert not busy.closed, "a connection that waits for a response is not idle"
                     assert len(node.node.limits.open) == 2
                 await write(node, "t")
                 assert (await waiting).responses[0].partitions[0].records
@@ -114,19 +114,23 @@ def test_stale_or_smaller_fetch_sessions_are_evicted(tmp_path: Path) -> None:
             await create(node, "t", {})
             first = (await node.ask(fetch(0), FETCH)).session_id
             assert first
-            assert (await node.ask(fetch(0, 1), FETCH)).session_id == 0, "the only one is too young to go"
+            assert (await node.ask(fetch(0, 1), FETCH)).session_id == 0, (
+                "the only session is too new to be evicted"
+            )
             await node.time.passes(2 * MINUTE + SECOND)
             second = (await node.ask(fetch(0), FETCH)).session_id
-            assert second, "the first was not used for two minutes"
+            assert second, "the first session was not used for two minutes"
             gone = await node.ask(fetch(session_id=first, epoch=1), FETCH)
             assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
             for epoch in (1, 2, 3):
                 await node.time.passes(MINUTE)
                 answer = await node.ask(fetch(session_id=second, epoch=epoch), FETCH)
                 assert answer.error_code == 0
-            assert (await node.ask(fetch(0), FETCH)).session_id == 0, "not larger, and the other is used"
+            assert (await node.ask(fetch(0), FETCH)).session_id == 0, (
+                "the new session is not larger, and the other one is in use"
+            )
             third = (await node.ask(fetch(0, 1), FETCH)).session_id
-            assert third, "larger, and the other is old"
+            assert third, "the new session is larger, and the other one is old"
             gone = await node.ask(fetch(session_id=second, epoch=4), FETCH)
             assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
@@ -146,7 +150,9 @@ def test_checkpoints_are_written_at_their_intervals(tmp_path: Path) -> None:
             await write(node, "t")
             await node.time.passes(30 * SECOND, step=SECOND)
             assert checkpoint(node, "replication-offset-checkpoint") == {"t": 4}
-            assert checkpoint(node, "recovery-point-offset-checkpoint") == {"t": 3}, "that is every minute"
+            assert checkpoint(node, "recovery-point-offset-checkpoint") == {"t": 3}, (
+                "the default interval is a minute"
+            )
             await node.time.passes(31 * SECOND, step=SECOND)
             assert checkpoint(node, "recovery-point-offset-checkpoint") == {"t": 4}
 
@@ -187,13 +193,15 @@ def test_old_metadata_snapshots_and_log_segments_are_deleted(tmp_path: Path) -> 
                 await create(node, f"t{number}", {})
                 await node.time.passes(12 * HOUR, step=HOUR)
             kept = snapshots(node)
-            # Three days of metadata, two of them kept: by the time of the last record in each.
+            # Three days of metadata, of which two are retained by the last timestamp of each segment.
             assert len(kept) == 3, kept
             start = min(int(name.split("-")[0]) for name in kept)
             logs = [int(name.split(".")[0]) for name in node.files("__cluster_metadata-0")]
-            assert sum(1 for base in logs if base < start) <= 1, "only the segment that holds it"
+            assert sum(1 for base in logs if base < start) <= 1, (
+                "only the segment with the snapshot's offset is left"
+            )
             await node.time.passes(10 * DAY, step=DAY)
-            assert len(snapshots(node)) == 1, "the last one stays"
+            assert len(snapshots(node)) == 1, "the last snapshot is retained"
             clock = node.time
         async with timed_node(tmp_path, config, clock) as node:
             topics = (await node.ask(MetadataRequest(topics=None))).topics
@@ -209,7 +217,7 @@ async def leader_of(node: TimedNode) -> tuple[int, int]:
 
 
 def test_a_suspended_node_serves_again(tmp_path: Path) -> None:
-    """A suspended machine: no heartbeat came in time, so the broker is fenced, and back with the next one."""
+    """After a suspension no heartbeat arrived in time: the broker is fenced until the next one."""
 
     async def scenario() -> None:
         async with timed_node(tmp_path) as node:

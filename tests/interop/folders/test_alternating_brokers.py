@@ -14,7 +14,7 @@ import pytest
 from tests.harness.apache.shared_folder import APACHE, CLUSTER_ID, MOLDAU, SharedFolder
 from tests.harness.folders.inventory import Inventory, take_inventory
 from tests.harness.folders.inventory_comparison import compare
-from tests.harness.folders.turns import Ledger, begin, wait_for_checkpoints, work
+from tests.harness.folders.workload import Ledger, begin, wait_for_checkpoints, work
 
 pytestmark = pytest.mark.interop
 
@@ -76,7 +76,7 @@ def quorum_epoch(shared: SharedFolder) -> int:
 
 def recovered(shared: SharedFolder) -> bool:
     """Whether the broker has looked through logs because the one before it was killed."""
-    said = shared.said()
+    said = shared.printed()
     return "no clean shutdown file was found" in said or "not shut down cleanly: recovering" in said
 
 

@@ -17,7 +17,7 @@ from moldau.protocol.messages.alter_replica_log_dirs import (
 )
 from tests.harness.apache.shared_folder import APACHE, MOLDAU, SharedFolder
 from tests.harness.folders.inventory import stored_bytes
-from tests.harness.folders.turns import alter_configs, delete_topic
+from tests.harness.folders.workload import alter_configs, delete_topic
 from tests.harness.waiting import eventually
 from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import assert_serves, create_and_wait, metadata_of, produce

@@ -1,4 +1,4 @@
-"""Days pass for the records of a node: rolling, retention, compaction, producers that are forgotten.
+"""Rolling, retention, compaction and producer id expiration of a node over days of virtual time.
 
 The clock is moved by `harness/nodes/shifted_time.py`. The tests check what a client or an operator sees:
 offsets, records, files. The rules are Apache Kafka's.
@@ -48,7 +48,7 @@ async def write(
     producer_id: int = -1,
     sequence: int = -1,
 ) -> int:
-    """A record as of now; the offset it got."""
+    """Write a record with the current time; return its offset."""
     data = batch(
         [(key.encode(), None if value is None else value.encode())],
         timestamp=node.time.time_ms(),
@@ -68,7 +68,7 @@ async def offset(node: TimedNode, topic: str, timestamp: int) -> int:
 
 
 async def read(node: TimedNode, topic: str) -> list[tuple[str, str | None]]:
-    """Keys and values from the first offset to the last."""
+    """Read keys and values from the first offset to the last."""
     found: list[tuple[str, str | None]] = []
     position, end = await offset(node, topic, EARLIEST), await offset(node, topic, LATEST)
     while position < end:
@@ -107,9 +107,9 @@ def test_records_older_than_retention_ms_are_deleted(tmp_path: Path) -> None:
             assert node.files("short-0") == log_files(2, 4, 6), "each hour has its segment"
             # The first records are four hours old, the next three.
             assert await offset(node, "short", EARLIEST) == 2
-            assert await offset(node, "default", EARLIEST) == 0, "a week is the default"
+            assert await offset(node, "default", EARLIEST) == 0, "the default is a week"
             await node.time.passes(4 * HOUR, step=RETENTION_CHECK)
-            assert await offset(node, "short", EARLIEST) == 8, "the active segment goes too"
+            assert await offset(node, "short", EARLIEST) == 8, "the active segment is deleted, too"
             assert await offset(node, "short", LATEST) == 8
             assert node.files("short-0") == log_files(8)
             assert await write(node, "short") == 8
@@ -160,7 +160,7 @@ def test_the_oldest_segments_beyond_retention_bytes_are_deleted(tmp_path: Path) 
                 await write(node, "t")
                 await node.time.passes(HOUR + SECOND)
             await node.time.passes(RETENTION_CHECK)
-            # What stays is at least as much as `retention.bytes`, not at most.
+            # At least `retention.bytes` are retained, not at most.
             assert await offset(node, "t", EARLIEST) == 2
             await configure(node, TOPIC, "t", "retention.bytes", str(size))
             assert await offset(node, "t", EARLIEST) == 2, "until retention runs"
@@ -206,7 +206,7 @@ def test_compaction_respects_min_compaction_lag(tmp_path: Path) -> None:
             await node.time.passes(DAY - HOUR, step=HOUR)
             assert await read(node, "t") == everything
             await node.time.passes(2 * HOUR, step=HOUR)
-            # v2 is in the active segment: it does not count for the others yet.
+            # v2 is in the active segment and does not supersede earlier values yet.
             assert await read(node, "t") == [("k", "v1"), ("k", "v2")]
             assert await offset(node, "t", LATEST) == 3
 
@@ -224,8 +224,8 @@ def test_max_compaction_lag_forces_compaction(tmp_path: Path) -> None:
             for number in range(2):
                 await write(node, "t", "k", f"v{number}")
             await node.time.passes(HOUR + SECOND)
-            assert len(await read(node, "t")) == 2, "it is all in the active segment"
-            # A segment must be closed in time for that, though `segment.ms` is a week.
+            assert len(await read(node, "t")) == 2, "all records are in the active segment"
+            # The segment must be rolled in time for that, although `segment.ms` is a week.
             await write(node, "t", "other")
             assert node.files("t-0") == log_files(0, 2)
             await node.time.passes(MINUTE)
@@ -248,7 +248,7 @@ def test_tombstones_are_removed_after_delete_retention_ms(tmp_path: Path) -> Non
             await write(node, "t", "a")
             await node.time.passes(MINUTE)
             assert await read(node, "t") == [("gone", None), ("a", "v")]
-            # The day begins with the cleaning that saw the tombstone first; the next one finds it over.
+            # The day starts with the cleaning that first saw the tombstone; the next cleaning removes it.
             await node.time.passes(DAY - HOUR, step=HOUR)
             await write(node, "t", "b")
             await node.time.passes(MINUTE)
@@ -271,7 +271,7 @@ def test_idle_producer_ids_expire(tmp_path: Path) -> None:
             assert await producers(node, "t") == [71, 72]
             await node.time.passes(HOUR + 10 * MINUTE, step=10 * MINUTE)
             assert await producers(node, "t") == [72]
-            # Who is forgotten may go on where it was; what it sends twice is taken twice.
+            # An expired producer may continue its sequence; its duplicates are accepted.
             assert await write(node, "t", producer_id=71, sequence=0) == 2
             await configure(node, BROKER, "", "producer.id.expiration.ms", str(HOUR))
             await node.time.passes(HOUR + 10 * MINUTE, step=10 * MINUTE)

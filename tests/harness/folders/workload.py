@@ -1,7 +1,7 @@
-"""What happens during one broker's turn on a shared folder: something of everything that can be written.
+"""The workload of one broker on a shared folder: everything that can be written.
 
-A `Ledger` remembers every acknowledged record and every producer id over all turns, so that each broker can
-be asked, through a client's library, for what all the others took before it.
+A `Ledger` records every acknowledged record and every producer id of all brokers, so that each broker can
+be checked, with a client library, for everything that the previous ones acknowledged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _QUIET = {"log_level": 0}
 _SET, _DELETE = 0, 1
 _KEEP = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(10**15)}
-#: Rolled by the records' own times, so that one turn fills several segments.
+#: Rolled by record timestamps, so that one workload fills several segments.
 ROLLING = {**_KEEP, "segment.ms": "1000"}
 COMPACTED = {
     **ROLLING,
@@ -65,7 +65,7 @@ class Ledger:
         self._clock = int(time.time() * 1000)
 
     def produce(self, bootstrap: str, topic: str, codec: str, records: list[tuple[Any, Any]]) -> None:
-        """Write with an idempotent producer, a batch per ten records, seconds apart by their timestamps."""
+        """Write with an idempotent producer, a batch per ten records, with timestamps seconds apart."""
         producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -112,7 +112,7 @@ class Ledger:
         self.producer_ids.append(answer.producer_id)
 
     def check(self, bootstrap: str, starts: Mapping[tuple[str, int], int], ends: Mapping[Any, int]) -> None:
-        """Every partition, read by a consumer from its start to its end, holds what was acknowledged."""
+        """Check with a consumer that every partition contains exactly the acknowledged records."""
         found = read_all(bootstrap, {place: end for place, end in ends.items() if place in self.records})
         for place, sent in self.records.items():
             expected = {offset: each for offset, each in sent.items() if offset >= starts[place]}
@@ -163,7 +163,7 @@ def read_all(bootstrap: str, ends: Mapping[tuple[str, int], int]) -> dict[tuple[
 
 
 def begin(bootstrap: str) -> None:
-    """What the first turn makes and all others go on with."""
+    """Create the topics that all workloads use."""
     for codec in CODECS:
         create_and_wait(bootstrap, f"codec-{codec}", 2, ROLLING)
     create_and_wait(bootstrap, "compacted", 1, COMPACTED)
@@ -173,7 +173,7 @@ def begin(bootstrap: str) -> None:
 
 
 def work(bootstrap: str, turn: int, ledger: Ledger) -> None:
-    """A turn's worth of records and changes."""
+    """Write records and change topics, configs and quotas."""
     _records(bootstrap, turn, ledger)
     _topics(bootstrap, turn, ledger)
     _settings(bootstrap, turn)
@@ -188,7 +188,7 @@ def _records(bootstrap: str, turn: int, ledger: Ledger) -> None:
     keys = [(b"k%d" % (n * 7 % 11), b"%d-%d" % (turn, n) if n % 5 else None) for n in range(40)]
     ledger.produce(bootstrap, "compacted", CODECS[turn % 5], keys)
     ledger.produce(bootstrap, "recompressed", "gzip", [(b"k", b"v%d" % turn)] * 5)
-    # Some records of the first partition go: the log then starts inside a segment.
+    # Delete some records of the first partition: the log then starts inside a segment.
     end = max(ledger.records["codec-none", 0]) + 1
     delete_records(bootstrap, "codec-none", 0, end - 7)
 
@@ -224,7 +224,7 @@ def delete_topic(bootstrap: str, name: str) -> None:
 
 
 def _settings(bootstrap: str, turn: int) -> None:
-    """On a topic, the broker, all brokers, a group and client metrics; one of them taken back each time."""
+    """Set configs on a topic, the broker, all brokers, a group and client metrics; remove one each time."""
     before, now = str(10_000 + turn - 1), str(10_000 + turn)
     alter_configs(
         bootstrap,
@@ -246,7 +246,7 @@ def _settings(bootstrap: str, turn: int) -> None:
 
 
 def alter_configs(bootstrap: str, *changes: tuple[int, str, Mapping[str, str | None]]) -> None:
-    """Each with the type and the name of the resource; a value of None takes a setting back."""
+    """Alter configs by resource type and name; a value of None removes a config."""
     resources = [
         AlterConfigsResource(
             resource_type=kind,
@@ -279,7 +279,7 @@ def alter_quotas(
 
 
 def wait_for_checkpoints(shared: SharedFolder, inventory: Inventory) -> None:
-    """Until the starts of all logs are in the files that are written from time to time."""
+    """Wait until the log start offsets of all logs are in the checkpoint files."""
     expected = {
         f"{name} {index} {partition['start']}"
         for name, topic in inventory["topics"].items()

@@ -1,4 +1,4 @@
-"""Recoveries by the thousand say the same warnings by the thousand."""
+"""Silence the warnings of thousands of recoveries."""
 
 from __future__ import annotations
 

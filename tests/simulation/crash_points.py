@@ -1,7 +1,7 @@
-"""Power lost at every disk operation of a run: each is tried as the last one, several losses each.
+"""Power loss at every disk operation of a workload: each is tried as the last one, with several losses each.
 
-The run happens once; at every operation the drive's image and a copy of the story are kept. Afterwards every
-image loses power, is recovered and checked; and some of these recoveries lose power themselves, at every
+The workload runs once; at every operation the drive's image and a copy of the history are kept. Afterwards
+every image loses power, is recovered and checked; some of these recoveries lose power themselves, at every
 operation or a sample of them. More losses are tried with MOLDAU_SIMULATION_SEEDS.
 """
 
@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from moldau.storage.log.config import LogConfig
 from moldau.testing.simulation.drive import Drive, DriveImage
-from tests.simulation.logs import Logs, Workload, check_life_goes_on, check_recovery, run
+from tests.simulation.logs import Logs, Workload, check_continues, check_recovery, run
 from tests.simulation.story import Story
 
 SEEDS = int(os.environ.get("MOLDAU_SIMULATION_SEEDS", "1"))
-#: How many operations of one recovery are tried as its last.
+#: The number of operations of one recovery that are tried as its last.
 _SECOND_CRASHES = 3
 
 
@@ -28,7 +28,7 @@ class CrashPoint(NamedTuple):
 
 
 def crash_points(workload: Workload, config: LogConfig, directories: int = 1) -> list[CrashPoint]:
-    """Run a workload to its end and remember every operation."""
+    """Run a workload to its end and record every operation."""
     drive, story = Drive(), Story()
     points: list[CrashPoint] = []
     logs = Logs(drive, story, config, directories)
@@ -38,7 +38,7 @@ def crash_points(workload: Workload, config: LogConfig, directories: int = 1) ->
 
 
 def explore(workload: Workload, config: LogConfig, *, directories: int = 1, losses: int = 2) -> int:
-    """Check all crash points of a workload; how many recoveries were tried."""
+    """Check all crash points of a workload; return the number of recoveries."""
     points = crash_points(workload, config, directories)
     tried = 0
     for point in points:
@@ -69,4 +69,4 @@ async def _recover(logs: Logs, *, live_on: bool) -> None:
     await check_recovery(logs)
     logs.drive.on_operation = None
     if live_on:
-        await check_life_goes_on(logs)
+        await check_continues(logs)

@@ -1,4 +1,4 @@
-"""A log manager on a simulated drive, restarted on whatever power loss leaves of it."""
+"""A log manager on a simulated drive, restarted after power loss."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 class Logs:
-    """A log manager and the story of what is done with it."""
+    """A log manager and the history of its operations."""
 
     def __init__(self, drive: Drive, story: Story, config: LogConfig, directories: int = 1) -> None:
         self.drive = drive
@@ -62,7 +62,7 @@ class Logs:
         return log
 
     def append(self, log: Log, count: int = 2, *, keys: int = 1000, size: int = 40, **options: Any) -> None:
-        """As the handler of Produce does it: append, and flush if the policy says so."""
+        """Append as the Produce handler does, and flush if it is due."""
         story, base = self.story[log.topic_partition], log.log_end_offset
         self.clock.advance(10)
         records = []
@@ -99,7 +99,7 @@ Workload = Callable[[Logs], Coroutine[Any, Any, None]]
 
 
 async def check_recovery(logs: Logs) -> None:
-    """Start on what is left, and look whether it keeps what was promised; then live on, stop, start again."""
+    """Start after power loss and check the durability guarantees; then continue, stop and restart."""
     manager = await logs.start()
     for topic_partition, story in logs.story.partitions.items():
         log = manager.table.current.get(topic_partition)
@@ -109,8 +109,8 @@ async def check_recovery(logs: Logs) -> None:
             assert story.doomed or not story.durable_to, f"{topic_partition} is gone"
 
 
-async def check_life_goes_on(logs: Logs) -> None:
-    """After a recovery that was checked: append, stop in order, and find everything again."""
+async def check_continues(logs: Logs) -> None:
+    """After a checked recovery: append, shut down cleanly, and find all records again."""
     for topic_partition, log in list(logs.manager.table.current.items()):
         story = logs.story[topic_partition]
         story.rebase(log)

@@ -1,10 +1,10 @@
-"""The life of one node from a seed: clients, faults, crashes, and what must hold at every restart.
+"""The simulation of one node from a seed: clients, faults, crashes, and the invariants at every restart.
 
 Invariants, by name:
 
-- *created topics exist*, *deleted topics are gone*: what the controller acknowledged is in the metadata log.
-- *synced records are there*: acknowledged with `flush.messages=1`, or covered by a clean stop or a `kill -9`
-  after which the page cache stayed.
+- *created topics exist*, *deleted topics are gone*: acknowledged changes are in the metadata log.
+- *synced records are there*: acknowledged with `flush.messages=1`, or followed by a clean stop or a `kill -9`
+  with an intact page cache.
 - *nothing is made up*: every record was sent by a client, and stored at the acknowledged offset, if any.
 - *offsets are contiguous*, *no record twice*.
 - *the node serves again* once the faults are over.
@@ -42,15 +42,15 @@ _WRITES = frozenset({Operation.WRITE, Operation.SYNC})
 
 @dataclass
 class Topic:
-    """`sent` are all values that clients sent; `acknowledged` by offset; `synced` those that must stay."""
+    """`sent` are all values that clients sent; `acknowledged` by offset; `synced` those that must survive."""
 
     durable: bool
-    #: None: a request about it was under way when power went.
+    #: None: power was lost during a request about it.
     exists: bool | None = None
     sent: set[bytes] = field(default_factory=set)
     acknowledged: dict[int, bytes] = field(default_factory=dict)
     synced: dict[int, bytes] = field(default_factory=dict)
-    #: An idempotent producer of its own: the next sequence, or None when it does not know.
+    #: Its idempotent producer: the next sequence, or None if unknown.
     sequence: int | None = 0
 
 
@@ -85,7 +85,7 @@ class NodeLife:
         await self.check()
 
     async def _survives(self, work: Callable[[], Awaitable[None]]) -> bool:
-        """False if the machine is off, or the node gave up."""
+        """Return False if the machine is off or the node has failed."""
         try:
             await work()
         except KafkaError:
@@ -94,7 +94,7 @@ class NodeLife:
         return not self.machine.powered_off.is_set() and not self.machine.failed.is_set()
 
     async def _start(self) -> None:
-        """Boot, however often power goes meanwhile."""
+        """Start the node, again after each power loss."""
         for _ in range(10):
             if self.random.random() < 0.2:
                 self.machine.drive.crash_after(self.random.randint(1, 60))
@@ -107,12 +107,13 @@ class NodeLife:
             self.machine.drive.crash_after(1 << 40)
             self.connection = None
             return
-        raise AssertionError("the node does not come up")
+        raise AssertionError("the node does not start")
 
     async def _end(self, how: str) -> None:
         if self._syncs_failed:
-            # The page cache shows what a failed sync has dropped, also to the next process, and no later sync
-            # writes it: only a reboot tells the truth. Starting again without one is a limit we know of.
+            # The page cache still shows the data that a failed sync has dropped, also to the next process,
+            # and no later sync writes it: only a reboot reveals the loss. A restart without a reboot is a
+            # known limitation.
             how, self._syncs_failed = "power", False
         if self.machine.powered_off.is_set() or self.machine.failed.is_set() or "power" in how:
             self.machine.lose_power()
@@ -137,7 +138,7 @@ class NodeLife:
             topic.acknowledged = dict(topic.synced)
             topic.sequence = None
 
-    # What happens.
+    # Events.
 
     async def _step(self) -> None:
         known = [name for name, topic in self.topics.items() if topic.exists]
@@ -219,7 +220,7 @@ class NodeLife:
         self.machine.drive.faults.clear()
         self.machine.pool.slowness = 1.0
 
-    # What must hold.
+    # Invariants.
 
     async def check(self) -> None:
         answer = await self._call(MetadataRequest(topics=None), 12)
@@ -242,7 +243,7 @@ class NodeLife:
         assert list(found) == list(range(len(found))), f"offsets are contiguous: {name} {list(found)}"
         for offset, value in topic.acknowledged.items():
             assert found.get(offset) == value, f"synced records are there: {name} {offset}"
-        # What a recovery has served once must not go away again, unless power does.
+        # Records served after a recovery must not disappear without another power loss.
         topic.acknowledged = dict(found)
 
     async def _fetch(self, name: str) -> dict[int, bytes]:
@@ -264,7 +265,7 @@ class NodeLife:
 def live(
     seed: int | str, *, wrap_disk: Callable[[Disk], Disk] | None = None, keep_trace: bool = False
 ) -> Simulation:
-    """One whole life; a failure says how to have it again."""
+    """Run one simulation; a failure names the command that replays it."""
     simulation = Simulation(seed, keep_trace=keep_trace)
 
     async def main() -> None:

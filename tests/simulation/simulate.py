@@ -1,9 +1,9 @@
-"""Lives from many seeds in several processes: `make simulate SEEDS=2000 JOBS=2`.
+"""Simulations from many seeds in several processes: `make simulate SEEDS=2000 JOBS=2`.
 
     python -m tests.simulation.simulate --seeds 200 --jobs 2 [--first 0] [--kind cluster]
-    python -m tests.simulation.simulate --seed 17 [--kind cluster]     one life again, with what nodes say
+    python -m tests.simulation.simulate --seed 17 [--kind cluster]     one simulation, with the nodes' logs
 
-Kinds: `cluster` (real nodes, clients and faults), `quorum` (the rules of the metadata quorum alone), `node`
+Kinds: `cluster` (real nodes, clients and faults), `quorum` (Raft state machines only), `node`
 (one node and its disk). Every failing seed is printed with the command that replays it.
 """
 
@@ -28,7 +28,7 @@ _LONGEST = 600
 
 class Outcome(NamedTuple):
     seed: int
-    #: None: all promises were kept.
+    #: None: no invariant was violated.
     failure: str | None
     counts: dict[str, int]
 
@@ -59,7 +59,7 @@ def live(kind: str, seed: int) -> Outcome:
 
 
 def lives(kind: str, seeds: range, jobs: int) -> Iterator[Outcome]:
-    """As they end, which may be in another order than that of the seeds."""
+    """Yield the outcomes in the order in which the simulations end."""
     if jobs == 1:
         yield from (live(kind, seed) for seed in seeds)
         return
@@ -89,7 +89,8 @@ def main() -> int:
             print(f"    to replay: make simulate KIND={options.kind} SEED={outcome.seed}", flush=True)
     took = time.monotonic() - begin
     print(
-        f"{options.seeds} lives of a {options.kind}, {len(failed)} failed; {options.seeds / took:.1f} seeds/s"
+        f"{options.seeds} simulations of a {options.kind}, {len(failed)} failed; "
+        f"{options.seeds / took:.1f} seeds/s"
     )
     print(", ".join(f"{name} {count:,}" for name, count in sorted(total.items())))
     if failed:

@@ -1,7 +1,7 @@
-"""What was done to partitions, and what must therefore be found after power loss.
+"""The history of partitions and the records that must be found after power loss.
 
-Before a record is appended it may be found from then on; when a flush or a clean stop has covered it, it must
-be. A copy of the story is kept for every disk operation, so that each can be tried as the last one.
+A record may be found from the start of its append; after a flush or a clean stop it must
+be found. A copy of the history is kept for every disk operation, so that each can be tried as the last one.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from moldau.storage.log.log import Log
 
 @dataclass
 class PartitionStory:
-    """`may` are all values an offset ever had, `now` the one it has; below `durable_to` it must be that."""
+    """`may` are all values an offset ever had, `now` the current one, required below `durable_to`."""
 
     may: dict[int, set[bytes]] = field(default_factory=dict)
     now: dict[int, bytes] = field(default_factory=dict)
     keys: dict[int, bytes] = field(default_factory=dict)
     durable_to: int = 0
-    #: The log may begin anywhere up to here.
+    #: The log may start at any offset up to here.
     may_start: int = 0
     compacted: bool = False
-    #: The partition is being deleted: it may be there or not, as a whole.
+    #: The partition is being deleted: it may exist or not, as a whole.
     doomed: bool = False
 
     def write(self, offset: int, key: bytes, value: bytes) -> None:
@@ -38,16 +38,16 @@ class PartitionStory:
         self.durable_to = max(self.durable_to, offset)
 
     def begin_again(self) -> None:
-        """Deleted, to be created again: of the old records nothing must be found, and all may."""
+        """Restart after deletion: no old record must be found, and all may be."""
         self.now, self.durable_to, self.doomed = {}, 0, False
 
     def rebase(self, log: Log) -> None:
-        """What was found after a recovery is what there is now."""
+        """Replace the contents by those found after a recovery."""
         self.now = {record.offset: bytes(record.value or b"") for record in records_of(log)}
         self.may_start, self.durable_to = log.log_start_offset, 0
 
     def cut(self, offset: int) -> None:
-        """About to be truncated: what is behind may be there or not."""
+        """Truncate: the records after the offset may be found or not."""
         self.durable_to = min(self.durable_to, offset)
         self.now = {place: value for place, value in self.now.items() if place < offset}
 
@@ -64,7 +64,7 @@ class Story:
 
 
 def batches_of(log: Log) -> list[tuple[BatchHeader, memoryview]]:
-    """Everything that the log serves, from its start to its end, with every checksum verified."""
+    """Return all batches of the log from start to end, after checking every checksum."""
     found: list[tuple[BatchHeader, memoryview]] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
@@ -87,13 +87,13 @@ def records_of(log: Log) -> list[Record]:
 
 
 def check_partition(log: Log, story: PartitionStory) -> None:
-    """The named invariants of one partition."""
+    """Check the invariants of one partition."""
     where = f"{log.directory}: "
     records = records_of(log)
     offsets = [record.offset for record in records]
     found = {record.offset: bytes(record.value or b"") for record in records}
     if story.durable_to > story.may_start:
-        assert log.log_start_offset <= story.may_start, where + "the log begins behind synced records"
+        assert log.log_start_offset <= story.may_start, where + "the log starts after synced records"
     assert log.log_end_offset >= story.durable_to, where + (
         f"synced records are lost: the log ends at {log.log_end_offset}, synced was {story.durable_to}"
     )
@@ -113,8 +113,8 @@ def check_partition(log: Log, story: PartitionStory) -> None:
 
 
 def _check_gaps(log: Log, offsets: list[int], story: PartitionStory) -> None:
-    """Files reach the disk in any order: of unsynced data, the end of a segment may be lost, and the
-    next segment may not. Anywhere else offsets follow each other."""
+    """Files are written to disk in any order: of unsynced data, the end of a segment may be lost, and the
+    next segment may not. Anywhere else offsets are contiguous."""
     bases = {segment.base_offset for segment in log.segments.items}
     for before, offset in zip([log.log_start_offset - 1, *offsets], offsets, strict=False):
         missing = [place for place in range(before + 1, offset) if place in story.now]

@@ -1,7 +1,7 @@
-"""The checks find what they look for: each rule of a cluster broken on purpose is noticed within few seeds.
+"""Deliberate violations of each invariant of a cluster are detected within a few seeds.
 
-How many seeds each takes is asserted; the numbers are what was measured, with room for lives that change
-with the code that lives them.
+The number of seeds is asserted; it was measured, with a margin for simulations that change
+with the code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Patch = pytest.MonkeyPatch
 
 
 def seeds_needed(live: Callable[[int], Any], expected: str, limit: int) -> int:
-    """How many lives it takes until a promise of this name is broken; others may be broken before."""
+    """Return the number of simulations until this invariant fails; others may fail before."""
     for seed in range(limit):
         try:
             live(seed)
@@ -39,7 +39,7 @@ def seeds_needed(live: Callable[[int], Any], expected: str, limit: int) -> int:
     raise AssertionError(f"no invariant failed within {limit} seeds")
 
 
-# The metadata quorum: its rules alone.
+# The metadata quorum: Raft state machines only.
 
 
 def _voting_twice(patch: Patch) -> None:
@@ -50,7 +50,7 @@ def _won_without_majority(patch: Patch) -> None:
     patch.setattr(Votes, "is_won", property(lambda self: bool(self.granting)))
 
 
-def _votes_for_logs_behind(patch: Patch) -> None:
+def _votes_for_shorter_logs(patch: Patch) -> None:
     right = election.grants_vote
     patch.setattr(
         election,
@@ -72,12 +72,12 @@ def _committed_without_majority(patch: Patch) -> None:
     patch.setattr(Leader, "_advance_high_watermark", commit)
 
 
-def _logs_that_differ_unnoticed(patch: Patch) -> None:
+def _undetected_divergence(patch: Patch) -> None:
     patch.setattr(replication, "_divergence", lambda log, requested: None)
 
 
 def _high_watermark_before_it_is_known(patch: Patch) -> None:
-    """A new leader does not wait for a record of its own epoch, nor for everybody to say what he has."""
+    """A new leader waits neither for a record of its own epoch nor for the log end offsets of all voters."""
 
     def commit(self: Leader) -> bool:
         ends = sorted((progress.end_offset for progress in self.voters.values()), reverse=True)
@@ -92,9 +92,9 @@ def _high_watermark_before_it_is_known(patch: Patch) -> None:
     [
         (_voting_twice, "one vote per epoch|election safety", 10),
         (_won_without_majority, "election safety|leader completeness", 10),
-        (_votes_for_logs_behind, "leader completeness|RaftSafetyViolation", 30),
+        (_votes_for_shorter_logs, "leader completeness|RaftSafetyViolation", 30),
         (_committed_without_majority, "committed on a majority", 10),
-        (_logs_that_differ_unnoticed, "log matching|state machine safety|on a majority", 30),
+        (_undetected_divergence, "log matching|state machine safety|on a majority", 30),
         (_high_watermark_before_it_is_known, "the high watermark never decreases", 60),
     ],
 )
@@ -134,8 +134,8 @@ def _isr_grown_too_early(patch: Patch) -> None:
     patch.setattr(Leadership, "proposed_growth", grow)
 
 
-def _new_leaders_cut_to_their_high_watermark(patch: Patch) -> None:
-    """As Kafka did before leader epochs: what is committed is often above what a follower has heard of."""
+def _new_leaders_truncate_to_their_high_watermark(patch: Patch) -> None:
+    """As in Kafka before leader epochs: a follower's high watermark is often behind the committed offset."""
     right = Partition.take_role
 
     def take_role(self: Partition, registration: Any, *more: Any) -> Any:
@@ -152,7 +152,7 @@ def _markers_lost(patch: Patch) -> None:
 
 
 def _commits_not_waited_for(patch: Patch) -> None:
-    """Coordinators answer as soon as they have written; the controller still waits."""
+    """Coordinators respond before their records are committed; the controller still waits."""
     right = Runtime._until_committed
 
     async def at_once(self: Runtime[Any], offset: int) -> None:
@@ -177,7 +177,7 @@ _LOST = "acknowledged records are readable|what was read stays|logs agree|has ev
 @pytest.mark.parametrize(
     ("break_it", "faults", "expected", "limit"),
     [
-        # Such a leader has lost records, or can commit none, and its clients wait in vain.
+        # Such a leader has lost records, or can commit none, and its clients get no response.
         (
             _leader_outside_the_isr,
             ("isolate", "full disk", "kill"),
@@ -187,7 +187,7 @@ _LOST = "acknowledged records are readable|what was read stays|logs agree|has ev
         (_high_watermark_is_the_own_log_end, (), "ISR members have everything committed", 4),
         (_acks_all_answered_at_once, (), _LOST, 12),
         (_isr_grown_too_early, ("kill", "isolate"), "ISR members have everything committed", 40),
-        (_new_leaders_cut_to_their_high_watermark, ("kill", "isolate", "elect"), _LOST, 6),
+        (_new_leaders_truncate_to_their_high_watermark, ("kill", "isolate", "elect"), _LOST, 6),
         (_markers_lost, (), "transactions are atomic", 6),
         (_commits_not_waited_for, ("isolate",), "committed offsets never go back", 30),
         (_metadata_records_dropped, (), "metadata images agree", 4),

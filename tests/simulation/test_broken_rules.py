@@ -1,4 +1,4 @@
-"""The checks can find what they look for: each rule broken on purpose is noticed within a few seeds."""
+"""Deliberate violations of each durability rule are detected within a few seeds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.simulation.node_life import live
 _SEEDS = 12
 
 
-def _found_by_lives() -> bool:
+def _found_by_simulations() -> bool:
     for seed in range(_SEEDS):
         try:
             live(f"broken/{seed}")
@@ -70,11 +70,11 @@ def test_a_flush_without_recovery_point_is_detected(monkeypatch: pytest.MonkeyPa
 
 def test_metadata_committed_without_sync_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MetadataLog, "flush", lambda self: None)
-    assert _found_by_lives()
+    assert _found_by_simulations()
 
 
 def test_a_retried_failed_sync_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the second sync, which succeeds, had brought anything to the disk."""
+    """As if the second, successful sync had written anything to disk."""
 
     def sync_twice(original: Callable[[File], None]) -> Callable[[File], None]:
         def sync(file: File) -> None:
@@ -86,4 +86,4 @@ def test_a_retried_failed_sync_is_detected(monkeypatch: pytest.MonkeyPatch) -> N
         return sync
 
     monkeypatch.setattr(SimulatedFile, "sync", sync_twice(SimulatedFile.sync))
-    assert _found_by_lives()
+    assert _found_by_simulations()

@@ -1,4 +1,4 @@
-"""Whole lives of clusters from seeds, and the same life again under another hash seed."""
+"""Simulations of clusters from seeds, and the same simulation under another hash seed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tests.simulation.simulate import lives
 _ROOT = Path(__file__).parents[2]
 _ONE = os.environ.get("MOLDAU_SIMULATION_SEED")
 _BLOCK = 20
-#: Seeds that found something, with what it was. Lives change with the code that lives them; what was found is
-#: kept as scenarios, too (`test_cluster_scenarios`).
+#: Seeds of past failures, with the bug found. Simulations change with the code; the bugs are
+#: also tested as scenarios (`test_cluster_scenarios`).
 FOUND = {
-    36: "followers did not flush what flush.messages demands",
+    36: "followers ignored flush.messages",
     70: "a node with a full disk could not be stopped",
     100: "a follower whose disk was full while the leader changed never fetched again",
 }
 
 
-@pytest.mark.skipif(_ONE is None, reason="replays one life: MOLDAU_SIMULATION_SEED")
-def test_one_seed() -> None:
+@pytest.mark.skipif(_ONE is None, reason="replays one simulation: MOLDAU_SIMULATION_SEED")
+def test_requested_seed() -> None:
     live(int(_ONE or 0))
 
 

@@ -1,4 +1,4 @@
-"""Single turns in the life of a simulated cluster that seeds meet too rarely."""
+"""Scenarios of a simulated cluster that seeds produce too rarely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole lives of a node from seeds, and the same life again under another hash seed."""
+"""Simulations of a node from seeds, and the same simulation under another hash seed."""
 
 from __future__ import annotations
 

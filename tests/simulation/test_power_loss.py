@@ -1,4 +1,4 @@
-"""Logs keep what they promised when power is lost at any disk operation: appends, rolls, cuts, retention."""
+"""Durability of logs when power is lost at any disk operation: appends, rolls, truncation, retention."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_flush_messages_keeps_every_acknowledged_record() -> None:
     assert explore(workload, LogConfig(**SMALL, flush_messages=1)) > 100
 
 
-def test_flush_ms_and_closed_segments() -> None:
+def test_flush_ms_and_rolled_segments_are_durable() -> None:
     async def workload(logs: Logs) -> None:
         manager = await logs.start()
         log = await logs.create()
@@ -61,7 +61,7 @@ def test_retention_deletes_only_expired_segments() -> None:
         for number in range(18):
             logs.append(log)
             if number % 6 == 5:
-                # What is about to go may be gone from here on.
+                # Segments about to be deleted may be missing from here on.
                 logs.story[ORDERS].may_start = log.segments.items[-1].base_offset
                 await manager.upkeep.retention()
                 logs.story[ORDERS].may_start = log.log_start_offset
@@ -73,7 +73,7 @@ def test_retention_deletes_only_expired_segments() -> None:
     assert explore(workload, LogConfig(**SMALL, flush_messages=1, retention_bytes=900)) > 100
 
 
-def test_delete_records() -> None:
+def test_delete_records_survives_a_power_loss() -> None:
     async def workload(logs: Logs) -> None:
         manager = await logs.start()
         log = await logs.create()
@@ -92,7 +92,7 @@ def test_delete_records() -> None:
     assert explore(workload, LogConfig(**SMALL, flush_messages=1)) > 100
 
 
-def test_truncation() -> None:
+def test_truncation_survives_a_power_loss() -> None:
     async def workload(logs: Logs) -> None:
         manager = await logs.start()
         log = await logs.create()
@@ -111,7 +111,7 @@ def test_truncation() -> None:
     assert explore(workload, LogConfig(**SMALL)) > 100
 
 
-def test_truncation_of_everything() -> None:
+def test_full_truncation_survives_a_power_loss() -> None:
     async def workload(logs: Logs) -> None:
         manager = await logs.start()
         log = await logs.create()
@@ -131,7 +131,7 @@ def test_truncation_of_everything() -> None:
     assert explore(workload, LogConfig(**SMALL)) > 80
 
 
-def test_clean_stops_and_starts() -> None:
+def test_clean_shutdown_is_durable() -> None:
     async def workload(logs: Logs) -> None:
         for number in range(4):
             manager = await logs.start()

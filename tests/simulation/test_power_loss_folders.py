@@ -1,4 +1,4 @@
-"""Folders that come, go, move and are compacted, with power lost at any disk operation."""
+"""Creation, deletion, moves and compaction of logs, with power lost at any disk operation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.simulation.crash_points import explore
 from tests.simulation.logs import ORDERS, OTHERS, SMALL, Logs
 
 
-def test_topics_created_and_deleted() -> None:
+def test_topic_creation_and_deletion_survive_a_power_loss() -> None:
     async def workload(logs: Logs) -> None:
         manager = await logs.start()
         await logs.create(OTHERS)
@@ -43,7 +43,7 @@ def test_compaction_keeps_the_last_value_of_every_key() -> None:
     assert explore(workload, config) > 200
 
 
-def test_a_replica_moves_to_another_directory() -> None:
+def test_replica_move_survives_a_power_loss() -> None:
     async def workload(logs: Logs) -> None:
         manager = await logs.start()
         log = await logs.create()
@@ -67,7 +67,7 @@ def test_a_replica_moves_to_another_directory() -> None:
 
 
 def test_a_recreated_topic_does_not_reuse_the_old_log() -> None:
-    """A partition deleted and made again under the same name has none of the old records."""
+    """A partition deleted and created again under the same name has none of the old records."""
 
     async def workload(logs: Logs) -> None:
         manager = await logs.start()

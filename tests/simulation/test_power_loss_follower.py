@@ -1,5 +1,5 @@
-"""A follower of the metadata quorum with power lost at any disk operation, while it appends, cuts, or begins
-again from the leader's snapshot: all it reported to the leader as durable is on disk, and it continues."""
+"""A follower of the metadata quorum with power lost at any disk operation, while it appends, truncates, or
+starts from the leader's snapshot: everything it reported to the leader is on disk, and it continues."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _topic(epoch: int, offset: int) -> MetadataRecord:
 
 
 class _Follower:
-    """What a follower has of the quorum, without the rules."""
+    """A follower's log and snapshots, without Raft."""
 
     def __init__(self, drive: Drive) -> None:
         self.disk = SimulatedDisk(drive)
@@ -57,7 +57,7 @@ class _Follower:
         )
 
     async def append(self, epoch: int, *counts: int) -> dict[int, str]:
-        """Append batches of these record counts, fetched at once, and again if not all were taken."""
+        """Append batches of these record counts, fetched at once; repeat for those that were not appended."""
         start = offset = self.log.end_offset
         batches: dict[int, bytes] = {}
         for count in counts:
@@ -71,19 +71,19 @@ class _Follower:
         return {each: f"topic-{epoch}-{each}" for each in range(start, offset)}
 
     async def topics(self) -> set[str]:
-        """If all that is in the log were committed."""
+        """Return the topics if all records of the log were committed."""
         await self.committed.advance(self.log.end_offset)
         return set(self.committed.image.topics.by_name)
 
 
 async def _life(drive: Drive, reported: dict[int, str]) -> None:
-    """`reported` is what the leader relies on: the topic of each offset."""
+    """`reported` is the topic of each offset that was reported to the leader."""
     follower = _Follower(drive)
     for counts in ((1,), (2, 1), (3, 2, 3), (1,)):
         reported |= await follower.append(1, *counts)
     await follower.committed.advance(4)
     for end in (12, 7):
-        # From now on the leader counts on no more than that.
+        # From now on the leader relies on no more than that.
         for offset in range(end, follower.log.end_offset):
             del reported[offset]
         follower.following.truncate(Truncate(end))
@@ -95,7 +95,7 @@ async def _life(drive: Drive, reported: dict[int, str]) -> None:
 
 
 async def _load_snapshot(follower: _Follower, reported: dict[int, str]) -> None:
-    """The leader's log begins later than this one ends."""
+    """Load the leader's snapshot: its log starts after the end of this one."""
     names = {int(name.split("-")[2]): int(name.split("-")[1]) for name in reported.values()}
     names |= dict.fromkeys(range(follower.log.end_offset, _SNAPSHOT.offset), 3)
     data = encode_snapshot(
@@ -119,7 +119,7 @@ async def _check(drive: Drive, reported: dict[int, str]) -> None:
     assert log.start_offset <= follower.position <= log.end_offset
     assert log.end_offset > max(reported, default=-1), "the log is shorter than reported to the leader"
     missing = set(reported.values()) - await follower.topics()
-    assert not missing, f"the leader counts on {sorted(missing)}"
+    assert not missing, f"the leader relies on {sorted(missing)}"
     names = await follower.append(9, 2)
     again = _Follower(drive)
     assert set(names.values()) <= await again.topics()

@@ -1,4 +1,4 @@
-"""The metadata log and `format`, with power lost at any disk operation: what was acknowledged is there."""
+"""Durability of the metadata log and of `format` when power is lost at any disk operation."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _format(drive: Drive, clock: ManualClock) -> None:
 
 
 async def _life(drive: Drive, clock: ManualClock, known: dict[str, bool], epochs: list[int]) -> None:
-    """Three starts; topics by the dozen, so that there are snapshots and the log before them goes."""
+    """Start three times and create dozens of topics, so that snapshots are written and the log is trimmed."""
     failures: list[Exception] = []
     for start in range(3):
         quorum = _quorum(drive, clock, failures)
@@ -96,7 +96,7 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
     run(work)
 
 
-def test_metadata_log_snapshots_and_trimming() -> None:
+def test_metadata_log_snapshots_and_trimming_survive_a_power_loss() -> None:
     drive, clock = Drive(), ManualClock()
     _format(drive, clock)
     known: dict[str, bool] = {}
@@ -121,7 +121,7 @@ def test_metadata_log_snapshots_and_trimming() -> None:
 
 
 def test_an_interrupted_format_can_be_repeated() -> None:
-    """Power lost while formatting: the next attempt succeeds; and a format that was reported stays."""
+    """If power is lost while formatting, the next attempt succeeds; a reported format is durable."""
 
     async def scenario(simulation: Simulation) -> None:
         whole = SimulatedNode(simulation)

@@ -1,4 +1,4 @@
-"""The simulated disk itself: what is synced stays, what is not may go, and nothing else ever appears."""
+"""The simulated disk: synced data survives, unsynced data may be lost, and no other data appears."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_synced_bytes_survive_and_the_rest_is_torn_by_sectors() -> None:
         assert content[1000:].strip(b"b\0") == b""
         rest = content[2 * SECTOR :]
         for start in range(0, len(rest), SECTOR):
-            assert len(set(rest[start : start + SECTOR])) == 1, "a sector is written whole"
+            assert len(set(rest[start : start + SECTOR])) == 1, "a sector is written atomically"
     assert any(content and b"\0" in content and b"b" in content for content in seen)
 
 
@@ -52,12 +52,12 @@ def test_file_names_are_durable_only_after_a_directory_sync() -> None:
     disk.rename("/d/new", "/d/renamed")
     for seed in range(40):
         found = files_after(drive, seed)
-        assert ("/d/new" in found) != ("/d/renamed" in found), "a rename is whole"
+        assert ("/d/new" in found) != ("/d/renamed" in found), "a rename is atomic"
     disk.sync_dir("/d")
     assert all("/d/renamed" in files_after(drive, seed) for seed in range(40))
 
 
-def test_a_file_replaced_as_a_whole_is_old_or_new_at_every_operation() -> None:
+def test_atomically_replaced_file_is_old_or_new_at_every_operation() -> None:
     drive, disk = disk_with_folder()
     disk.write_atomic("/d/c", b"old" * 400)
     images = []
@@ -81,11 +81,11 @@ def test_a_failed_sync_drops_what_it_should_have_written() -> None:
     with pytest.raises(OSError, match="Input/output"):
         file.sync()
     file.sync()
-    assert file.pread(4, 0) == b"lost", "programs go on seeing it"
+    assert file.pread(4, 0) == b"lost", "the page cache still shows it"
     assert {files_after(drive, seed)["/d/f"] for seed in range(20)} == {b""}
 
 
-def test_a_full_drive_takes_what_fits() -> None:
+def test_a_full_drive_writes_only_the_bytes_that_fit() -> None:
     drive, disk = disk_with_folder()
     file = disk.open("/d/f", create=True)
     drive.free = 10

@@ -1,4 +1,4 @@
-"""The simulated loop and network: time that jumps, order from a seed, cut links, processes that die."""
+"""The simulated loop and network: virtual time, task order from a seed, cut links, killed processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moldau.testing.simulation.world import Simulation
 
 
 class Collector(asyncio.Protocol):
-    """Keeps what it gets; says what happened."""
+    """Collect the received bytes and record the events."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -68,11 +68,11 @@ def test_virtual_time_jumps_to_the_next_timer() -> None:
 def test_a_deadlock_is_reported() -> None:
     simulation = Simulation(1)
 
-    async def wait_for_nobody() -> None:
+    async def wait_forever() -> None:
         await asyncio.Event().wait()
 
-    with pytest.raises(Deadlock, match="wait_for_nobody"):
-        simulation.run(wait_for_nobody())
+    with pytest.raises(Deadlock, match="wait_forever"):
+        simulation.run(wait_forever())
 
 
 def test_the_order_of_tasks_follows_the_seed() -> None:

@@ -1,4 +1,4 @@
-"""Topics that come and go while things break: what the controller confirmed stays so."""
+"""Creation and deletion of topics under faults: acknowledged changes persist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.integration.chaos.writers import librdkafka
 
 
 class Administrator(Reader):
-    """Makes topics and removes every second of them."""
+    """Create topics and delete every second one."""
 
     def run(self) -> None:
         self.made: set[str] = set()
@@ -29,7 +29,7 @@ class Administrator(Reader):
                 if number % 2 and self._done(admin.delete_topics([name], request_timeout=10)[name]):
                     self.removed.add(name)
                 elif number % 2:
-                    # It may be gone or not.
+                    # The topic may be deleted or not.
                     self.made.discard(name)
             time.sleep(0.1)
 
@@ -42,7 +42,7 @@ class Administrator(Reader):
             return False
 
     def check(self) -> None:
-        """Every broker has the topics that were made, and none that were removed."""
+        """Check that every broker has the created topics and none of the deleted ones."""
         for server in self.bootstrap.split(","):
             admin = AdminClient(librdkafka(server))
 
@@ -53,4 +53,6 @@ class Administrator(Reader):
             try:
                 eventually(lambda: not wrong(), what=f"{server} knows all topics")
             except AssertionError:
-                self.history.violation(f"TOPICS: on {server} these were not as confirmed: {sorted(wrong())}")
+                self.history.violation(
+                    f"TOPICS: on {server} these differ from the acknowledged changes: {sorted(wrong())}"
+                )

@@ -1,16 +1,15 @@
-"""Compare the final log with the answers that clients received, in the manner of Jepsen.
+"""Compare the final log with the responses that clients received, in the manner of Jepsen.
 
-Named rules, each a function that gives its violations as sentences:
+Named rules, each a function that returns its violations as messages:
 
-- nothing acknowledged is lost: it is stored at the acknowledged offset;
+- no acknowledged record is lost: it is stored at the acknowledged offset;
 - the records of an idempotent or transactional producer are in the order it wrote them, in every partition
-  (a plain one may have sent a record to an old leader that is stuck, and the next one to the new leader);
-- neither has duplicates. What librdkafka sends again in a new epoch is not
-  one: it begins an epoch when a later request was refused as out of order, although an earlier one that was
-  not answered may be in the log;
+  (a plain producer may have sent a record to an old, blocked leader, and the next one to the new leader);
+- neither has duplicates. A record that librdkafka resends in a new epoch is not one: it starts an epoch
+  when a later request was refused as out of order, although an earlier, unanswered one may be in the log;
 - transactions are atomic: all records of one are visible or none, as acknowledged to the producer;
-- what a reader saw is what is there, at the same offset, and it came in order;
-- what was copied in transactions was copied once, and all of it.
+- records that a reader received are stored at the same offset and were read in order;
+- records copied in transactions are copied exactly once.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Producers = Callable[[int, int], tuple[int, int]]
 def check(
     history: History, everything: Log, committed: Log, exactly_once: set[str], producers: Producers
 ) -> list[str]:
-    """All violations; `exactly_once` are the writers that may have no duplicates."""
+    """Return all violations; `exactly_once` are the writers that may have no duplicates."""
     rules = (
         lost(history, everything),
         disordered(everything, exactly_once),
@@ -50,7 +49,7 @@ def lost(history: History, log: Log) -> Iterator[str]:
             if each.value not in present[each.partition]:
                 yield (
                     f"LOST: {each.value!r} was acknowledged to {writer} at {each.offset} of partition "
-                    f"{each.partition} and is not there"
+                    f"{each.partition} and is missing"
                 )
             elif each.offset is not None and by_offset[each.partition].get(each.offset) != each.value:
                 found = by_offset[each.partition].get(each.offset)
@@ -71,7 +70,7 @@ def disordered(log: Log, in_order: set[str]) -> Iterator[str]:
             writer, number = _origin(value)
             if number < latest[writer] and _kind(writer) in in_order:
                 place = f"at {offset} of partition {partition}"
-                yield f"ORDER: {value!r} is {place}, behind number {latest[writer]}"
+                yield f"ORDER: {value!r} is {place}, after number {latest[writer]}"
             latest[writer] = max(number, latest[writer])
 
 
@@ -130,7 +129,7 @@ def _origin(value: bytes) -> tuple[str, int]:
 
 
 def _kind(writer: str) -> str:
-    """A writer may have had several producers, one after the other."""
+    """Return the kind of a writer, which may have had several producers."""
     return writer.split(".")[0]
 
 

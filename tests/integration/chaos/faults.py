@@ -1,7 +1,7 @@
-"""What breaks, in an order that follows from a seed.
+"""Faults, in an order determined by a seed.
 
-Faults come one after the other, with some time to recover in between or none. Most of them leave a majority,
-so that the cluster must go on; some do not, and then it must only come back.
+Faults occur one after the other, with or without time to recover in between. Most of them leave a majority,
+so that the cluster must continue; after the others it must recover.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Faults:
             self.wait(0.0, 2.0)
 
     def end(self) -> None:
-        """Everything is whole again."""
+        """End all faults."""
         self.cluster.heal()
         for node in self.cluster.nodes:
             if node.paused:
@@ -43,7 +43,7 @@ class Faults:
         for node in self.cluster.nodes:
             node.wait_ready()
         self.cluster.wait_for_brokers(60)
-        self.history.note("all is whole again")
+        self.history.note("all faults are over")
 
     def any_node(self) -> int:
         return self.random.choice(self.ids)
@@ -67,7 +67,7 @@ def kill(faults: Faults) -> None:
 
 
 def kill_twice(faults: Faults) -> None:
-    """Once more while it recovers."""
+    """Kill a node again while it recovers."""
     node = faults.any_node()
     with faults.fault(f"kill -9 of node {node}, and again as it starts"):
         faults.cluster.kill(node)
@@ -98,7 +98,7 @@ def kill_all(faults: Faults) -> None:
 
 def pause(faults: Faults) -> None:
     node = faults.any_node()
-    with faults.fault(f"node {node} stands still"):
+    with faults.fault(f"node {node} is paused"):
         faults.cluster.pause(node)
         faults.wait(0.2, 6.0)
         faults.cluster.resume(node)
@@ -107,7 +107,7 @@ def pause(faults: Faults) -> None:
 def isolate(faults: Faults) -> None:
     node = faults.any_node()
     others = [each for each in faults.ids if each != node]
-    with faults.fault(f"node {node} is cut off from all others"):
+    with faults.fault(f"node {node} is isolated from all others"):
         faults.cluster.partition(node, others)
         faults.wait(0.2, 6.0)
         faults.cluster.heal()
@@ -139,7 +139,7 @@ def rolling_restart(faults: Faults) -> None:
             node.restart()
 
 
-#: How often each of them comes.
+#: The relative frequency of each fault.
 KINDS: dict[Fault, int] = {
     kill: 6,
     kill_twice: 1,

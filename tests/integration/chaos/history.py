@@ -1,8 +1,8 @@
-"""The answers that clients received under faults: the facts that the checker holds the cluster to.
+"""The responses that clients received under faults, for the checker.
 
-Every record says who wrote it and which of that writer's records on the partition it is (`writer/5`); a
-record of a transaction also names it (`writer/t7/5`). Writers and readers are threads, so everything here
-takes a lock.
+Every value has its writer and its number among that writer's records of the partition (`writer/5`); a
+record of a transaction also names the transaction (`writer/t7/5`). Writers and readers
+are threads, so every method takes a lock.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Outcome(Enum):
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
     partition: int
-    #: None: the client does not say (librdkafka, for a record the broker had already).
+    #: None if the client does not report it (librdkafka, for a duplicate).
     offset: int | None
     value: bytes
 
@@ -42,9 +42,9 @@ class History:
         self._begin = time.monotonic()
         self.acknowledged: dict[str, list[Acknowledged]] = defaultdict(list)
         self.transactions: dict[str, Transaction] = {}
-        #: Of every reader, in the order in which they came: partition, offset, value.
+        #: Partition, offset and value by reader, in the order of receipt.
         self.seen: dict[str, list[tuple[int, int, bytes]]] = defaultdict(list)
-        #: The largest offset whose commit was confirmed, by group and partition.
+        #: The largest acknowledged commit by group and partition.
         self.commits: dict[tuple[str, int], int] = {}
         self.violations: list[str] = []
         self.timeline: list[str] = []

@@ -1,7 +1,7 @@
-"""Nodes in network namespaces of their own: real links that are really cut. For root on Linux only.
+"""Nodes in separate network namespaces, whose links can be cut. For root on Linux only.
 
 Every node has an address on a bridge, and so have the clients. A link is cut in one direction by giving the
-sender a wrong hardware address for the receiver, so that packets are sent and never received: no error, no
+sender a wrong hardware address of the receiver, so that packets are sent and never received: no error, no
 reset, as with a pulled cable. The quorum is a static one, where `moldau.testing.Cluster` has a dynamic one.
 """
 
@@ -26,7 +26,7 @@ _NOBODY = "02:00:00:00:00:99"
 
 
 def available() -> bool:
-    """Whether this process may make namespaces and links."""
+    """Return whether this process may create namespaces and links."""
     if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("ip") is None:
         return False
     name = f"moldau-try-{os.getpid()}"
@@ -133,7 +133,7 @@ class NamespaceCluster:
     def node(self, node_id: int) -> NamespaceNode:
         return self.nodes[node_id - 1]
 
-    # Life.
+    # Lifecycle.
 
     def __enter__(self) -> NamespaceCluster:
         try:

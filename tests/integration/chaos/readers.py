@@ -1,4 +1,4 @@
-"""Consumers that read under faults and check the answers against each other."""
+"""Consumers that read under faults and record what they receive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Log = dict[int, list[tuple[int, bytes]]]
 
 
 class Reader(threading.Thread):
-    """Reads every partition from its beginning and notes what it saw."""
+    """Read every partition from its beginning and record the values."""
 
     def __init__(self, name: str, bootstrap: str, topic: str, partitions: int, history: History) -> None:
         super().__init__(name=name, daemon=True)
@@ -48,7 +48,7 @@ class Reader(threading.Thread):
 
 
 class Member(Reader):
-    """A member of a group that commits what it read; what is committed never goes back."""
+    """A member of a group that commits its offsets; committed offsets never decrease."""
 
     group = "chaos-group"
     protocol = "classic"
@@ -91,7 +91,7 @@ class Member(Reader):
 
 
 class NewMember(Member):
-    """The same with the newer protocol, where the coordinator assigns."""
+    """The same with the consumer protocol (KIP-848)."""
 
     group = "chaos-new-group"
     protocol = "consumer"
@@ -110,7 +110,7 @@ def check_commits(
 
 
 def final_commits(bootstrap: str, group: str, topic: str, partitions: int, history: History) -> None:
-    """What the group has in the end is not less than what was confirmed."""
+    """Check that the final committed offsets are not below the acknowledged ones."""
     consumer = Consumer(settings(bootstrap, group, "read_committed"))
     try:
         asked = [TopicPartition(topic, number) for number in range(partitions)]
@@ -122,8 +122,8 @@ def final_commits(bootstrap: str, group: str, topic: str, partitions: int, histo
 
 
 def read_log(bootstrap: str, topic: str, partitions: int, isolation: str, timeout: float) -> Log:
-    """Everything that is there: offset and value, by partition. A transaction that a client left open is
-    waited for: the coordinator aborts it when its time is up."""
+    """Return offset and value of all records by partition. An abandoned transaction is
+    waited for: the coordinator aborts it after its timeout."""
     consumer = Consumer({**settings(bootstrap, "none-checker", isolation), "enable.partition.eof": True})
     log: Log = {number: [] for number in range(partitions)}
     unfinished = set(range(partitions))
@@ -149,7 +149,7 @@ def read_log(bootstrap: str, topic: str, partitions: int, isolation: str, timeou
 
 
 def _ends(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
-    """Where the partitions end, open transactions included."""
+    """Return the log end offsets, open transactions included."""
     consumer = Consumer(settings(bootstrap, "none-checker", "read_uncommitted"))
     try:
         return {

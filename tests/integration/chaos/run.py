@@ -1,4 +1,4 @@
-"""One run: clients of every kind at work, faults, everything made whole, and the checker at the end."""
+"""One run: clients of every kind, faults, recovery, and the checker at the end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WRITERS: dict[str, type[Writer]] = {
     "aiokafka": AiokafkaWriter,
 }
 EXACTLY_ONCE = set(WRITERS) - {"plain"}
-#: Timeouts that a short run can wait for; Kafka's are meant for networks that are bad for longer.
+#: Short timeouts for a short run; Kafka's defaults are meant for longer outages.
 CONFIG: dict[str, str | int | bool] = {
     "broker.session.timeout.ms": 3000,
     "broker.heartbeat.interval.ms": 500,
@@ -49,14 +49,14 @@ CONFIG: dict[str, str | int | bool] = {
     "group.consumer.session.timeout.ms": 6000,
     "group.consumer.min.heartbeat.interval.ms": 500,
     "group.consumer.heartbeat.interval.ms": 1000,
-    # Nodes that were away find that the log of the metadata begins after what they have, and need a snapshot.
+    # The metadata log of restarted nodes ends before the leader's log starts: they fetch a snapshot.
     "metadata.log.max.record.bytes.between.snapshots": 20_000,
     "metadata.max.retention.bytes": 50_000,
 }
 
 
 def run(cluster: Cluster | NamespaceCluster, seed: int, seconds: float) -> None:
-    """Faults for so long, in the order of a seed; fails with what happened when a rule was broken."""
+    """Run faults for a time, in the order of a seed; fail with the history if a rule is violated."""
     _create_topics(cluster.bootstrap_servers)
     history, bootstrap = History(), cluster.bootstrap_servers
     faults = Faults(cluster, history, seed)
@@ -95,7 +95,7 @@ def run(cluster: Cluster | NamespaceCluster, seed: int, seconds: float) -> None:
 
 
 class Producers:
-    """Who wrote a record: the ids and epochs of producers, read from the nodes' files on demand."""
+    """Producer ids and epochs of records, read from the nodes' files on demand."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self._folders = list(folders)
@@ -119,7 +119,7 @@ class Producers:
 
 def _create_topics(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    # Segments are closed all the time, so that what is cut off at a new leader spans several of them.
+    # Segments are rolled often, so that a truncation to a new leader's log spans several of them.
     settings = {"min.insync.replicas": "2", "segment.ms": "1000"}
     topics = [NewTopic(name, PARTITIONS, 3, config=settings) for name in (TOPIC, OUT)]
     for created in admin.create_topics(topics).values():
@@ -128,5 +128,5 @@ def _create_topics(bootstrap: str) -> None:
 
 def _report(found: list[str], history: History, cluster: Cluster | NamespaceCluster, title: str) -> str:
     logs = [str(node.log_file) for node in cluster.nodes]
-    parts = [title, *found, "", "what happened:", *history.timeline, "", "what the nodes said:", *logs]
+    parts = [title, *found, "", "what happened:", *history.timeline, "", "output of the nodes:", *logs]
     return "\n".join(parts)

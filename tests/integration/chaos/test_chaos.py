@@ -1,8 +1,8 @@
-"""Nothing that was acknowledged is lost, whatever happens to the nodes.
+"""No acknowledged record is lost under faults of nodes and network.
 
-`MOLDAU_CHAOS_SECONDS` makes it longer (20 without it), `MOLDAU_CHAOS_SEED` chooses another order of faults,
-`MOLDAU_CHAOS_NODES` another number of nodes (three of them vote). What the nodes said is kept in the test's
-folder and named when a rule was broken.
+`MOLDAU_CHAOS_SECONDS` is the duration (default 20), `MOLDAU_CHAOS_SEED` determines the order of faults,
+`MOLDAU_CHAOS_NODES` is the number of nodes (three of them are voters). The nodes' output is kept in the
+test's folder, which is named if a rule is violated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(SECONDS + 240)
 
 @pytest.fixture(autouse=True)
 def quiet_clients() -> Iterator[None]:
-    """These two say a line for every request that fails."""
+    """Silence two libraries that log a line for every failed request."""
     loggers = [logging.getLogger(name) for name in ("aiokafka", "kafka")]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""The checker finds what it is there for: each rule broken once, in a small history."""
+"""The checker finds a violation of each rule in a small history."""
 
 from __future__ import annotations
 

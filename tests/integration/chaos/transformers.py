@@ -1,4 +1,4 @@
-"""Exactly once from topic to topic: what is written and how far it was read are one transaction."""
+"""Exactly-once copies from topic to topic: records and consumed offsets in one transaction."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _STANDSTILL_S = 15.0
 class Transformer(Reader):
     """Copies the topic to another one, to the same partitions, in transactions. Two of them share a group.
 
-    The copying is done by a thread that is replaced when it stands still: librdkafka 2.16 may never come back
+    The copying is done by a thread that is replaced when it hangs: librdkafka 2.16 may never return
     from `send_offsets_to_transaction`, whatever its timeout, when the group's coordinator has left the
-    metadata while it was asked. The new producer fences the old one off.
+    metadata during the call. The new producer fences the old one.
     """
 
     group = "chaos-transform"
@@ -44,7 +44,7 @@ class _Copier(threading.Thread):
         self.owner = owner
         self.history = owner.history
         self.stopping = threading.Event()
-        #: When it last did anything.
+        #: The time of its last progress.
         self.moved = time.monotonic()
 
     def run(self) -> None:
@@ -87,7 +87,7 @@ class _Copier(threading.Thread):
         return self._new_producer()
 
     def _back_to_committed(self, consumer: Consumer) -> None:
-        """What was read and not committed is read again."""
+        """Seek back to the committed offsets."""
         while not self.stopping.is_set():
             try:
                 for each in consumer.committed(consumer.assignment(), timeout=10):
@@ -111,7 +111,7 @@ class _Copier(threading.Thread):
 
 
 def wait_copied(history: History, bootstrap: str, topic: str, log: Log) -> None:
-    """Until the group has read all of this, or for a while: what is missing then is a violation."""
+    """Wait until the group has read all of this, with a deadline; missing records are then a violation."""
     consumer = Consumer(settings(bootstrap, Transformer.group, "read_committed"))
     ends = {partition: records[-1][0] + 1 for partition, records in log.items() if records}
     deadline = time.monotonic() + 90

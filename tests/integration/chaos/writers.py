@@ -1,4 +1,4 @@
-"""Producers of several libraries, each a thread that writes steadily and notes what was acknowledged."""
+"""Producers of several libraries, each a thread that writes steadily and records acknowledgements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.integration.chaos.history import History, Outcome, Transaction
 PAUSE_S = 0.03
 #: A request to a paused node times out after this and is sent to the new leader.
 REQUEST_TIMEOUT_MS = 3000
-#: Far longer than any fault: an idempotent producer is to lose nothing.
+#: Far longer than any fault: an idempotent producer must not lose records.
 DELIVERY_TIMEOUT_MS = 150_000
 _PER_TURN = 3
 
@@ -32,14 +32,14 @@ class Writer(threading.Thread):
         self.bootstrap = bootstrap
         self.topic = topic
         self.history = history
-        #: Who the records say they are from.
+        #: The name of the writer in its records.
         self.identity = name
         self.stopping = threading.Event()
         self._partitions = itertools.cycle(range(partitions))
         self._written: Counter[int] = Counter()
 
     def next_record(self, transaction: str = "") -> tuple[int, bytes]:
-        """A partition, and a value that says the how manieth of ours it is there."""
+        """Return a partition and a value with the writer's next number there."""
         partition = next(self._partitions)
         self._written[partition] += 1
         return partition, f"{self.identity}/{transaction}{self._written[partition]}".encode()
@@ -52,7 +52,7 @@ class Writer(threading.Thread):
 
 
 class LibrdkafkaWriter(Writer):
-    """`idempotent` or plain; both with acks=all and in order."""
+    """A librdkafka producer, `idempotent` or plain, with acks=all and in order."""
 
     idempotent = True
 
@@ -80,7 +80,7 @@ class LibrdkafkaWriter(Writer):
             self.history.violation(f"{self.name}: {left} records were neither acknowledged nor refused")
 
     def _listener(self) -> logging.Logger:
-        """Notes when librdkafka begins a new epoch, and why."""
+        """Record when librdkafka starts a new epoch, and why."""
         logger = logging.Logger(self.name)
         handler = logging.Handler()
         handler.addFilter(lambda record: "bump" in record.getMessage().lower())
@@ -138,8 +138,8 @@ class KafkaPythonWriter(Writer):
 
 
 class AiokafkaWriter(Writer):
-    """It gives a batch up after its request timeout, and from then on every batch of that partition is out of
-    order: then a new producer takes its place, under another name."""
+    """An aiokafka producer. It drops a batch after its request timeout, and then every batch of the
+    partition is out of order: then a new producer replaces it, under another name."""
 
     def run(self) -> None:
         asyncio.run(self._run())
@@ -258,7 +258,7 @@ class TransactionalWriter(Writer):
 
 
 def retry(call: Callable[[], None], stopping: threading.Event) -> None:
-    """Again while librdkafka says that it may be; after the last fault only for so long."""
+    """Retry while librdkafka reports a retriable error; after the last fault only until a deadline."""
     deadline = float("inf")
     while True:
         try:

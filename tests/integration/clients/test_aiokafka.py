@@ -1,4 +1,4 @@
-"""aiokafka: produce, consume by assignment and administer, as its users write it."""
+"""aiokafka: produce, consume by assignment, administer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def consume(bootstrap: str, partitions: list[TopicPartition], count: int) 
 
 
 async def becomes(ask: Callable[[], Awaitable[Any]], expected: Any) -> None:
-    """A broker may know of a change a moment after it answered."""
+    """Wait for a value: a broker may apply a change shortly after its response."""
     deadline = time.monotonic() + 60
     while (answer := await ask()) != expected:
         assert time.monotonic() < deadline, f"{answer!r} instead of {expected!r}"
@@ -59,9 +59,7 @@ async def becomes(ask: Callable[[], Awaitable[Any]], expected: Any) -> None:
 
 
 @pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
-def test_every_codec_brings_records_back_as_they_were_sent(
-    codec: str | None, bootstrap: str, topic: str
-) -> None:
+def test_records_of_every_codec_are_read_unchanged(codec: str | None, bootstrap: str, topic: str) -> None:
     now = int(time.time() * 1000)
 
     async def work() -> list[ConsumerRecord]:
@@ -84,7 +82,7 @@ def test_every_codec_brings_records_back_as_they_were_sent(
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
-def test_acks(acks: int | str, bootstrap: str, topic: str) -> None:
+def test_produce_with_every_acks_value(acks: int | str, bootstrap: str, topic: str) -> None:
     async def work() -> list[ConsumerRecord]:
         await create(bootstrap, topic)
         async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks=acks) as producer:
@@ -108,7 +106,7 @@ def test_tombstones_and_empty_values(bootstrap: str, topic: str) -> None:
     assert [(record.key, record.value) for record in run(work)] == pairs
 
 
-def test_log_append_time(bootstrap: str, topic: str) -> None:
+def test_log_append_time_is_set_by_the_broker(bootstrap: str, topic: str) -> None:
     before = int(time.time() * 1000)
 
     async def work() -> tuple[Any, list[ConsumerRecord]]:
@@ -139,7 +137,7 @@ def test_an_idempotent_producer_keeps_the_order(bootstrap: str, topic: str) -> N
         assert values == list(range(partition, 1000, 2))
 
 
-def test_big_records_are_taken_and_too_big_ones_refused(bootstrap: str, topic: str) -> None:
+def test_records_above_max_message_bytes_are_refused(bootstrap: str, topic: str) -> None:
     async def work() -> list[ConsumerRecord]:
         await create(bootstrap, topic)
         async with AIOKafkaProducer(bootstrap_servers=bootstrap, max_request_size=3_000_000) as producer:
@@ -152,7 +150,7 @@ def test_big_records_are_taken_and_too_big_ones_refused(bootstrap: str, topic: s
     assert [len(record.value) for record in run(work)] == [900_000, 5]
 
 
-def test_positions_times_and_seeks(bootstrap: str, topic: str) -> None:
+def test_seek_by_offset_and_timestamp(bootstrap: str, topic: str) -> None:
     now = int(time.time() * 1000)
     partition = TopicPartition(topic, 0)
 
@@ -189,7 +187,7 @@ def test_an_offset_out_of_range_is_an_error(bootstrap: str, topic: str) -> None:
     run(work)
 
 
-def test_fifty_partitions(bootstrap: str, topic: str) -> None:
+def test_produce_and_consume_fifty_partitions(bootstrap: str, topic: str) -> None:
     async def work() -> list[ConsumerRecord]:
         await create(bootstrap, topic, partitions=50)
         async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
@@ -215,14 +213,14 @@ def test_a_compacted_topic_refuses_records_without_a_key(bootstrap: str, topic: 
         await create(bootstrap, topic, cleanup_policy="compact")
         async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
             await producer.send_and_wait(topic, b"v", key=b"k")
-            # aiokafka does not know INVALID_RECORD (87) by a name of its own.
+            # aiokafka has no exception for INVALID_RECORD (87).
             with pytest.raises(UnknownError):
                 await producer.send_and_wait(topic, b"v")
 
     run(work)
 
 
-def test_administration(bootstrap: str, topic: str) -> None:
+def test_create_alter_and_delete_topics(bootstrap: str, topic: str) -> None:
     resource = ConfigResource(ConfigResourceType.TOPIC, topic)
 
     async def partitions(admin: AIOKafkaAdminClient) -> list[int]:
@@ -252,7 +250,7 @@ def test_administration(bootstrap: str, topic: str) -> None:
     run(work)
 
 
-def test_delete_records(bootstrap: str, topic: str) -> None:
+def test_delete_records_moves_the_log_start_offset(bootstrap: str, topic: str) -> None:
     partition = TopicPartition(topic, 0)
 
     async def work() -> None:

@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka): produce and consume by assignment, as its users write it."""
+"""confluent-kafka (librdkafka): produce and consume by assignment."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def new_producer(bootstrap: str, **config: Any) -> Producer:
 
 
 def produce(producer: Producer, topic: str, records: list[dict[str, Any]]) -> list[Message]:
-    """Send all, wait for all; the delivery reports in the order they came."""
+    """Produce all records, wait, and return the delivery reports in order."""
     delivered: list[Message] = []
 
     def on_delivery(error: KafkaError | None, message: Message) -> None:
@@ -92,7 +92,7 @@ def from_start(topic: str, partition: int = 0) -> list[TopicPartition]:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_every_codec_brings_records_back_as_they_were_sent(
+def test_records_of_every_codec_are_read_unchanged(
     codec: str, bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer
 ) -> None:
     create(topic)
@@ -119,7 +119,7 @@ def test_every_codec_brings_records_back_as_they_were_sent(
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
-def test_a_topic_with_a_codec_of_its_own_is_recompressed(
+def test_topic_compression_type_recompresses_batches(
     codec: str, bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer
 ) -> None:
     create(topic, compression_type=codec)
@@ -131,14 +131,16 @@ def test_a_topic_with_a_codec_of_its_own_is_recompressed(
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
-def test_acks(acks: str, bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer) -> None:
+def test_produce_with_every_acks_value(
+    acks: str, bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer
+) -> None:
     create(topic)
     produce(new_producer(bootstrap, acks=acks), topic, [{"value": str(n)} for n in range(100)])
     messages = consume(consumer, from_start(topic), 100)
     assert [int(message.value()) for message in messages] == list(range(100))
 
 
-def test_null_and_empty_keys_and_values_stay_apart(
+def test_null_and_empty_keys_and_values_are_distinct(
     bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer
 ) -> None:
     create(topic)
@@ -163,7 +165,7 @@ def test_headers_keep_order_repeats_nulls_and_empties(
     assert consume(consumer, from_start(topic), 1)[0].headers() == headers
 
 
-def test_log_append_time_replaces_the_producers(
+def test_log_append_time_replaces_the_producer_timestamp(
     bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer
 ) -> None:
     create(topic, message_timestamp_type="LogAppendTime")
@@ -175,7 +177,7 @@ def test_log_append_time_replaces_the_producers(
     assert reports[0].timestamp() == (TIMESTAMP_LOG_APPEND_TIME, stamped)
 
 
-def test_a_record_of_900_kilobytes(
+def test_record_of_900_kilobytes_is_read_unchanged(
     bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer
 ) -> None:
     create(topic)
@@ -220,7 +222,7 @@ def test_a_hundred_thousand_tiny_records_in_order(
     assert [message.offset() for message in messages] == list(range(100_000))
 
 
-def test_a_thousand_partitions(
+def test_produce_and_consume_a_thousand_partitions(
     bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer, admin: AdminClient
 ) -> None:
     create(topic, partitions=1000)
@@ -234,7 +236,7 @@ def test_a_thousand_partitions(
     admin.delete_topics([topic])[topic].result(60)
 
 
-def test_an_idempotent_producer_with_many_in_flight_keeps_the_order(
+def test_an_idempotent_producer_with_many_requests_in_flight_keeps_the_order(
     bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer
 ) -> None:
     create(topic, partitions=3)
@@ -249,7 +251,7 @@ def test_an_idempotent_producer_with_many_in_flight_keeps_the_order(
         assert values == list(range(partition, 6000, 3))
 
 
-def test_a_fetch_from_inside_a_batch_starts_at_the_record_asked_for(
+def test_a_fetch_from_inside_a_batch_starts_at_the_requested_offset(
     bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer
 ) -> None:
     create(topic)
@@ -277,7 +279,7 @@ def test_a_waiting_consumer_gets_a_new_record_at_once(
     bootstrap: str, topic: str, create: Callable[..., None]
 ) -> None:
     create(topic)
-    # Who waited for that instead of the append would wait for longer than the poll below.
+    # A fetch that waited for this timeout instead of the append would outlast the poll below.
     consumer = new_consumer(bootstrap, fetch_wait_max_ms=50_000)
     producer = new_producer(bootstrap, **{"linger.ms": 0})
     produce(producer, topic, [{"value": b"first"}])
@@ -316,7 +318,7 @@ def test_watermarks_and_offsets_for_times(
         assert answer.offset == found, f"asked for {asked - now} ms after the first record"
 
 
-def test_an_offset_out_of_range_is_an_error_when_no_reset_is_wanted(
+def test_an_offset_out_of_range_is_an_error_without_auto_offset_reset(
     bootstrap: str, topic: str, create: Callable[..., None], consumer: Consumer
 ) -> None:
     create(topic)

@@ -98,7 +98,7 @@ def test_create_list_describe_and_delete_a_topic(admin: AdminClient, topic: str)
     eventually(lambda: topic not in admin.list_topics(timeout=60).topics)
 
 
-def test_a_topic_made_again_is_empty_and_has_another_id(
+def test_a_recreated_topic_is_empty_and_has_another_id(
     admin: AdminClient, bootstrap: str, topic: str
 ) -> None:
     def topic_id() -> Uuid:
@@ -115,7 +115,7 @@ def test_a_topic_made_again_is_empty_and_has_another_id(
     assert eventually(lambda: [f.result(60).offset for f in admin.list_offsets(spec).values()]) == [0]
 
 
-def test_a_topic_that_exists_is_refused(admin: AdminClient, topic: str) -> None:
+def test_creating_an_existing_topic_is_refused(admin: AdminClient, topic: str) -> None:
     create(admin, topic)
     future = admin.create_topics([NewTopic(topic, num_partitions=1)])[topic]
     assert error_of(future).code() == KafkaError.TOPIC_ALREADY_EXISTS
@@ -140,12 +140,12 @@ def test_names_that_collide_in_metrics_are_refused(admin: AdminClient, topic: st
     assert error_of(future).code() == KafkaError.TOPIC_EXCEPTION
 
 
-def test_impossible_replication_is_refused(admin: AdminClient, topic: str) -> None:
+def test_invalid_replication_factor_is_refused(admin: AdminClient, topic: str) -> None:
     future = admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=3)])[topic]
     assert error_of(future).code() == KafkaError.INVALID_REPLICATION_FACTOR
 
 
-def test_partition_counts_of_the_default_and_of_an_assignment(
+def test_partition_count_is_the_default_or_that_of_the_assignment(
     admin: AdminClient, topic: str, broker_id: str
 ) -> None:
     by_default, assigned = f"{topic}-default", f"{topic}-assigned"
@@ -212,7 +212,7 @@ def test_topic_configs_show_their_source(admin: AdminClient, topic: str) -> None
     assert not entries["cleanup.policy"].is_sensitive
 
 
-def test_topic_configs_are_changed_one_by_one(admin: AdminClient, topic: str) -> None:
+def test_topic_configs_are_altered_incrementally(admin: AdminClient, topic: str) -> None:
     def values() -> dict[str, str]:
         described = configs(admin, ResourceType.TOPIC, topic)
         return {name: described[name].value for name in ("retention.ms", "cleanup.policy", "segment.bytes")}
@@ -233,7 +233,7 @@ def test_topic_configs_are_changed_one_by_one(admin: AdminClient, topic: str) ->
     eventually(lambda: values() == expected, what=str(expected))
 
 
-def test_the_older_alter_configs_replaces_everything(admin: AdminClient, topic: str) -> None:
+def test_alter_configs_replaces_all_configs(admin: AdminClient, topic: str) -> None:
     create(admin, topic, retention_ms="1000", max_message_bytes="5000")
     resource = ConfigResource(ResourceType.TOPIC, topic, set_config={"retention.ms": "2000"})
     admin.alter_configs([resource])[resource].result(60)
@@ -248,7 +248,9 @@ def test_the_older_alter_configs_replaces_everything(admin: AdminClient, topic: 
 @pytest.mark.parametrize(
     ("name", "value"), [("no.such.config", "1"), ("retention.ms", "soon"), ("segment.bytes", "-5")]
 )
-def test_a_bad_topic_config_changes_nothing(admin: AdminClient, topic: str, name: str, value: str) -> None:
+def test_an_invalid_topic_config_changes_nothing(
+    admin: AdminClient, topic: str, name: str, value: str
+) -> None:
     create(admin, topic)
     future = alter(admin, ResourceType.TOPIC, topic, ("retention.bytes", "5000", SET), (name, value, SET))
     error = error_of(future)
@@ -308,7 +310,9 @@ def test_broker_configs_are_changed_without_a_restart(admin: AdminClient, broker
 @pytest.mark.parametrize(
     ("name", "value"), [("node.id", "7"), ("background.threads", "0"), ("background.threads", "many")]
 )
-def test_bad_broker_configs_are_refused(admin: AdminClient, broker_id: str, name: str, value: str) -> None:
+def test_invalid_broker_configs_are_refused(
+    admin: AdminClient, broker_id: str, name: str, value: str
+) -> None:
     error = error_of(alter(admin, ResourceType.BROKER, broker_id, (name, value, SET)))
     assert error.code() in (KafkaError.INVALID_CONFIG, KafkaError.INVALID_REQUEST)
     assert name in error.str() or value in error.str()
@@ -347,7 +351,7 @@ def test_the_max_timestamp_need_not_be_the_last_record(
     assert (result.offset, result.timestamp) == (1, now + 500)
 
 
-def test_delete_records_moves_the_start_of_the_log(admin: AdminClient, bootstrap: str, topic: str) -> None:
+def test_delete_records_moves_the_log_start_offset(admin: AdminClient, bootstrap: str, topic: str) -> None:
     create(admin, topic)
     produce(bootstrap, topic, 100)
     partition = TopicPartition(topic, 0, 60)
@@ -373,7 +377,7 @@ def test_delete_records_of_a_compacted_topic_is_refused(admin: AdminClient, topi
     assert error_of(admin.delete_records([partition])[partition]).code() == KafkaError.POLICY_VIOLATION
 
 
-def test_describe_cluster(admin: AdminClient, bootstrap: str) -> None:
+def test_describe_cluster_lists_the_broker(admin: AdminClient, bootstrap: str) -> None:
     cluster = admin.describe_cluster().result(60)
     assert len(cluster.cluster_id) == 22
     assert [f"{node.host}:{node.port}" for node in cluster.nodes] == [bootstrap]

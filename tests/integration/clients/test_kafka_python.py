@@ -1,4 +1,4 @@
-"""kafka-python: produce and consume by assignment, as its users write it."""
+"""kafka-python: produce and consume by assignment."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def poll(consumer: KafkaConsumer, count: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_every_codec_brings_records_back_as_they_were_sent(
+def test_records_of_every_codec_are_read_unchanged(
     codec: str | None,
     bootstrap: str,
     topic: str,
@@ -108,7 +108,7 @@ def test_every_codec_brings_records_back_as_they_were_sent(
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
-def test_acks(
+def test_produce_with_every_acks_value(
     acks: int | str,
     topic: str,
     create: Callable[..., None],
@@ -124,7 +124,7 @@ def test_acks(
     assert [int(record.value) for record in records] == list(range(50))
 
 
-def test_send_returns_where_the_record_is(
+def test_send_returns_the_record_metadata(
     topic: str, create: Callable[..., None], new_producer: Callable[..., KafkaProducer]
 ) -> None:
     create(topic, partitions=3)
@@ -133,7 +133,7 @@ def test_send_returns_where_the_record_is(
     assert [(metadata.partition, metadata.offset) for metadata in sent] == [(2, 0), (2, 1), (2, 2)]
 
 
-def test_null_and_empty_keys_and_values_stay_apart(
+def test_null_and_empty_keys_and_values_are_distinct(
     topic: str,
     create: Callable[..., None],
     new_producer: Callable[..., KafkaProducer],
@@ -149,7 +149,7 @@ def test_null_and_empty_keys_and_values_stay_apart(
     assert [(record.key, record.value) for record in records] == pairs
 
 
-def test_log_append_time_replaces_the_producers(
+def test_log_append_time_replaces_the_producer_timestamp(
     topic: str,
     create: Callable[..., None],
     new_producer: Callable[..., KafkaProducer],
@@ -164,7 +164,7 @@ def test_log_append_time_replaces_the_producers(
     assert metadata.timestamp == record.timestamp
 
 
-def test_big_records_are_taken_and_too_big_ones_refused(
+def test_records_above_max_message_bytes_are_refused(
     topic: str,
     create: Callable[..., None],
     new_producer: Callable[..., KafkaProducer],
@@ -180,7 +180,7 @@ def test_big_records_are_taken_and_too_big_ones_refused(
     assert [len(record.value) for record in records] == [900_000, 5]
 
 
-def test_positions_times_and_seeks(
+def test_seek_by_offset_and_timestamp(
     topic: str,
     create: Callable[..., None],
     new_producer: Callable[..., KafkaProducer],
@@ -237,7 +237,7 @@ def test_an_idempotent_producer_keeps_the_order(
         assert values == list(range(partition, 2000, 2))
 
 
-def test_a_hundred_partitions(
+def test_produce_and_consume_a_hundred_partitions(
     topic: str,
     create: Callable[..., None],
     new_producer: Callable[..., KafkaProducer],

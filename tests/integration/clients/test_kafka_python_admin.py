@@ -80,7 +80,7 @@ def test_create_topics_returns_id_partitions_and_configs(admin: KafkaAdminClient
     assert created["configs"]["cleanup.policy"]["value"] == "delete"
 
 
-def test_topics_that_exist_or_cannot_be_named_are_refused(admin: KafkaAdminClient, topic: str) -> None:
+def test_existing_and_invalid_topic_names_are_refused(admin: KafkaAdminClient, topic: str) -> None:
     create(admin, topic)
     with pytest.raises(TopicAlreadyExistsError):
         create(admin, topic)
@@ -100,7 +100,7 @@ def test_partitions_are_added(admin: KafkaAdminClient, topic: str) -> None:
         admin.create_partitions({topic: 2})
 
 
-def test_configs_of_a_topic_incremental_and_older(admin: KafkaAdminClient, topic: str) -> None:
+def test_topic_configs_are_altered_incrementally_and_replaced(admin: KafkaAdminClient, topic: str) -> None:
     create(admin, topic, max_message_bytes="5000")
     for incremental in (True, False):
         value = "60000" if incremental else "70000"
@@ -121,7 +121,7 @@ def test_a_list_config_is_appended_to_and_subtracted_from(admin: KafkaAdminClien
         eventually(lambda value=value: config(admin, "TOPIC", topic, "cleanup.policy")["value"] == value)
 
 
-def test_configs_come_with_types_synonyms_and_sources(
+def test_described_configs_have_types_synonyms_and_sources(
     admin: KafkaAdminClient, topic: str, broker_id: int
 ) -> None:
     create(admin, topic, segment_ms="10000")
@@ -135,7 +135,7 @@ def test_configs_come_with_types_synonyms_and_sources(
     assert (entry["config_source"], entry["read_only"]) == ("STATIC_BROKER_CONFIG", True)
 
 
-def test_only_the_configs_asked_for_are_described(admin: KafkaAdminClient, topic: str) -> None:
+def test_only_the_requested_configs_are_described(admin: KafkaAdminClient, topic: str) -> None:
     create(admin, topic)
     asked = ConfigResource("TOPIC", topic, {"retention.ms": None, "segment.ms": None})
     described = admin.describe_configs([asked], config_filter="all")["topic"][topic]
@@ -151,7 +151,7 @@ def test_broker_configs_change_without_a_restart(admin: KafkaAdminClient, broker
     eventually(lambda: config(admin, "BROKER", name, "log.cleaner.threads")["value"] == "1")
 
 
-def test_list_offsets_of_every_kind(admin: KafkaAdminClient, bootstrap: str, topic: str) -> None:
+def test_list_offsets_by_every_offset_spec(admin: KafkaAdminClient, bootstrap: str, topic: str) -> None:
     create(admin, topic)
     produce(bootstrap, topic, 10)
     partition = TopicPartition(topic, 0)
@@ -167,7 +167,9 @@ def test_list_offsets_of_every_kind(admin: KafkaAdminClient, bootstrap: str, top
     assert offset(int(time.time() * 1000) + 60_000) == -1
 
 
-def test_delete_records(admin: KafkaAdminClient, bootstrap: str, topic: str) -> None:
+def test_delete_records_moves_the_log_start_offset(
+    admin: KafkaAdminClient, bootstrap: str, topic: str
+) -> None:
     create(admin, topic)
     produce(bootstrap, topic, 10)
     partition = TopicPartition(topic, 0)
@@ -178,7 +180,7 @@ def test_delete_records(admin: KafkaAdminClient, bootstrap: str, topic: str) -> 
     consumer.close()
 
 
-def test_log_dirs_hold_the_partitions(
+def test_log_dirs_list_the_partitions(
     admin: KafkaAdminClient, bootstrap: str, topic: str, broker_id: int
 ) -> None:
     create(admin, topic, partitions=2)
@@ -205,7 +207,7 @@ def test_describe_cluster_and_its_features(admin: KafkaAdminClient, bootstrap: s
     assert features["metadata.version"]["finalized"] == (30, 30)
 
 
-def test_the_quorum_of_one_has_a_leader(admin: KafkaAdminClient, broker_id: int) -> None:
+def test_a_quorum_of_one_has_a_leader(admin: KafkaAdminClient, broker_id: int) -> None:
     quorum = admin.describe_metadata_quorum()
     [metadata] = quorum["topics"]
     [partition] = metadata["partitions"]

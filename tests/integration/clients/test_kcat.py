@@ -1,4 +1,4 @@
-"""kcat (Debian's, with its older librdkafka): produce, consume, metadata and offsets from the shell."""
+"""kcat (Debian's, with an older librdkafka): produce, consume, metadata and offsets from the shell."""
 
 from __future__ import annotations
 
@@ -51,11 +51,13 @@ def test_lines_are_produced_and_consumed(
     lines = "".join(f"line {n} with some more words\n" for n in range(500))
     kcat("-P", "-t", topic, "-p", "0", "-z", codec, stdin=lines)
     assert kcat("-C", "-t", topic, "-p", "0", "-o", "beginning", "-e", "-q") == lines
-    # A batch too small to gain anything goes out as it is.
+    # librdkafka does not compress a batch that would not become smaller.
     assert stored_codecs(bootstrap, topic) - {"none"} == {codec} - {"none"}
 
 
-def test_keys_headers_nulls_and_timestamps(kcat: Kcat, topic: str, create: Callable[..., None]) -> None:
+def test_keys_headers_nulls_and_timestamps_are_read_unchanged(
+    kcat: Kcat, topic: str, create: Callable[..., None]
+) -> None:
     create(topic)
     before = int(time.time() * 1000)
     kcat("-P", "-t", topic, "-p", "0", "-K", ":", "-Z", "-H", "from=kcat", "-H", "empty=", stdin="a:1\nb:\n")
@@ -77,7 +79,7 @@ def test_the_cluster_is_listed(kcat: Kcat, bootstrap: str, topic: str, create: C
     assert {len(partition["isrs"]) for partition in described["partitions"]} == {1}
 
 
-def test_offsets_by_time(kcat: Kcat, topic: str, create: Callable[..., None]) -> None:
+def test_offsets_are_queried_by_timestamp(kcat: Kcat, topic: str, create: Callable[..., None]) -> None:
     create(topic)
     kcat("-P", "-t", topic, "-p", "0", stdin="1\n2\n3\n")
     assert kcat("-Q", "-t", f"{topic}:0:1000") == f"{topic} [0] offset 0\n"
@@ -88,7 +90,7 @@ def test_offsets_by_time(kcat: Kcat, topic: str, create: Callable[..., None]) ->
 @pytest.mark.parametrize(
     ("start", "expected"), [("2", "3\n4\n5\n"), ("-2", "4\n5\n"), ("s@1000", "1\n2\n3\n4\n5\n")]
 )
-def test_starting_in_the_middle(
+def test_consume_from_an_offset(
     start: str, expected: str, kcat: Kcat, topic: str, create: Callable[..., None]
 ) -> None:
     create(topic)
@@ -96,7 +98,7 @@ def test_starting_in_the_middle(
     assert kcat("-C", "-t", topic, "-p", "0", "-o", start, "-e", "-q") == expected
 
 
-def test_an_idempotent_producer(kcat: Kcat, topic: str, create: Callable[..., None]) -> None:
+def test_an_idempotent_producer_keeps_the_order(kcat: Kcat, topic: str, create: Callable[..., None]) -> None:
     create(topic)
     lines = "".join(f"{n}\n" for n in range(5000))
     kcat(
@@ -115,7 +117,9 @@ def test_an_idempotent_producer(kcat: Kcat, topic: str, create: Callable[..., No
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
-def test_acks(acks: str, kcat: Kcat, topic: str, create: Callable[..., None]) -> None:
+def test_produce_with_every_acks_value(
+    acks: str, kcat: Kcat, topic: str, create: Callable[..., None]
+) -> None:
     create(topic)
     kcat("-P", "-t", topic, "-p", "0", "-X", f"acks={acks}", stdin="one\ntwo\n")
     deadline = time.monotonic() + 60
@@ -123,7 +127,9 @@ def test_acks(acks: str, kcat: Kcat, topic: str, create: Callable[..., None]) ->
         assert time.monotonic() < deadline, output
 
 
-def test_a_file_of_900_kilobytes_as_one_record(kcat: Kcat, topic: str, create: Callable[..., None]) -> None:
+def test_a_file_of_900_kilobytes_is_produced_as_one_record(
+    kcat: Kcat, topic: str, create: Callable[..., None]
+) -> None:
     create(topic)
     kcat("-P", "-t", topic, "-p", "0", "-D", "\x01", stdin="x" * 900_000)
     assert len(kcat("-C", "-t", topic, "-p", "0", "-o", "beginning", "-e", "-q", "-D", "")) == 900_000

@@ -1,7 +1,7 @@
-"""Sessions of real clients with a real broker, recorded by `tests.harness.sessions.record`, replayed here.
+"""Replays of recorded sessions of real clients (`tests.harness.sessions.record`).
 
-Every answer must decode in the version that the client asked for, and carry the errors and records that it
-carried when it was recorded.
+Every response must decode in the requested version and have the errors and records that it
+had in the recording.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.harness.sessions.replay import FETCH, Exchange, error_codes, fetched,
 from tests.harness.sessions.sessions import FOLDER, REQUEST, SUFFIX, Session
 
 PATHS = sorted(FOLDER.glob(f"*{SUFFIX}"))
-#: Apache Kafka says so shortly after a change; who is quicker need not.
+#: Transient errors of Apache Kafka after a change; a faster broker need not return them.
 NOT_YET = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.LEADER_NOT_AVAILABLE,
@@ -31,7 +31,7 @@ NOT_YET = {
 
 @pytest.fixture
 def kafka_cluster_config() -> dict[str, str | int | bool]:
-    """Whatever the time is now, records have the time of the recording."""
+    """Accept the timestamps of the recording."""
     return {"log.message.timestamp.after.max.ms": 2**63 - 1, "log.retention.ms": -1}
 
 
@@ -62,7 +62,7 @@ def compare_errors(exchange: Exchange) -> None:
 
 
 def quicker(recorded: list[tuple[str, int]], found: list[tuple[str, int]]) -> bool:
-    """Whether the answers differ only in errors that pass, and in what those stood for."""
+    """Whether the responses differ only in transient errors and in the fields these leave empty."""
     then, now = dict(recorded), dict(found)
     early = tuple(place for place, code in then.items() if code in NOT_YET)
     return all(
@@ -71,7 +71,7 @@ def quicker(recorded: list[tuple[str, int]], found: list[tuple[str, int]]) -> bo
 
 
 class Records:
-    """All records that one broker served in a session, each once."""
+    """All distinct records that one broker served in a session."""
 
     def __init__(self) -> None:
         self.by_partition: dict[tuple[str, int], dict[int, Any]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""Batches written to three brokers of which one after the other is killed: nothing is lost, nothing twice."""
+"""The batch writer while brokers are killed one after the other: no record is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS = 3000
 
 
 class Sending:
-    """Rows in a thread of their own, until it is stopped; each lot is flushed or committed with a marker."""
+    """Write rows in a thread until stopped; each lot is flushed or committed with a marker."""
 
     def __init__(self, bootstrap: str, topic: str, *, transactional: bool) -> None:
         settings = ClientSettings(parse_addresses(bootstrap), backoff=Backoff(0.02, 0.2))
@@ -64,14 +64,14 @@ class Sending:
         self.lots += 1
 
     def more(self) -> None:
-        """Wait until it has gone on for a while."""
+        """Wait until more rows are stored."""
         wanted = self.lots + 3
-        eventually(lambda: self._failure or self.lots >= wanted, timeout=60, what="rows go on being stored")
+        eventually(lambda: self._failure or self.lots >= wanted, timeout=60, what="more rows are stored")
         if self._failure is not None:
             raise self._failure
 
     def stop(self) -> int | None:
-        """The marker in the end."""
+        """Stop and return the last marker."""
         self._stopping.set()
         self._thread.join()
         if self._failure is not None:

@@ -1,4 +1,4 @@
-"""What the controller decides over several real brokers: leaders that go back, replicas that move, racks."""
+"""Decisions of the controller with several real brokers: preferred leaders, reassignments, racks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROLES = {1: BOTH, 2: BROKER, 3: BROKER}
 
 
 async def create(nodes: Nodes, *replicas: list[int], asked: int = 2) -> None:
-    """The topic `t`, with one partition for each list of replicas."""
+    """Create the topic `t` with one partition for each list of replicas."""
     assignments = [
         CreatableReplicaAssignment(partition_index=index, broker_ids=each)
         for index, each in enumerate(replicas)

@@ -1,4 +1,4 @@
-"""Coordinators on several brokers: found from any of them, listed together, there once enough brokers are."""
+"""Coordinators on several brokers: lookup from any broker, listing, availability."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def wire(node: ClusterNode) -> Wire:
 
 
 def find(node: ClusterNode, kind: int, keys: list[str]) -> dict[str, tuple[int, int, int]]:
-    """What one broker says: error, id and port by name."""
+    """Return error, id and port by name, according to one broker."""
     answer = wire(node).call(FindCoordinatorRequest(key_type=kind, coordinator_keys=keys), 6)
     return {each.key: (each.error_code, each.node_id, each.port) for each in answer.coordinators}
 
@@ -49,7 +49,7 @@ def test_every_broker_names_the_same_coordinators(cluster: Cluster, kind: int) -
     said = eventually(lambda: same([find(node, kind, keys) for node in cluster.brokers]))
     ports = {node.id: node.port for node in cluster.brokers}
     assert all(code == 0 and port == ports[node_id] for code, node_id, port in said.values())
-    assert len({node_id for _, node_id, _ in said.values()}) == 3, "they are spread"
+    assert len({node_id for _, node_id, _ in said.values()}) == 3, "coordinators are spread over the brokers"
 
 
 def same(answers: list[dict[str, tuple[int, int, int]]]) -> dict[str, tuple[int, int, int]] | None:
@@ -90,7 +90,7 @@ def test_a_broker_that_is_not_the_coordinator_answers_not_coordinator(cluster: C
 
 
 def test_coordinator_not_available_until_enough_brokers_are_registered(tmp_path: Path) -> None:
-    """As in Apache Kafka: the topics of coordinators have three replicas, so it takes three brokers once."""
+    """As in Apache Kafka: the coordinators' topics have three replicas, which needs three brokers."""
     request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=["g"])
 
     async def main() -> None:

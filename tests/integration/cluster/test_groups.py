@@ -1,4 +1,4 @@
-"""Groups of a cluster of three: they go on when the broker that coordinates them is killed."""
+"""Groups of three brokers continue when their coordinator is killed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFIG = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.heartbeat.interval.ms": "500",
     "group.consumer.min.heartbeat.interval.ms": "500",
-    # A broker that stands still is noticed soon.
+    # A paused broker is fenced soon.
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "3000",
 }
@@ -51,7 +51,7 @@ def test_a_group_continues_when_its_coordinator_is_killed(cluster: Cluster, topi
 
 
 def read_and_commit(member: Member, progress: Progress, wanted: int) -> None:
-    """Until everything that was sent is read and committed."""
+    """Read until all records are read and committed."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         member.poll(progress)
@@ -82,7 +82,7 @@ def test_a_paused_coordinator_is_fenced_when_it_resumes(cluster: Cluster, topic:
         cluster.wait_for_brokers()
         feed.more(BATCH)
         read_and_commit(member, progress, feed.sent)
-        # Whatever it has in its memory: it has a follower's log now, and says so.
+        # It is a follower now and must answer NOT_COORDINATOR, whatever state it has in memory.
         assert described_by(cluster.node(zombie), group) == ErrorCode.NOT_COORDINATOR
         assert member.committed() == progress.committed
     finally:

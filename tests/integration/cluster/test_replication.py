@@ -1,4 +1,4 @@
-"""Three real nodes: what was acknowledged survives any of them, and replicas become equal again."""
+"""Replication on three real nodes: acknowledged records survive any node, and replicas converge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 class Scene:
-    """One topic of a cluster."""
+    """A topic of a cluster."""
 
     def __init__(self, cluster: Cluster, topic: str, **config: str) -> None:
         self.cluster = cluster
@@ -90,7 +90,7 @@ class Scene:
         return [node.data_dir / "logs" / f"{self.topic}-{partition}" for node in self.cluster.brokers]
 
     def equal(self) -> bool:
-        """Whether the replicas of every partition have the same bytes."""
+        """Return whether the replicas of every partition have the same bytes."""
         return all(len({_digest(folder) for folder in self.folders(index)}) == 1 for index in range(3))
 
 
@@ -136,7 +136,7 @@ def test_too_few_in_sync_replicas_refuse_acks_all_and_lose_nothing(cluster: Clus
     away = (scene.leader() % 3) + 1
     cluster.kill(away)
     scene.send(30, 30)
-    assert scene.producer.flush(1) > 0, "they wait for the third replica"
+    assert scene.producer.flush(1) > 0, "the records wait for the third replica"
     cluster.restart(away)
     scene.producer.flush(60)
     assert len(scene.acknowledged) == 60

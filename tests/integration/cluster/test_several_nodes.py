@@ -1,4 +1,4 @@
-"""Nodes of one cluster: they find the active controller, register, serve requests for it, and come and go."""
+"""Nodes of one cluster: discovery of the active controller, registration, forwarding, restarts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_broker_forwards_requests_to_the_active_controller(tmp_path: Path)
                 async with nodes.connected(node_id) as connection:
                     created = await create(connection, f"from-{node_id}")
                     assert created.error_code == ErrorCode.NONE
-                    # It can be used at once where it was asked for.
+                    # The topic is usable at once on the broker that received the request.
                     assert f"from-{node_id}" in nodes[node_id].image.topics.by_name
                     again = await create(connection, f"from-{node_id}")
                     assert again.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
@@ -77,7 +77,7 @@ def test_every_node_describes_the_cluster(tmp_path: Path) -> None:
 
 def test_a_stopped_broker_rejoins(tmp_path: Path) -> None:
     async def main() -> None:
-        # Who waited for a heartbeat or a session would wait for minutes.
+        # Waiting for a heartbeat or a session timeout would take minutes.
         slow = {"broker.heartbeat.interval.ms": "300000", "broker.session.timeout.ms": "600000"}
         async with running_nodes(tmp_path, ONE_AND_TWO, slow) as nodes:
             async with nodes.connected(2) as connection:

@@ -1,4 +1,4 @@
-"""Share groups of a cluster of three: every record is acknowledged in the end, whichever node is killed."""
+"""Share groups of three brokers: every record is acknowledged in the end, whichever node is killed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def begin_at_the_beginning(cluster: Cluster, group: str) -> None:
 
 
 class Reader:
-    """A member that accepts whatever it gets."""
+    """A member that accepts every record."""
 
     def __init__(self, consumer: ShareConsumer) -> None:
         self._consumer = consumer
@@ -87,7 +87,7 @@ def test_a_share_group_continues_when_brokers_are_killed(cluster: Cluster, topic
                     kill_one()
                 elif step == 2:
                     cluster.start()
-            # The last acknowledgements go with the next polls; locks of a broker that was killed run out.
+            # The last acknowledgements are sent with the next polls; locks of a killed broker expire.
             async with asyncio.timeout(60):
                 while await lags(settings, group) != [0] * PARTITIONS:
                     for record in await consumer.poll(0.3):

@@ -1,4 +1,4 @@
-"""Transactions over partitions that three brokers lead: each is atomic, whichever node is killed."""
+"""Transactions over partitions of three brokers are atomic, whichever node is killed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from tests.integration.transactions.test_transactions import read
 CONFIG = {
     "group.initial.rebalance.delay.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
-    # A broker that stands still is noticed soon.
+    # A paused broker is fenced soon.
     "broker.heartbeat.interval.ms": "300",
     "broker.session.timeout.ms": "2000",
-    # With two of three replicas a broker can be neither, whatever the partition.
+    # With two replicas on three brokers, every partition has a broker without a replica.
     "transaction.state.log.replication.factor": "2",
     "transaction.state.log.min.isr": "1",
     "transaction.state.log.num.partitions": "12",
@@ -54,7 +54,7 @@ def send_everywhere(producer: Producer, topic: str, number: int) -> None:
 
 
 def commit(producer: Producer) -> None:
-    """As often as librdkafka asks for it."""
+    """Commit, and retry while librdkafka reports a retriable error."""
     deadline = time.monotonic() + 60
     while True:
         try:
@@ -93,7 +93,7 @@ def test_transactions_over_all_leaders_are_atomic_when_their_coordinator_is_kill
 
 
 def test_a_prepared_commit_completes_after_its_coordinator_dies(cluster: Cluster, topic: str) -> None:
-    """The leader of the data stands still, so that the markers wait; then the coordinator is killed."""
+    """The partition leader is paused, so that the markers wait; then the coordinator is killed."""
     create(cluster, topic, replicas=1)
     new_producer(cluster, "first").flush()
     silent = leaders_of(cluster, topic)[0]
@@ -117,7 +117,7 @@ def test_a_prepared_commit_completes_after_its_coordinator_dies(cluster: Cluster
 
 
 def id_without(cluster: Cluster, broker: int) -> tuple[str, int]:
-    """A transactional id whose log has no replica on a broker, and who leads that log."""
+    """Return a transactional id whose partition has no replica on a broker, and that partition's leader."""
     replicas = replicas_of(cluster, "__transaction_state")
     while True:
         transactional_id = f"id-{uuid.uuid4().hex[:8]}"
@@ -164,7 +164,7 @@ def test_read_process_write_is_exactly_once_while_brokers_and_workers_are_killed
             for number in range(step * numbers // steps, (step + 1) * numbers // steps):
                 producer.produce(source, str(number), partition=number % PARTITIONS)
             assert producer.flush(60) == 0
-            # When the blow falls is what this is about.
+            # The moment of the kill is random on purpose.
             time.sleep(chance.uniform(0.3, 1.5))
             if step % 2:
                 workers.kill(chance.randrange(2))
@@ -178,7 +178,7 @@ def test_read_process_write_is_exactly_once_while_brokers_and_workers_are_killed
         def found() -> list[str]:
             return read(cluster.bootstrap_servers, target, PARTITIONS)
 
-        eventually(lambda: len(found()) >= numbers, timeout=120, every=1, what="all of it")
+        eventually(lambda: len(found()) >= numbers, timeout=120, every=1, what="all squares are committed")
         assert sorted(found()) == wanted
     finally:
         workers.stop()

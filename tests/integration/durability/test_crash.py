@@ -1,4 +1,4 @@
-"""`kill -9` at random points under load: what was acknowledged is there, in order, once; indexes agree."""
+"""`kill -9` under load: acknowledged records are stored once and in order, and indexes are consistent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SMALL_SEGMENTS = {"segment.bytes": str(1 << 20), "index.interval.bytes": "1024"}
 
 
 class Load:
-    """An idempotent producer that never stops and remembers every acknowledged record."""
+    """An idempotent producer that runs continuously and records every acknowledgement."""
 
     def __init__(self, bootstrap: str, topic: str, codec: str) -> None:
         self.acknowledged: dict[int, list[tuple[int, int]]] = {p: [] for p in range(PARTITIONS)}
@@ -72,7 +72,7 @@ class Load:
             self.sent += 1
             self._producer.poll(0)
             if self.sent % 50 == 0:
-                # Tens of thousands of records a second are load enough, and quick to read back.
+                # Tens of thousands of records per second are enough, and quick to read.
                 time.sleep(0.002)
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
@@ -144,7 +144,7 @@ def test_acknowledged_records_survive_crashes_in_order_and_once(
         check_partition_folder(node.data_dir / "logs" / f"{topic}-{partition}")
 
 
-def test_an_orderly_stop_needs_no_recovery_and_loses_nothing(start_node: StartNode, topic: str) -> None:
+def test_a_clean_shutdown_needs_no_recovery_and_loses_nothing(start_node: StartNode, topic: str) -> None:
     node = start_node()
     create(node.bootstrap_servers, topic)
     load = Load(node.bootstrap_servers, topic, "gzip")
@@ -174,21 +174,23 @@ def test_topics_and_configs_survive_a_crash_as_soon_as_they_are_acknowledged(sta
 
 
 DAMAGES = {
-    "garbage behind the end": lambda log: log.write_bytes(log.read_bytes() + random.Random(1).randbytes(500)),
-    "zeros behind the end": lambda log: log.write_bytes(log.read_bytes() + bytes(4096)),
-    "half a batch behind the end": lambda log: log.write_bytes(log.read_bytes() + log.read_bytes()[:40]),
+    "garbage after the end": lambda log: log.write_bytes(log.read_bytes() + random.Random(1).randbytes(500)),
+    "zeros after the end": lambda log: log.write_bytes(log.read_bytes() + bytes(4096)),
+    "half a batch after the end": lambda log: log.write_bytes(log.read_bytes() + log.read_bytes()[:40]),
     "indexes gone": lambda log: [log.with_suffix(suffix).unlink() for suffix in (".index", ".timeindex")],
-    "indexes full of nonsense": lambda log: [
+    "invalid indexes": lambda log: [
         log.with_suffix(suffix).write_bytes(random.Random(2).randbytes(size))
         for suffix, size in ((".index", 80), (".timeindex", 120))
     ],
-    "the last batch flipped": lambda log: log.write_bytes(log.read_bytes()[:-3] + b"\xff\xff\xff"),
-    "the last batch cut": lambda log: log.write_bytes(log.read_bytes()[:-7]),
+    "a bit of the last batch flipped": lambda log: log.write_bytes(log.read_bytes()[:-3] + b"\xff\xff\xff"),
+    "the last batch truncated": lambda log: log.write_bytes(log.read_bytes()[:-7]),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_tail_is_cut_and_the_rest_is_served(start_node: StartNode, topic: str, damage: str) -> None:
+def test_a_damaged_tail_is_truncated_and_the_rest_is_served(
+    start_node: StartNode, topic: str, damage: str
+) -> None:
     node = start_node()
     create_and_wait(node.bootstrap_servers, topic)
     for n in range(100):

@@ -1,4 +1,4 @@
-"""Folders that Apache Kafka 4.3 and versions of Moldau have written, kept in `tests/data/`, are opened."""
+"""Opening of recorded folders of Apache Kafka 4.3 and earlier versions of Moldau (`tests/data/`)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tests.harness.wire.requests import assert_serves
 NAMES = sorted(path.stem for path in DATA.glob("*.json"))
 
 
-#: The folders get older, and nothing in them may expire.
+#: The folders are old, and nothing in them may expire.
 AGELESS: dict[str, str | int | bool] = {"log.retention.ms": -1, "offsets.retention.minutes": 2**31 - 1}
 
 
 class Kept:
-    """A node on a copy of a kept folder."""
+    """A node on a copy of a recorded folder."""
 
     def __init__(self, name: str, folder: Path, config: dict[str, str | int | bool]) -> None:
         self.name = name
@@ -59,20 +59,20 @@ def named(*endings: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("kept", names, indirect=True, ids=names)
 
 
-def test_folders_of_apache_kafka_and_moldau_are_kept() -> None:
+def test_folders_of_apache_kafka_and_moldau_are_recorded() -> None:
     assert {name.partition("-")[0] for name in NAMES} == {"apache", "moldau"}
     assert {name.rpartition("-")[2] for name in NAMES} == {"clean", "killed", "groups", "metadata"}
 
 
 @named("-clean", "-killed", "-groups")
-def test_a_kept_folder_opens_with_all_its_records(kept: Kept) -> None:
-    """Now, and after this version has written to it and was killed and started again."""
+def test_a_recorded_folder_opens_with_all_its_records(kept: Kept) -> None:
+    """The records are the same at first and after more writes, a kill and a restart."""
     expected = dict(kept.expected)
     lasting = expected.pop("last_values", None)
     expected.pop("groups", None)
     for topic in expected["topics"].values():
         for partition in topic["partitions"].values():
-            # Forgotten when they have written nothing for a day.
+            # Producer ids expire after a day without writes.
             del partition["producers"]
     compare(expected, take_inventory(kept.bootstrap), killed=kept.name.endswith("-killed"))
     if lasting is not None:
@@ -86,7 +86,7 @@ def test_a_kept_folder_opens_with_all_its_records(kept: Kept) -> None:
 
 
 @named("-groups")
-def test_coordinator_topics_of_a_kept_folder_are_served_unchanged(kept: Kept) -> None:
+def test_coordinator_topics_of_a_recorded_folder_are_served_unchanged(kept: Kept) -> None:
     internal = {name: topic for name, topic in kept.expected["topics"].items() if topic["internal"]}
     assert sorted(internal) == ["__consumer_offsets", "__transaction_state"]
     for name, topic in internal.items():
@@ -96,7 +96,7 @@ def test_coordinator_topics_of_a_kept_folder_are_served_unchanged(kept: Kept) ->
 
 
 @named("-groups")
-def test_committed_offsets_of_a_kept_folder_are_loaded(kept: Kept) -> None:
+def test_committed_offsets_of_a_recorded_folder_are_loaded(kept: Kept) -> None:
     for group, offsets in kept.expected["groups"].items():
         assert group_offsets(kept.bootstrap, group, "orders") == offsets
 

@@ -1,4 +1,4 @@
-"""A full disk (ENOSPC): producers hear of it, nothing acknowledged is lost, and room makes it work again."""
+"""A full disk (ENOSPC): producers get an error, acknowledged records survive, writes resume later."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEGABYTE = 1 << 20
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 MB."""
+    """Mount a file system of 64 MB."""
     folder = tmp_path / "small"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(folder)]
@@ -36,7 +36,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(folder: Path, leave: int) -> Path:
-    """A file that leaves this many bytes of the file system free."""
+    """Write a file that leaves this many bytes of the file system free."""
     status = os.statvfs(folder)
     ballast = folder / "ballast"
     with ballast.open("wb") as file:
@@ -73,7 +73,7 @@ def test_a_full_disk_refuses_produce_requests_until_there_is_room(
         acknowledged.append(value)
     else:
         pytest.fail("the disk never got full")
-    assert acknowledged, "there was room for some"
+    assert acknowledged, "some records were stored"
     assert fetch(node.bootstrap_servers, topic).high_watermark == len(acknowledged)
     assert values(node.bootstrap_servers, topic, len(acknowledged)) == acknowledged
     ballast.unlink()

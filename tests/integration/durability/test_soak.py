@@ -1,8 +1,8 @@
-"""After minutes of mixed load a node has the memory and descriptors it began with.
+"""A node's memory and file descriptors do not grow under minutes of mixed load.
 
-`MOLDAU_SOAK_SECONDS` makes the load of the real process longer than the default, for a night if need be.
-What is compared is the node after a first stretch of load, when caches are filled and code is compiled, with
-the node after a much longer one, each time when it has come to rest.
+`MOLDAU_SOAK_SECONDS` sets the duration of the load.
+The node is compared after a first period of load, when caches are filled and code is compiled, with
+the node after a much longer one, each time when it is idle.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CONFIG = {
     "producer.id.expiration.check.interval.ms": 500, "max.incremental.fetch.session.cache.slots": 50,
     "replica.high.watermark.checkpoint.interval.ms": 500,
 }  # fmt: skip
-#: What memory may be more for no reason of ours: the allocator's fragments.
+#: Permitted growth of memory, for fragmentation of the allocator.
 SPARE_RSS_KB = 16_000
 
 
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class Held(NamedTuple):
-    """What a process holds, as the system sees it."""
+    """The resources of a process, from /proc."""
 
     rss_kb: int
     descriptors: int
@@ -56,7 +56,7 @@ class Held(NamedTuple):
 
 
 def come_to_rest(pid: int, logs: Path) -> Held:
-    """Nothing waits for its deletion, the cleaner's process has ended, and the numbers stand still."""
+    """Wait until deleted files are removed, the cleaner process has exited, and the numbers are stable."""
     eventually(
         lambda: not any(".deleted" in each.name or each.name.endswith("-delete") for each in logs.rglob("*")),
         what="deleted files are gone",
@@ -69,15 +69,15 @@ def come_to_rest(pid: int, logs: Path) -> Held:
         before, last = last, Held.of(pid)
         return before[1:] == last[1:]
 
-    eventually(still, every=1.0, what="descriptors, threads and mappings stand still")
+    eventually(still, every=1.0, what="descriptors, threads and mappings are stable")
     return last
 
 
 @pytest.mark.timeout(max(180, 3 * SECONDS))
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks into /proc")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 def test_load_leaks_neither_memory_nor_descriptors(start_node: StartNode, on_moldau: bool) -> None:
     if not on_moldau:
-        pytest.skip("Moldau's process is looked into")
+        pytest.skip("inspects Moldau's process")
     node = start_node(config=CONFIG)
     for topic, config in TOPICS.items():
         create_and_wait(node.bootstrap_servers, topic, 1, config)
@@ -91,7 +91,7 @@ def test_load_leaks_neither_memory_nor_descriptors(start_node: StartNode, on_mol
     assert min(load.rounds.values()) >= 2 and len(load.rounds) == 8, load.rounds
     log.info("before %s, after %s, rounds %s", before, after, load.rounds)
     said = f"before {before}, after {after}, rounds {load.rounds}"
-    # The logs that stay may have a segment more or fewer, each with its log and its two indexes.
+    # The permanent topics may have a segment more or fewer, each with a log and two indexes.
     assert after.descriptors <= before.descriptors + 12, said
     assert after.threads <= before.threads + 2, said
     assert after.mappings <= before.mappings + 30, said

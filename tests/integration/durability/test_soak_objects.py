@@ -1,4 +1,4 @@
-"""After weeks of virtual work a node in this process has the tasks, timers and objects it began with."""
+"""Tasks, timers and objects of a node do not grow over weeks of virtual time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.integration.durability.test_log_retention import configure, create
 
 
 def ours() -> Counter[str]:
-    """Living objects of our own classes, and tasks."""
+    """Count live objects of our classes, and tasks."""
     gc.collect()
     names = (f"{type(each).__module__}.{type(each).__qualname__}" for each in gc.get_objects())
     return Counter(name for name in names if name.startswith(("moldau.", "_asyncio.")))
@@ -60,15 +60,15 @@ async def one_round(node: TimedNode, number: int) -> None:
         opening.session_epoch = 0
         session = (await connection.call(opening, FETCH_VERSION)).session_id
         await connection.call(FetchRequest(session_id=session, session_epoch=1, min_bytes=0), FETCH_VERSION)
-    await give_up_in_the_middle(node, name)
+    await disconnect_during_requests(node, name)
     await configure(node, 2, name, "max.message.bytes", str(5000 + number))
     await configure(node, 4, "", "log.cleaner.backoff.ms", str(15_000 + number % 2))
     await node.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)]))
     await node.time.passes(DAY + HOUR, step=HOUR)
 
 
-async def give_up_in_the_middle(node: TimedNode, name: str) -> None:
-    """Half a frame, and a fetch that waits, on connections that end."""
+async def disconnect_during_requests(node: TimedNode, name: str) -> None:
+    """Disconnect within a frame and during a waiting fetch."""
     waiting = fetch_request(name, 3, max_wait_ms=1_000_000)
     frame = request_frame(waiting, FETCH_VERSION)
     whole = len(frame).to_bytes(4, "big") + frame
@@ -95,7 +95,7 @@ def test_weeks_of_virtual_work_leak_no_task_timer_or_object(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rounds = 20
-    # Captured records hold what they were logged with.
+    # Captured log records keep their arguments alive.
     caplog.set_level(logging.CRITICAL, "moldau")
 
     async def scenario() -> None:

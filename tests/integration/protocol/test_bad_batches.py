@@ -1,4 +1,4 @@
-"""Produce with batches that lie: checksums, lengths, counts, formats, sequences, bombs."""
+"""Produce with invalid batches: checksums, lengths, counts, formats, sequences, compression bombs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def others_are_served(bootstrap: str, topic: str) -> Iterator[None]:
 
 
 def error_of(bootstrap: str, topic: str, records: bytes, **options: int) -> int:
-    """The error code; a refused batch must leave nothing in the log."""
+    """Return the error code; a refused batch must leave nothing in the log."""
     before = fetch(bootstrap, topic).high_watermark
     answer = produce(bootstrap, topic, records, **options)
     assert answer.base_offset == -1
@@ -101,7 +101,7 @@ def test_a_garbage_payload_is_refused_where_records_are_read(
     bootstrap: str, topic: str, cleanup_policy: str, codec: int
 ) -> None:
     name = f"{topic}-parsed"
-    # A batch that has the topic's codec already is stored as it came; any other is recompressed.
+    # A batch with the topic's codec is stored unchanged; any other is recompressed.
     own_codec = "gzip" if codec != batches.GZIP else "lz4"
     config = {"cleanup.policy": cleanup_policy, "compression.type": own_codec}
     create_and_wait(bootstrap, name, config=config)
@@ -120,7 +120,7 @@ def test_an_unknown_magic_byte_is_refused(bootstrap: str, topic: str) -> None:
     assert error_of(bootstrap, topic, batch(magic=3)) == CORRUPT_MESSAGE
 
 
-def test_one_batch_per_partition_and_request(bootstrap: str, topic: str) -> None:
+def test_a_second_batch_for_a_partition_is_refused(bootstrap: str, topic: str) -> None:
     assert error_of(bootstrap, topic, batch() + batch()) == INVALID_RECORD
     assert error_of(bootstrap, topic, b"") == INVALID_RECORD
     assert error_of(bootstrap, topic, batch()[:40]) == INVALID_RECORD
@@ -145,9 +145,7 @@ def test_a_transactional_batch_outside_a_transaction_is_refused(bootstrap: str, 
     assert error_of(bootstrap, topic, stray) == TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert produce(bootstrap, topic, batch()).error_code == 0
     given = fetch(bootstrap, topic)
-    assert given.last_stable_offset == given.high_watermark == 1, (
-        "readers of committed records are not held up"
-    )
+    assert given.last_stable_offset == given.high_watermark == 1, "the last stable offset is not held back"
 
 
 def test_a_base_offset_other_than_zero_is_refused(bootstrap: str, topic: str) -> None:
@@ -183,10 +181,10 @@ def test_sequence_numbers_of_an_idempotent_producer_are_checked(bootstrap: str, 
 
     assert [send(n) for n in range(7)] == [(0, n) for n in range(7)]
     assert send(6) == (0, 6), "a batch sent twice is stored once and answered with its offset"
-    assert send(2) == (0, 2), "also the fifth from the end"
-    assert send(1)[0] in (OUT_OF_ORDER_SEQUENCE_NUMBER, 46), "older ones are no longer known"
+    assert send(2) == (0, 2), "the fifth last is recognised, too"
+    assert send(1)[0] in (OUT_OF_ORDER_SEQUENCE_NUMBER, 46), "older duplicates are not recognised"
     assert send(9)[0] == OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert send(0, epoch=1) == (0, 7), "a new epoch starts again at zero"
+    assert send(0, epoch=1) == (0, 7), "a new epoch starts at sequence 0"
     assert send(7)[0] == INVALID_PRODUCER_EPOCH
     assert fetch(bootstrap, topic).high_watermark == 8
 

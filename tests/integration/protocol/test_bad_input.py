@@ -1,4 +1,4 @@
-"""Garbage on the port, impossible frames, unknown APIs, names and numbers that make no sense.
+"""Invalid input: garbage on the port, invalid frames, unknown APIs, invalid names and numbers.
 
 Every test ends by checking that the node still serves other clients.
 """

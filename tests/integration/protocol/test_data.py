@@ -1,6 +1,6 @@
-"""Produce, Fetch, ListOffsets and InitProducerId on the wire: what is not asked for every day.
+"""Rare cases of Produce, Fetch, ListOffsets and InitProducerId on the wire.
 
-What is expected here was seen on Apache Kafka 4.3; `tests/interop/differential` compares the rest.
+The expected responses are those of Apache Kafka 4.3; `tests/interop/differential` compares the rest.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def wire(bootstrap: str, topic: str) -> Any:
 
 
 def test_transactional_records_need_a_transactional_id(bootstrap: str, topic: str, wire: Wire) -> None:
-    """Taken, they would hide everything behind them from who reads only what is committed."""
+    """If accepted, they would hold back the last stable offset for `read_committed` consumers."""
     records = batch(attributes=TRANSACTIONAL, producer_id=7, producer_epoch=0, sequence=0)
     answer = produce(bootstrap, topic, records)
     assert (answer.error_code, answer.base_offset) == (TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1)

@@ -48,14 +48,14 @@ def test_connections_per_address_are_limited(start_node: StartNode) -> None:
     assert all(answers(wire) for wire in wires)
     with Wire(node.bootstrap_servers) as one_too_many:
         assert not answers(one_too_many)
-    assert all(answers(wire) for wire in wires), "those who were there are served"
+    assert all(answers(wire) for wire in wires), "existing connections are served"
     wires.pop().close()
 
     def connects_again() -> bool:
         with Wire(node.bootstrap_servers) as wire:
             return answers(wire)
 
-    eventually(connects_again, what="a place is free again")
+    eventually(connects_again, what="a new connection is accepted")
     for wire in wires:
         wire.close()
 
@@ -128,7 +128,7 @@ def test_a_client_that_sends_and_never_reads_is_stopped_by_back_pressure(
             while sent < 200 * MEGABYTE:
                 wire.send(flood)
                 sent += len(flood)
-        assert sent < 200 * MEGABYTE, "the node must stop reading from who does not read"
+        assert sent < 200 * MEGABYTE, "the node must stop reading from a client that does not read"
         assert_serves(node.bootstrap_servers, topic)
         grown = anonymous_memory(node.pid) - before
     assert grown < 100 * MEGABYTE, f"{grown / MEGABYTE:.0f} MB more"
@@ -139,7 +139,7 @@ def test_announced_frames_that_never_arrive_use_no_memory(
     start_node: StartNode, topic: str, on_moldau: bool
 ) -> None:
     if not on_moldau:
-        pytest.skip("Apache Kafka sets memory aside for every frame that is announced, until it has no more")
+        pytest.skip("Apache Kafka allocates memory for every announced frame")
     node = start_node()
     create_and_wait(node.bootstrap_servers, topic)
     before = anonymous_memory(node.pid)
@@ -177,7 +177,7 @@ def test_running_out_of_file_descriptors_by_connections_is_survived(
             return False
         return True
 
-    eventually(serves_again, what="the node serves again when connections are gone")
+    eventually(serves_again, what="the node serves again after the connections are closed")
     assert node.running
 
 

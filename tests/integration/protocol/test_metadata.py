@@ -1,6 +1,6 @@
 """Metadata, DescribeCluster, DescribeQuorum, DescribeTopicPartitions and ApiVersions on the wire.
 
-What is expected here was seen on Apache Kafka 4.3; `tests/interop/differential` compares the rest.
+The expected responses are those of Apache Kafka 4.3; `tests/interop/differential` compares the rest.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def test_concurrent_auto_creation_creates_one_topic(bootstrap: str, topic: str, 
         thread.start()
     for thread in threads:
         thread.join()
-    # Apache Kafka answers before the topic is there.
+    # Apache Kafka responds before the topic exists.
     assert {each.error_code for each in answers} <= {0} if on_moldau else {0, UNKNOWN_TOPIC_OR_PARTITION}
     assert len({each.topic_id for each in answers if each.topic_id != ZERO_UUID}) <= 1
 
@@ -153,7 +153,7 @@ def test_kraft_version_is_a_finalized_feature(bootstrap: str) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_describe_quorum_in_every_version(bootstrap: str, version: int) -> None:
+def test_describe_quorum_in_every_version_returns_the_leader(bootstrap: str, version: int) -> None:
     partition = RequestPartitionData(partition_index=0)
     topic = RequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
     with Wire(bootstrap) as wire:

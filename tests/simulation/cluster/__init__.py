@@ -1,1 +1,1 @@
-"""Lives of whole clusters from seeds: clients, faults, and what must hold."""
+"""Simulations of whole clusters from seeds: clients, faults and invariants."""

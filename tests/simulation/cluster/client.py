@@ -1,7 +1,7 @@
-"""What the clients of a simulated cluster have in common: who leads what, and trying again.
+"""The client of a simulated cluster: finding leaders and coordinators, and retries.
 
-Everything is asked over `network/client.py`, in versions that name topics. A call that fails forgets what is
-known of leaders and coordinators; `persist` tries again until there is an answer that trying again would not
+Requests are sent with `network/client.py`, in versions that name topics. A failed call discards the known
+leaders and coordinators; `persist` retries until there is a response that a retry would not
 change.
 """
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 GROUP, TRANSACTION = 0, 1
 TIMEOUT_MS = 4000
 _METADATA_VERSION, _FIND_COORDINATOR_VERSION = 12, 3
-#: Trying again with the same request would bring nothing.
+#: Errors for which a retry of the same request is useless.
 FATAL = frozenset(
     {
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -49,7 +49,7 @@ class ClusterClient:
         self._random = random
         self._connections: dict[int, NodeConnection] = {}
         self._leaders: dict[TopicPartition, int] = {}
-        #: The latest leader epochs this client has heard of; whoever knows only older ones is not asked.
+        #: The latest leader epochs this client has seen; brokers with older metadata are not used.
         self.epochs: dict[TopicPartition, int] = {}
         self._coordinators: dict[tuple[int, str], int] = {}
 
@@ -93,7 +93,7 @@ class ClusterClient:
         return await self.call(self._coordinators[kind, key], request, version)
 
     async def persist(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Try until it works, or until it is clear that it will not."""
+        """Retry until the call succeeds or fails with a fatal error."""
         while True:
             try:
                 return await attempt()
@@ -104,7 +104,7 @@ class ClusterClient:
             await asyncio.sleep(self._random.uniform(0.02, 0.3))
 
     def forget(self) -> None:
-        """What was known of leaders and coordinators may be old."""
+        """Discard the known leaders and coordinators, which may be stale."""
         self._leaders.clear()
         self._coordinators.clear()
 

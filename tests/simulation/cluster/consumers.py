@@ -1,4 +1,4 @@
-"""Consumers of a cluster: they read all partitions from the beginning, over and over, and commit offsets."""
+"""Consumers of a cluster: they read all partitions from the beginning, repeatedly, and commit offsets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ABORT = 0
 
 
 class Reader:
-    """Reads a partition from a position on; with `committed`, transactions that are decided only."""
+    """Read a partition from a position; with `committed`, with `read_committed`."""
 
     def __init__(
         self, client: ClusterClient, topic_partition: TopicPartition, *, committed: bool = False
@@ -38,7 +38,7 @@ class Reader:
         self._committed = committed
 
     async def read(self, max_wait_ms: int = 200) -> dict[int, bytes]:
-        """What comes next, which may be nothing."""
+        """Fetch the next records, which may be none."""
         where = self.topic_partition
         request = fetch_request(
             where.topic, self.position, partition=where.partition, max_bytes=20_000, max_wait_ms=max_wait_ms
@@ -79,7 +79,7 @@ class Reader:
 
 
 class Consumer:
-    """Reads everything, again and again, and holds what it sees against the story."""
+    """Read all partitions repeatedly and check the records against the history."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class Consumer:
 
 
 class Committer:
-    """Commits ever larger offsets of one group, and asks what they are."""
+    """Commit increasing offsets of one group, and fetch them."""
 
     def __init__(
         self, group: str, client: ClusterClient, story: Story, random: Random, where: TopicPartition
@@ -173,7 +173,7 @@ class Committer:
 
 
 async def offset_of(client: ClusterClient, group: str, where: TopicPartition) -> int:
-    """What the group has committed; -1: nothing."""
+    """Return the committed offset of the group; -1 if there is none."""
     topic = OffsetFetchRequestTopic(name=where.topic, partition_indexes=[where.partition])
     request = OffsetFetchRequest(group_id=group, topics=[topic], require_stable=True)
     answer = await client.to_coordinator(GROUP, group, request, _OFFSET_FETCH_VERSION)

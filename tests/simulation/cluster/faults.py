@@ -1,9 +1,9 @@
-"""What goes wrong in the life of a cluster. Every seed draws which kinds it has, so that rare ones meet.
+"""Faults of a simulated cluster. Every seed draws the kinds it uses, so that rare kinds coincide.
 
-Power that goes takes what was not synced, as Kafka's promise is about replicas and not about disks: so only
-one machine at a time loses it, only while all replicas are in sync, and no other machine ends until they are
-in sync again. A process that was killed is no better to the controller than a machine that lost power: it
-leaves the ISR when it comes back. Otherwise processes may be killed at any time, any number of them.
+A power loss loses unsynced records, because Kafka guarantees replication and not disk writes: therefore only
+one machine at a time loses power, only while all replicas are in sync, and no other machine stops until they
+are in sync again. To the controller, a killed process is the same as a machine that lost power: it
+leaves the ISR when it restarts. Otherwise any number of processes may be killed at any time.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ class Faults:
         targets: list[TopicPartition],
         only: Sequence[str] = (),
     ) -> None:
-        """`only` these kinds, instead of some drawn by chance."""
+        """With `only`, use these kinds instead of randomly drawn ones."""
         self._cluster = cluster
         self._network = cluster.simulation.network
         self._client = client
         self._random = random
         self._targets = targets
         self._tasks: list[asyncio.Task[None]] = []
-        #: Those of which a directory has failed, until they are started anew.
+        #: Nodes with a failed log directory, until they are restarted.
         self._broken: set[int] = set()
         self._topics = 0
-        #: A machine has lost what was not synced, and may not have got it back yet.
+        #: A machine has lost unsynced records and may not have fetched them again yet.
         self._forgetful = False
         kinds: dict[str, Callable[[], Awaitable[None] | None]] = {
             "kill": self._kill,
@@ -75,7 +75,7 @@ class Faults:
         self.happened: list[str] = []
 
     async def happen(self) -> None:
-        """One fault, or one ends."""
+        """Cause a fault, or end one."""
         boot = self._random.random() < 0.35 or len(self._down()) > len(self._cluster.layout) // 2
         if boot and self._down():
             self._boot(self._random.choice(self._down()))
@@ -90,7 +90,7 @@ class Faults:
             await done
 
     async def end(self) -> None:
-        """Everything works again from here on."""
+        """End all faults."""
         self._mend()
         for task in self._tasks:
             await task
@@ -123,7 +123,7 @@ class Faults:
     # Machines.
 
     def _may_end(self) -> bool:
-        """Whether a machine may end, as far as the promise goes."""
+        """Whether a machine may stop without violating the guarantees."""
         if self._forgetful and self._all_in_sync():
             self._forgetful = False
         return not self._forgetful
@@ -164,7 +164,7 @@ class Faults:
             self._tasks.append(asyncio.create_task(self._cluster.stop(node_id)))
 
     async def _roll(self) -> None:
-        """Every node is stopped and started, one after the other."""
+        """Restart every node, one after the other."""
         for node_id in self._cluster.layout:
             if node_id not in self._cluster.serving or not self._may_end():
                 continue
@@ -185,7 +185,7 @@ class Faults:
         self._network.cut(one, other, both=self._random.random() < 0.5)
 
     def _isolate(self) -> None:
-        """One node against all others; clients may still reach it."""
+        """Isolate one node from all others; clients may still reach it."""
         one = self._random.choice(self._hosts())
         for other in self._hosts():
             if other != one:
@@ -213,7 +213,7 @@ class Faults:
             )
 
     def _break_disk(self) -> None:
-        """One of two directories of a broker fails; it stays offline until the process is started anew."""
+        """Fail one of two log directories of a broker; it stays offline until the process is restarted."""
         node_id = self._random.choice(self._cluster.broker_ids)
         if self._broken or self._forgetful or not self._all_in_sync():
             return
@@ -225,7 +225,7 @@ class Faults:
         machine = self._cluster.machines[self._random.choice(list(self._cluster.machines))]
         machine.clock.offset_ms += self._random.choice((-5000, 5000, -3_600_000, 3_600_000))
 
-    # What operators do.
+    # Administration.
 
     async def _reassign(self) -> None:
         where = self._random.choice(self._targets)
@@ -243,7 +243,7 @@ class Faults:
         )
 
     async def _change_topics(self) -> None:
-        """A topic comes, another goes."""
+        """Create a topic and delete another."""
         self._topics += 1
         new = CreatableTopic(
             name=f"other-{self._topics}", num_partitions=self._random.randint(1, 3), replication_factor=-1

@@ -1,8 +1,8 @@
-"""The life of a cluster from a seed: clients of all kinds work, things go wrong, and in the end all is well.
+"""The simulation of a cluster from a seed: clients of all kinds, faults, and recovery at the end.
 
-Nodes are real; only clock, network, disk and threads are simulated. What clients may expect is in `story`,
-what must hold inside in `rules`, what goes wrong in `faults`. When the faults are over, every client must get
-its answer within bounded time, every node must serve, and everything must be readable.
+Nodes are real; only clock, network, disk and threads are simulated. The guarantees to clients are in `story`,
+the internal invariants in `rules`, the faults in `faults`. When the faults are over, every client must get
+its response within bounded time, every node must serve, and all records must be readable.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.simulation.cluster.story import Story
 _CREATE_TOPICS_VERSION = 7
 _LOOK_SECONDS = 0.1
 _START_SECONDS = 60.0
-#: How long clients may wait for answers and nodes for their replicas once nothing fails any more.
+#: How long clients may wait for responses and nodes for their replicas after the last fault.
 _HEALED_SECONDS = 120.0
 _TOPICS = {"orders": 2, "events": 1}
 
@@ -46,7 +46,7 @@ class ClusterLife:
         steps: int = 8,
         faults: Sequence[str] = (),
     ) -> None:
-        """`layout` and `faults` are drawn by chance unless they are given."""
+        """`layout` and `faults` are drawn at random unless given."""
         self.simulation = simulation
         self.random = simulation.random("life")
         self.story = Story()
@@ -104,7 +104,7 @@ class ClusterLife:
         watch.cancel()
 
     async def _pass_time(self, seconds: float, *tasks: object) -> None:
-        """Meanwhile whoever finds something broken is heard at once."""
+        """Let time pass; fail at once if a worker has failed."""
         until = self.simulation.loop.time() + seconds
         while self.simulation.loop.time() < until:
             await asyncio.sleep(min(0.2, seconds))
@@ -183,7 +183,7 @@ class ClusterLife:
             assert self.simulation.loop.time() < until, f"every node serves and follows again: {self}"
 
     def _all_follow(self, offset: int) -> bool:
-        """Whether every node serves, and has everything up to this metadata offset in place."""
+        """Whether every node serves and has applied the metadata up to this offset."""
         serving = self.cluster.serving
         return len(serving) == len(self.cluster.layout) and all(
             node.image.offset >= offset for node in serving.values()
@@ -196,11 +196,11 @@ class ClusterLife:
         except TimeoutError:
             raise AssertionError(f"everything is decided and readable in the end: {self}") from None
         self.story.check_end(everything, committed, offsets)
-        self.rules.compare_anew()
+        self.rules.compare_from_the_beginning()
         self.rules.look()
 
     async def _read_everything(self) -> tuple[_Records, _Records, dict[str, int]]:
-        """What there is, what of it is committed, and the offsets of the groups that transactions write."""
+        """Return all records, the committed ones, and the offsets that transactions committed."""
         client = self._client("checker")
         for committer in self.committers:
             await committer.look()
@@ -221,7 +221,7 @@ class ClusterLife:
         while True:
             found |= await client.persist(lambda: reader.read(max_wait_ms=0))
             end = reader.high_watermark
-            # Transactions that were left open are decided; until then nothing is complete.
+            # Abandoned transactions must time out before the log is complete.
             if (reader.position >= end > 0 and reader.last_stable == end) or end == 0:
                 return found
             await asyncio.sleep(0.05)
@@ -235,7 +235,7 @@ class ClusterLife:
 
 
 def live(seed: int | str, *, keep_trace: bool = False, **options: object) -> ClusterLife:
-    """One whole life; a failure says how to have it again."""
+    """Run one simulation; a failure names the command that replays it."""
     simulation = Simulation(f"cluster/{seed}", keep_trace=keep_trace)
     life = ClusterLife(simulation, **options)  # type: ignore[arg-type]
     try:

@@ -1,7 +1,7 @@
-"""Producers of every kind, each a task that goes on until the story stops.
+"""Producers of every kind, each a task that runs until the simulation stops.
 
-One batch at a time is sent and sent again, byte for byte, until somebody says how it ended: so an idempotent
-producer can be held to "once and in order".
+One batch at a time is sent and resent, byte for byte, until its outcome is known: therefore an idempotent
+producer's records must be stored once and in order.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from tests.simulation.cluster.story import Outcome, Story, Transaction
 
 _PRODUCE_VERSION, _INIT_VERSION, _END_VERSION, _OFFSETS_VERSION = 12, 4, 5, 5
 _TRANSACTIONAL = 0x10
-#: Before the clocks begin, so that a clock that is behind does not refuse it.
+#: Before the start of the clocks, so that a node with a slow clock does not refuse it.
 _TIMESTAMP = EPOCH_MS - 6 * 3_600_000
 _TRANSACTION_TIMEOUT_MS = 60_000
 
 
 class Producer:
-    """Sends with `acks` and expects no more than that: records may be there twice, in any order."""
+    """A producer with `acks`, without idempotence: records may be duplicated and reordered."""
 
     def __init__(
         self, name: str, client: ClusterClient, story: Story, random: Random, targets: list[TopicPartition]
@@ -74,7 +74,7 @@ class Producer:
     async def _produce(
         self, topic_partition: TopicPartition, records: bytes, transactional_id: str | None = None
     ) -> int:
-        """Where the batch lies; -1 if only that it does is known."""
+        """Produce a batch and return its offset; -1 if it is stored at an unknown offset."""
         data = PartitionProduceData(index=topic_partition.partition, records=memoryview(records))
         request = ProduceRequest(
             transactional_id=transactional_id,
@@ -91,7 +91,7 @@ class Producer:
 
 
 class LooseProducer(Producer):
-    """Content with the leader alone (`acks=1`): what it sends may get lost with it."""
+    """A producer with `acks=1`: its records may be lost with the leader."""
 
     def __init__(
         self, name: str, client: ClusterClient, story: Story, random: Random, targets: list[TopicPartition]
@@ -101,8 +101,8 @@ class LooseProducer(Producer):
 
 
 class IdempotentProducer(Producer):
-    """Every batch once and in order. A sequence that the cluster finds out of order means that it has
-    forgotten one that it had acknowledged."""
+    """An idempotent producer: every batch once and in order. An out-of-order sequence means that the
+    cluster has lost a batch that it had acknowledged."""
 
     def __init__(
         self, name: str, client: ClusterClient, story: Story, random: Random, targets: list[TopicPartition]
@@ -150,12 +150,12 @@ class IdempotentProducer(Producer):
 
 
 class TransactionalProducer(IdempotentProducer):
-    """Writes to several partitions and the offsets of a group of its own name, all or nothing."""
+    """Write to several partitions and commit offsets of a group of the same name, atomically."""
 
     async def run(self) -> None:
         await self._client.persist(lambda: self._init(self.name))
         await super().run()
-        # Whatever is still open is decided by this.
+        # InitProducerId completes an open transaction.
         await self._client.persist(lambda: self._init(self.name))
 
     async def send(self) -> None:
@@ -165,7 +165,7 @@ class TransactionalProducer(IdempotentProducer):
             await self._fill(transaction)
             commit = self._random.random() < 0.7
             if commit:
-                # From here on nobody can say that it did not happen, until somebody is told.
+                # From here on the outcome is unknown until a response arrives.
                 transaction.outcome = Outcome.UNKNOWN
             await self._client.persist(lambda: self._end(commit))
         except KafkaError:

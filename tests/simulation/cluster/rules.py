@@ -1,11 +1,11 @@
-"""What must hold inside a cluster at any moment, by name; looked at many times a second of its life.
+"""The internal invariants of a cluster, by name; checked many times per simulated second.
 
 - *one leader per epoch*, of the metadata quorum and of every partition
 - *metadata images agree*: at equal offsets all nodes have the same
 - *logs agree below the high watermark*, byte for byte, and *committed never changes*
 - *a leader has everything committed*
 - *ISR members have everything committed*
-- *nothing fails unnoticed*: no exception that nobody caught
+- *nothing fails unnoticed*: no unhandled exception
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Rules:
         #: By partition: every committed batch by its first offset.
         self._committed: dict[TopicPartition, dict[int, tuple[int, int]]] = defaultdict(dict)
         self._ends: dict[TopicPartition, int] = defaultdict(int)
-        #: How far a log has been compared; a log that was opened anew or cut is another one.
+        #: The offset up to which a log has been compared; a reopened or truncated log starts again.
         self._compared: dict[tuple[int, TopicPartition], tuple[Log, int]] = {}
         self._last_images: dict[int, MetadataImage] = {}
         self.looks = 0
@@ -54,8 +54,8 @@ class Rules:
             f"nothing fails unnoticed: {self._cluster.simulation.unhandled}"
         )
 
-    def compare_anew(self) -> None:
-        """The next look goes through all logs from their beginning."""
+    def compare_from_the_beginning(self) -> None:
+        """Compare all logs from their beginning with the next check."""
         self._compared.clear()
 
     # Metadata.
@@ -95,7 +95,7 @@ class Rules:
         self._compare(node_id, where, log)
 
     def _is_newest(self, partition: Partition) -> bool:
-        """Whether nobody knows of a later leader."""
+        """Whether no node knows a later leader."""
         where = partition.topic_partition
         for image in self._last_images.values():
             topic = image.topics.by_name.get(where.topic)
@@ -121,7 +121,7 @@ class Rules:
         self._compared[node_id, where] = (log, position)
 
     def _look_at_in_sync_replicas(self) -> None:
-        """As the newest metadata has it: whoever is in sync could be made leader the next moment."""
+        """Check the ISR of the newest metadata: each member could become leader at any time."""
         newest = max(self._last_images.values(), key=lambda image: image.offset, default=None)
         if newest is None:
             return
@@ -145,7 +145,7 @@ class Rules:
 
 
 def _is_registered(node: Node, image: MetadataImage, node_id: int) -> bool:
-    """Whether the metadata speaks of this process and not of one before it."""
+    """Whether the registration in the metadata is of this process and not of an earlier one."""
     broker = image.cluster.brokers.get(node_id)
     return broker is not None and broker.epoch == node.broker.lifecycle.epoch
 
@@ -156,7 +156,7 @@ def _digest(image: MetadataImage) -> int:
 
 
 def _batches(log: Log, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """First and last offset of every batch, and a checksum of all its bytes."""
+    """Yield first and last offset of every batch, and a checksum of all its bytes."""
     while start < end:
         found = log.reader.read(start, _CHUNK, upper_bound=end, blocking=True)
         data = memoryview(b"".join(found.parts)) if found is not None else memoryview(b"")

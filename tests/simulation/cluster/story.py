@@ -1,13 +1,13 @@
-"""What the clients of a cluster did and saw; whatever contradicts it is a broken promise.
+"""The history of a cluster's clients: what they sent and received. A contradiction is a violation.
 
-Invariants, by name, as far as clients can see them:
+Invariants that clients can observe, by name:
 
-- *what was read stays*: an offset always holds the same record, whoever reads it and whenever
-- *the high watermark never goes back for a consumer*: the end of a partition, once told, is never less
-- *acknowledged records are readable*: with `acks=all`, at the offset that was answered
+- *what was read stays*: an offset always has the same record, for every reader at any time
+- *the high watermark never goes back for a consumer*: the reported end of a partition never decreases
+- *acknowledged records are readable*: with `acks=all`, at the acknowledged offset
 - *nothing is made up*: every record was sent by a client
-- *an idempotent producer's records are there once, in order*
-- *transactions are atomic*: all of the records and offsets of a transaction, or none
+- *an idempotent producer's records are stored once, in order*
+- *transactions are atomic*: all records and offsets of a transaction are visible, or none
 - *committed offsets never go back*
 """
 
@@ -21,7 +21,7 @@ from moldau.base.ids import TopicPartition
 
 
 class Outcome(Enum):
-    """`UNKNOWN`: nobody was told how it ended."""
+    """`UNKNOWN`: no client received the outcome."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -33,7 +33,7 @@ class Outcome(Enum):
 class Transaction:
     name: str
     values: list[tuple[TopicPartition, bytes]] = field(default_factory=list)
-    #: What it wants to be the offset of its group.
+    #: The offset that it commits for its group.
     offset: int | None = None
     outcome: Outcome = Outcome.OPEN
 
@@ -43,20 +43,20 @@ class Story:
         self.stopping = False
         self.sent: dict[bytes, TopicPartition] = {}
         self.acknowledged: dict[TopicPartition, dict[int, bytes]] = defaultdict(dict)
-        #: By idempotent producer and partition: what was sent, in order.
+        #: By idempotent producer and partition: the values sent, in order.
         self.orders: dict[tuple[str, TopicPartition], list[bytes]] = defaultdict(list)
-        #: Those of them that were acknowledged, whether with an offset or as a repetition.
+        #: The acknowledged ones among them, with an offset or as a duplicate.
         self.surely_there: set[bytes] = set()
         self.transactions: dict[bytes, Transaction] = {}
         self.by_producer: dict[str, list[Transaction]] = defaultdict(list)
         self._seen: dict[TopicPartition, dict[int, bytes]] = defaultdict(dict)
         self._shown_as_committed: set[bytes] = set()
-        #: By group and partition: the last offset that was acknowledged, and the last that was asked for.
+        #: By group and partition: the last acknowledged and the last requested offset.
         self.committed_offsets: dict[tuple[str, TopicPartition], int] = {}
         self.wanted_offsets: dict[tuple[str, TopicPartition], int] = {}
         self.counts: dict[str, int] = defaultdict(int)
 
-    # What clients do.
+    # Requests.
 
     def sends(self, topic_partition: TopicPartition, value: bytes, producer: str | None = None) -> None:
         self.sent[value] = topic_partition
@@ -64,7 +64,7 @@ class Story:
             self.orders[producer, topic_partition].append(value)
 
     def acknowledge(self, topic_partition: TopicPartition, offset: int, value: bytes) -> None:
-        """`offset` is negative when only the repetition was acknowledged."""
+        """`offset` is negative if only a duplicate was acknowledged."""
         self.counts["acknowledged"] += 1
         self.surely_there.add(value)
         if offset >= 0:
@@ -73,7 +73,7 @@ class Story:
                 f"acknowledged records are readable: {topic_partition} {offset} is {before!r} and {value!r}"
             )
 
-    # What they see.
+    # Responses.
 
     def reads(
         self, topic_partition: TopicPartition, offset: int, value: bytes, *, committed: bool = False
@@ -89,7 +89,7 @@ class Story:
             )
 
     def end_told(self, topic_partition: TopicPartition, end: int, before: int) -> int:
-        """`before` is what the same consumer was told the last time."""
+        """`before` is the previous end that the same consumer received."""
         assert end >= before, (
             f"the high watermark never goes back for a consumer: {topic_partition} from {before} to {end}"
         )
@@ -112,7 +112,7 @@ class Story:
         committed: dict[TopicPartition, dict[int, bytes]],
         offsets: dict[str, int],
     ) -> None:
-        """`everything` is what is readable at last, `committed` what `read_committed` shows of it, `offsets`
+        """`everything` are all records at the end, `committed` those visible to `read_committed`, `offsets`
         the offsets of the groups that transactions write."""
         for topic_partition, acknowledged in self.acknowledged.items():
             for offset, value in acknowledged.items():
@@ -134,7 +134,7 @@ class Story:
             found = [value for _, value in sorted(everything[topic_partition].items()) if value in mine]
             expected = [value for value in order if value in set(found)]
             assert found == expected, (
-                "an idempotent producer's records are there once, in order:"
+                "an idempotent producer's records are stored once, in order:"
                 f" {producer} {topic_partition} {found} of {order}"
             )
             lost = [value for value in order if value in self.surely_there and value not in set(found)]

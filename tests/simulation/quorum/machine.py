@@ -272,7 +272,7 @@ class Machine:
             self.later(request.max_wait_ms / self.speed + 1e-6, lambda raft: None)
 
     def _retry_parked(self) -> bool:
-        """Try waiting fetches again; whether any got a response."""
+        """Retry waiting fetches; return whether any got a response."""
         parked, self._parked = self._parked, []
         self._parked += [respond for respond in parked if not respond()]
         return len(self._parked) < len(parked)

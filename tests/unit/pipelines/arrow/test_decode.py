@@ -273,7 +273,7 @@ def test_wrong_checksum_is_reported_with_partition_and_offset() -> None:
         ({"length": 5}, "length is invalid"),
         ({"length": 1 << 30}, "length is invalid"),
         ({"length": -1}, "length is invalid"),
-        ({"attributes": 7}, "no compression codec"),
+        ({"attributes": 7}, "unknown compression codec"),
         ({"attributes": by_hand.ZSTD}, "cannot be decompressed"),
     ],
 )

@@ -133,8 +133,13 @@ class LogFlusher:
     def sync_directory_locked(self) -> None:
         """`sync_directory` for a caller that holds `lock`."""
         disk, directory = self._segments.open_files.disk, self._segments.directory
-        if self._has_topic_id:
-            sync_topic_id(disk, directory)
-        disk.sync_dir(directory)
-        disk.sync_dir(posixpath.dirname(directory))
+        # Set first: a truncation in the meantime clears it, because its renames may not be synced.
         self.directory_synced = True
+        try:
+            if self._has_topic_id:
+                sync_topic_id(disk, directory)
+            disk.sync_dir(directory)
+            disk.sync_dir(posixpath.dirname(directory))
+        except OSError:
+            self.directory_synced = False
+            raise

@@ -440,8 +440,11 @@ class Log:
             return True
         try:
             with segments.changing():
-                self.flusher.directory_synced = False
-                segments.truncate_to(offset)
+                try:
+                    segments.truncate_to(offset)
+                finally:
+                    # After the renames: a flush in a thread may sync the directory before them.
+                    self.flusher.directory_synced = False
                 self.offsets.truncate(min(self.log_start_offset, offset))
                 self.flusher.retreat(offset)
             self._after_truncation()
@@ -454,8 +457,10 @@ class Log:
         segments = self.segments
         try:
             with segments.changing():
-                self.flusher.directory_synced = False
-                segments.restart_at(offset)
+                try:
+                    segments.restart_at(offset)
+                finally:
+                    self.flusher.directory_synced = False
                 self.offsets.truncate(offset)
                 self.flusher.retreat(offset)
             self.leader_epochs.clear()

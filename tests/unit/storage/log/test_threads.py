@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.records import check_crc, iter_batches
+from moldau.storage.disk.disk import PosixDisk
 from moldau.storage.disk.open_files import OpenFiles
 from moldau.storage.log.log import Log
 from tests.unit.storage.log.one_log import Folder, fill
@@ -116,3 +118,70 @@ def test_flush_and_check_in_a_thread(tmp_path: Path) -> None:
     stop.set()
     thread.join()
     assert problems == []
+
+
+class WatchedDisk(PosixDisk):
+    """Calls a hook before segments are renamed and directories synced, and keeps the order of both."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.hook: Callable[[str], None] = lambda path: None
+
+    def rename(self, source: str, target: str) -> None:
+        if target.endswith(".deleted"):
+            self.hook(target)
+            self.done.append("rename")
+        super().rename(source, target)
+
+    def sync_dir(self, path: str) -> None:
+        self.hook(path)
+        super().sync_dir(path)
+        self.done.append(path)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("directory_synced", ["before the renames", "around the renames"])
+def test_renames_of_a_truncation_during_a_flush_are_synced(tmp_path: Path, directory_synced: str) -> None:
+    disk = WatchedDisk()
+    folder = Folder(tmp_path, disk, segment_bytes=5000)
+    log = folder.open()
+    fill(log, 40)
+    log.flusher.flush()
+    flush = threading.Thread(target=log.flusher.flush)
+    waiting = threading.Event()
+
+    def flush_first(path: str) -> None:
+        if path.endswith(".deleted"):
+            disk.hook = lambda path: None
+            flush.start()
+            wait_for(lambda: log.flusher.directory_synced)
+
+    def let_truncate(path: str) -> None:
+        if path == str(tmp_path):
+            disk.hook = lambda path: None
+            generation = log.segments.generation
+            waiting.set()
+            wait_for(lambda: log.segments.generation == generation + 2)
+
+    if directory_synced == "before the renames":
+        fill(log, 10)
+        disk.hook = flush_first
+    else:
+        log.truncate_to(305)
+        fill(log, 10)
+        disk.hook = let_truncate
+        flush.start()
+        assert waiting.wait(10)
+    disk.done.clear()
+    log.truncate_to(105)
+    flush.join()
+    assert "rename" in disk.done
+    fill(log, 1)
+    log.flusher.flush()
+    assert str(folder.path) in disk.done[len(disk.done) - disk.done[::-1].index("rename") :]

@@ -42,25 +42,33 @@ class ReplicaLogs:
         #: New logs that could not be created.
         self._failed: dict[PartitionKey, NewLog] = {}
 
+    def is_offline(self, topic: TopicImage, index: int, before: MetadataImage) -> bool:
+        """Whether a replica known to the image `before` is in an offline directory."""
+        if before.offset >= 0 and before.topics.partition(topic.id, index) is None:
+            return False
+        topic_partition = TopicPartition(topic.name, index)
+        offline = [directory.path for directory in self._logs.directories if directory.offline]
+        if not offline or self._logs.table.current.get(topic_partition) is not None:
+            return False
+        paths = ", ".join(offline)
+        logger.error("%s is offline with its log directory, one of %s", topic_partition, paths)
+        return True
+
     async def open(
-        self,
-        replicas: Iterable[tuple[TopicImage, int]],
-        before: MetadataImage,
-        config_of: Callable[[str], LogConfig],
+        self, replicas: Iterable[tuple[TopicImage, int]], config_of: Callable[[str], LogConfig]
     ) -> dict[PartitionKey, Log | None]:
-        """Open or create the logs of replicas; `before` is the image of which the replicas may be known."""
-        opened: dict[PartitionKey, Log | None] = {}
-        wanted: dict[PartitionKey, NewLog] = {}
-        for topic, index in replicas:
-            topic_partition = TopicPartition(topic.name, index)
-            known = before.offset < 0 or before.topics.partition(topic.id, index) is not None
-            if known and (reason := self._offline(topic_partition)) is not None:
-                logger.error("%s", reason)
-                opened[topic.id, index] = None
-            else:
-                directory = self._directory(topic.partitions[index])
-                wanted[topic.id, index] = NewLog(topic_partition, topic.id, config_of(topic.name), directory)
+        """Open or create the logs of replicas; None for a log that cannot be created now."""
+        wanted = {
+            (topic.id, index): NewLog(
+                TopicPartition(topic.name, index),
+                topic.id,
+                config_of(topic.name),
+                self._directory(topic.partitions[index]),
+            )
+            for topic, index in replicas
+        }
         found = await self._logs.creator.create_all(wanted.values())
+        opened: dict[PartitionKey, Log | None] = {}
         for key, new in wanted.items():
             log = found[new.topic_partition]
             if isinstance(log, KafkaError):
@@ -95,12 +103,6 @@ class ReplicaLogs:
         if actual is None or actual == topic.partitions[index].directory_of(self._broker.id):
             return None
         return Placed(topic.id, index, actual)
-
-    def _offline(self, topic_partition: TopicPartition) -> str | None:
-        offline = [directory.path for directory in self._logs.directories if directory.offline]
-        if self._logs.table.current.get(topic_partition) is None and offline:
-            return f"{topic_partition} is offline with its log directory, one of {', '.join(offline)}"
-        return None
 
     def _directory(self, registration: PartitionRegistration) -> DirectoryId | None:
         directory = registration.directory_of(self._broker.id)

@@ -137,17 +137,24 @@ class ReplicaManager:
     async def _add_new(
         self, changed: list[tuple[TopicImage, int]], before: MetadataImage, config_of: ConfigOf
     ) -> None:
-        new = {
-            (topic.id, index): (topic, index)
-            for topic, index in changed
-            if (topic.id, index) not in self._partitions
-        }
-        opened = await self._replica_logs.open(new.values(), before, config_of)
-        for key, (topic, index) in new.items():
-            topic_partition = TopicPartition(topic.name, index)
-            partition = Partition(topic_partition, topic.id, opened[key], self._broker, self._changes)
-            self._partitions[key] = partition
-            self._by_name[topic_partition] = partition
+        to_open: list[tuple[TopicImage, int]] = []
+        for topic, index in changed:
+            if (topic.id, index) in self._partitions:
+                continue
+            if self._replica_logs.is_offline(topic, index, before):
+                # Before logs are created, which takes time: clients get KAFKA_STORAGE_ERROR in the meantime.
+                self._add(topic, index, None)
+            else:
+                to_open.append((topic, index))
+        opened = await self._replica_logs.open(to_open, config_of)
+        for topic, index in to_open:
+            self._add(topic, index, opened[topic.id, index])
+
+    def _add(self, topic: TopicImage, index: int, log: Log | None) -> None:
+        topic_partition = TopicPartition(topic.name, index)
+        partition = Partition(topic_partition, topic.id, log, self._broker, self._changes)
+        self._partitions[topic.id, index] = partition
+        self._by_name[topic_partition] = partition
 
     async def open_again(self) -> list[Placed]:
         """Retry logs that could not be created; return the directories to report, as `apply` does."""

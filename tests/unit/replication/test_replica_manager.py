@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from moldau.base.errors import ErrorCode
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.metadata.delta import MetadataDelta
+from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -179,3 +181,28 @@ def test_unclean_election_truncates_the_other_replicas(tmp_path: Path) -> None:
         assert values(world[1]) == values(world[2]) == [b"a", b"b"]
 
     run(tmp_path, scene, 1, 2)
+
+
+def test_offline_replica_answers_storage_error_while_logs_are_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene(world: Replicas) -> None:
+        broker, epoch = world[1], world[1].epoch
+        broker.epoch = -1
+        await world.create(1)
+        broker.epoch = epoch
+        for directory in broker.logs.directories:
+            directory.online = False
+        codes: list[ErrorCode] = []
+
+        async def create_all(wanted: Any) -> dict[Any, Any]:
+            with pytest.raises(KafkaError) as refused:
+                broker.partition.usable_log()
+            codes.append(refused.value.code)
+            return {}
+
+        monkeypatch.setattr(broker.logs.creator, "create_all", create_all)
+        await broker.replicas.apply(MetadataDelta.between(MetadataImage.empty(), world.image), world.image)
+        assert codes == [ErrorCode.KAFKA_STORAGE_ERROR]
+
+    run(tmp_path, scene, 1)

@@ -24,7 +24,8 @@ class Positions:
     def handled(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offset after the last handled record of each partition of the last poll."""
         handled = dict(self.delivered)
-        for record in reversed(self._buffered):
+        # A copy: while a thread commits, the event loop of an AsyncConsumer takes records.
+        for record in reversed(list(self._buffered)):
             handled[record.topic_partition] = OffsetAndMetadata(record.offset)
         return handled
 

@@ -134,7 +134,6 @@ async def list_config_resources(cluster: Cluster, types: Sequence[ResourceType] 
 
 
 async def _ask(cluster: Cluster, node: int | None, request: Message) -> Any:
-    cluster = cluster
     if cluster.settings.controllers:
         return await cluster.retry(lambda: cluster.ask_controller(request))
     if node is None:

@@ -7,6 +7,6 @@ deleted. These modules are pure. `cluster` queries the cluster, `resolution` tur
 `consumer_group` commits progress. Spark calls `batch_reader` and `stream_reader` in a process on the driver,
 and `tasks` in the workers.
 
-`topic_follower` and `late_records` are used by streams and SQL: a topic that is read incrementally, and the
-records that a watermark has dropped.
+`topic_follower`, `late_records` and `late_topics` are used by streams and SQL: a topic that is read
+incrementally, and the records that a watermark has dropped.
 """

@@ -20,17 +20,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from moldau.base.offsets import EARLIEST
+from moldau.pipelines.source.late_topics import LATE_HEADER
 from moldau.pipelines.source.offsets import from_json, nested
 from moldau.pipelines.spark.query_plans import class_name, nodes
 
-#: The prefix of the headers `topic`, `partition` and `offset`.
-LATE_HEADER = "__streams.late."
-#: Late records have old timestamps: retention by time would delete them at once.
-LATE_CONFIG: Mapping[str, str] = {
-    "message.timestamp.type": "CreateTime",
-    "cleanup.policy": "delete",
-    "retention.ms": "-1",
-}
 LEG_OPTION = "streams.leg"
 _QUERY = "sql.streaming.queryId"
 _DROPPED = "numRowsDroppedByWatermark"

@@ -1,6 +1,6 @@
 """BeginQuorumEpoch (key 53), versions 0 to 1 (KIP-595): a new leader of the metadata quorum announces itself.
 
-- 1: directory ids and endpoints of voters (KIP-853)
+- 1: flexible; the directory id of the voter and the endpoints of the leader (KIP-853)
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """EndQuorumEpoch (key 54), versions 0 to 1 (KIP-595): the leader of the metadata quorum resigns.
 
-- 1: directory ids and endpoints of voters (KIP-853)
+- 1: flexible; the directory ids of the preferred candidates and the endpoints of the leader (KIP-853)
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """FetchSnapshot (key 59), versions 0 to 1 (KIP-630): a part of a snapshot of the metadata.
 
-- 1: directory ids and endpoints of voters (KIP-853)
+- 1: the directory id of the replica and the endpoint of the leader (KIP-853)
 """
 
 from __future__ import annotations

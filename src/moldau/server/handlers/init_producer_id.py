@@ -5,7 +5,7 @@
 - 3: the current id and epoch, to recover from an error (KIP-360)
 - 4: PRODUCER_FENCED (KIP-588)
 - 5: TRANSACTION_ABORTABLE (KIP-890)
-- 6: two-phase commit (KIP-939)
+- 6: two-phase commit (KIP-939); unstable, announced only with `unstable.api.versions.enable`
 
 Ids are allocated in blocks by the controller (KIP-730), so every id is unique. For a transactional id the
 transaction coordinator decides the id and the epoch.

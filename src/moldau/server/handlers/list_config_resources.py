@@ -1,6 +1,6 @@
 """ListConfigResources (key 74), versions 0 to 1: the names of config resources.
 
-- 0: client metrics subscriptions only (KIP-714)
+- 0: client metrics subscriptions only (KIP-1000)
 - 1: all resource types (KIP-1142)
 """
 

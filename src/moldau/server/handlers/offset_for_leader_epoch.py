@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch (key 23), versions 2 to 4: the end offset of a leader epoch.
 
 - 2: current leader epoch (KIP-320)
-- 3: replica id of followers
+- 3: replica id of followers (KIP-392)
 - 4: flexible
 """
 

@@ -2,7 +2,7 @@
 
 - 3: record batches of magic 2 and the transactional id (KIP-98)
 - 4: KAFKA_STORAGE_ERROR (KIP-112)
-- 5: log start offset (KIP-107)
+- 5: log start offset
 - 6: on quota violation the broker responds before throttling (KIP-219)
 - 7: Zstandard compression (KIP-110)
 - 8: record errors and error message (KIP-467)

@@ -1,6 +1,6 @@
 """Vote (key 52), versions 0 to 2 (KIP-595): a candidate of the metadata quorum requests a vote.
 
-- 1: directory ids and endpoints of voters (KIP-853)
+- 1: the directory ids of the voter and the candidate, and the endpoint of the leader (KIP-853)
 - 2: pre-vote (KIP-996)
 """
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from moldau.pipelines.source.late_records import LATE_CONFIG
+from moldau.pipelines.source.late_topics import LATE_CONFIG
 from moldau.pipelines.sql.catalog.catalog import PersistentQuery, Source
 from moldau.pipelines.sql.compile.compiler import compile_select
 from moldau.pipelines.sql.compile.plan import Plan

@@ -46,8 +46,8 @@ class Running:
 
     def fail(self, error: str) -> None:
         self.error = error
-        self.next_attempt = time.monotonic() + _BACKOFF.seconds(self.failures)
         self.failures += 1
+        self.next_attempt = time.monotonic() + _BACKOFF.seconds(self.failures)
 
     def check(self) -> None:
         """Update the counts, and detect a failure."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moldau.base.ids import TopicPartition
-from moldau.pipelines.source.late_records import LATE_CONFIG
+from moldau.pipelines.source.late_topics import LATE_CONFIG
 from moldau.pipelines.source.offsets import EXTRA
 from moldau.pipelines.streams.chains.planner import Planner
 from moldau.pipelines.streams.dsl.stores import StoreBuilder

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
+from io import BytesIO
 from struct import Struct
 from typing import Any
 
@@ -99,6 +100,18 @@ class _SessionWindowed:
         return Windowed(self.inner.deserialize(topic, data[:-16], headers), Window(start, end))
 
 
+#: Modules that moved: checkpoints may hold objects of their classes, such as `Windowed`, under the old names.
+_MOVED = {
+    "moldau.pipelines.streams.processors": "moldau.pipelines.streams.dsl.processors",
+    "moldau.pipelines.streams.serdes": "moldau.pipelines.streams.dsl.serdes",
+}
+
+
+class _MovedUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        return super().find_class(_MOVED.get(module, module), name)
+
+
 class _Pickle:
     """Pickled Python objects, for values that do not leave the query."""
 
@@ -106,7 +119,12 @@ class _Pickle:
         return None if data is None else pickle.dumps(data, protocol=5)
 
     def deserialize(self, topic: str, data: bytes | None, headers: Headers = ()) -> Any:
-        return None if data is None else pickle.loads(data)
+        if data is None:
+            return None
+        try:
+            return pickle.loads(data)
+        except ModuleNotFoundError:
+            return _MovedUnpickler(BytesIO(data)).load()
 
 
 def time_windowed_serde(inner: Serde, window_size_ms: int) -> Serde:

@@ -18,7 +18,7 @@ from struct import Struct
 from typing import Protocol
 
 from moldau.client.records import Headers
-from moldau.pipelines.source.late_records import LATE_HEADER
+from moldau.pipelines.source.late_topics import LATE_HEADER
 from moldau.pipelines.streams.dsl.windows import (
     AggregationWindows,
     SessionWindows,

@@ -1,1 +1,1 @@
-"""Other people's clients and tools in Java and Go."""
+"""Comparisons with Apache Kafka and tests with clients and tools of other projects."""

@@ -1,7 +1,7 @@
-"""A node of Moldau and one of Apache Kafka side by side, for clients and tools in Java and Go.
+"""A node of Moldau and one of Apache Kafka, for clients and tools in Java and Go.
 
-Whatever a test asks of Moldau it asks of Apache Kafka too: a difference is ours to explain. With
-`MOLDAU_TEST_BROKER=apache` both are Apache Kafka, which proves the tests. The table at the end says what
+Every test runs against both: a difference needs an explanation. With
+`MOLDAU_TEST_BROKER=apache` both are Apache Kafka, which validates the tests. The table at the end lists what
 passed.
 """
 
@@ -27,7 +27,7 @@ _outcomes: dict[str, str] = {}
 
 @pytest.fixture(scope="session", autouse=True)
 def libs() -> Path:
-    """The folder with Apache Kafka's jars; also in `KAFKA_LIBS` from here on."""
+    """The folder with Apache Kafka's jars; sets `KAFKA_LIBS`, too."""
     if shutil.which("java") is None:
         pytest.skip("java is not installed (apt install default-jdk-headless)")
     try:
@@ -60,7 +60,7 @@ def moldau(libs: Path) -> Iterator[Node]:
 
 
 class JavaTool:
-    """Runs one of Kafka's own tools; the answer is what it printed and how it ended."""
+    """Run one of Kafka's tools; return its output and exit code."""
 
     def __init__(self, libs: Path) -> None:
         self._libs = libs
@@ -89,13 +89,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not _outcomes:
         return
-    terminalreporter.section("interop: what passed")
+    terminalreporter.section("interop: passed tests")
     rows = [(*_client_and_scene(nodeid), outcome) for nodeid, outcome in _outcomes.items()]
     width = max(len(client) for client, _, _ in rows)
     for client, scene, outcome in sorted(rows):
         terminalreporter.write_line(f"{client:<{width}}  {outcome:<7}  {scene}")
     if runner.REPORTS:
-        terminalreporter.section("other people's suites: passed now, and by the lists")
+        terminalreporter.section("suites of other projects: passed now, and according to the lists")
     for report in runner.REPORTS:
         terminalreporter.write_line(str(report))
 

@@ -1,5 +1,5 @@
-"""Batches of our own making on Apache Kafka: the tests of the writer, with nodes of its own wherever one is
-killed, is set up differently, or has transactions of an older version."""
+"""The tests of the batch writer that start a node (because it is killed, configured differently, or uses an
+older transaction version), on Moldau and on Apache Kafka."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
 
 TESTS = Path(__file__).parents[2] / "integration" / "client" / "test_batch_writer.py"
-#: Those that start a node; the others run in `test_client_on_apache`.
+#: Parts of the names of these tests; the others run in `test_client_on_apache`.
 STARTING = ("killed", "second_version", "missing_is_asked_for")
 
 
 @pytest.mark.parametrize("broker", ["moldau", "apache"])
-def test_on_nodes_of_its_own(broker: str, libs: Path) -> None:
+def test_batch_writer_passes_on_its_own_nodes(broker: str, libs: Path) -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio"),

@@ -1,4 +1,4 @@
-"""The Python client works against Apache Kafka too: its own integration tests, with another broker."""
+"""The integration tests of the Python client, run against Apache Kafka."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES = sorted(path.name for path in CLIENT.glob("test_*.py"))
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_on_apache(name: str, apache: ApacheCluster) -> None:
+def test_client_tests_pass_on_apache_kafka(name: str, apache: ApacheCluster) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CLIENT / name)],
         env={**os.environ, "MOLDAU_TEST_BOOTSTRAP": apache.bootstrap_servers},

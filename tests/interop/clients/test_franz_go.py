@@ -1,4 +1,4 @@
-"""franz-go (kgo and kadm): one program, many checks."""
+"""franz-go (kgo and kadm): one program with many checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.interop
 
 MODULE = Path(__file__).parents[1] / "go"
 
-#: The names as the program declares them.
+#: The names of the checks in the program.
 CHECKS = [
     *(f"codec-{codec}" for codec in ("none", "gzip", "snappy", "lz4", "zstd")),
     *(f"acks-{acks}" for acks in ("0", "1", "all")),
@@ -26,7 +26,7 @@ CHECKS = [
 
 @functools.cache
 def program() -> Path | str:
-    """The built program, or why there is none."""
+    """Build the program, or skip with the reason."""
     if shutil.which("go") is None:
         return "Go is not installed (https://go.dev/dl)"
     built = jars.FOLDER / "franz-go"
@@ -56,4 +56,4 @@ def results(bootstrap: str) -> dict[str, str]:
 @pytest.mark.parametrize("broker", ["apache", "moldau"])
 def test_franz_go(broker: str, check: str, request: pytest.FixtureRequest) -> None:
     answers = results(request.getfixturevalue(broker).bootstrap_servers)
-    assert answers.get(check, f"it did not get that far: {answers['']}") == "PASS"
+    assert answers.get(check, f"the program ended before this check: {answers['']}") == "PASS"

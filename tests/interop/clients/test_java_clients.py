@@ -18,7 +18,7 @@ pytestmark = pytest.mark.interop
 
 SOURCE = Path(__file__).parents[1] / "java" / "MoldauClients.java"
 
-#: The names as the program declares them.
+#: The names of the checks in the program.
 CHECKS = [
     *(f"codec-{codec}" for codec in ("none", "gzip", "snappy", "lz4", "zstd")),
     *(f"acks-{acks}" for acks in ("0", "1", "all")),
@@ -27,11 +27,11 @@ CHECKS = [
 
 
 class Results:
-    """What the program said of every check; it runs once per client version and broker."""
+    """The result of every check; the program runs once per client version and broker."""
 
     def __init__(self, version: str, bootstrap: str) -> None:
         self.answers: dict[str, str] = {}
-        self.otherwise = "it did not get that far"
+        self.otherwise = "the program ended before this check"
         libs = jars.kafka_libs() if version == jars.KAFKA else jars.old_client_libs()
         try:
             classes = jars.compiled(SOURCE, libs, version)

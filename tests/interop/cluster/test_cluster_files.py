@@ -22,7 +22,7 @@ NODES = (1, 2, 3)
 
 @pytest.fixture
 def bootstrap(tmp_path: Path) -> Iterator[str]:
-    """Three nodes of Apache Kafka, on folders that our tool has formatted."""
+    """Start three nodes of Apache Kafka on folders that Moldau's tool has formatted."""
     first = free_ports()
     files = Files(tmp_path, first)
     identity = run_tool("kafka-storage", "random-uuid").out.strip()
@@ -40,7 +40,7 @@ def bootstrap(tmp_path: Path) -> Iterator[str]:
         yield f"localhost:{first}"
 
 
-def test_three_nodes_of_apache_kafka(bootstrap: str) -> None:
+def test_cluster_files_start_three_nodes_of_apache_kafka(bootstrap: str) -> None:
     def create() -> bool:
         return run_tool("kafka-topics", *create_words).code == 0
 
@@ -48,7 +48,7 @@ def test_three_nodes_of_apache_kafka(bootstrap: str) -> None:
         *("--bootstrap-server", bootstrap, "--create", "--if-not-exists", "--topic", "my-failsafe-topic"),
         *("--partitions", "13", "--replication-factor", "3"),
     )
-    eventually(create, timeout=90, every=1, what="three brokers are there")
+    eventually(create, timeout=90, every=1, what="three brokers are registered")
     described = run_tool(
         "kafka-topics", "--bootstrap-server", bootstrap, "--describe", "--topic", "my-failsafe-topic"
     )

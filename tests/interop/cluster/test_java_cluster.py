@@ -1,6 +1,6 @@
 """Java clients and Streams on three nodes of Moldau whose brokers and active controller are killed.
 
-Whatever was acknowledged is there once and in order, and the groups of both protocols read all of it.
+Acknowledged records are stored once and in order, and groups of both protocols read all of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _COPIES = {"default.replication.factor": "3", "min.insync.replicas": "2"}
 
 
 class Steady:
-    """The producer in a process of its own, and what it said so far."""
+    """The producer in a separate process, and its output so far."""
 
     def __init__(self, bootstrap: str, said: Path) -> None:
         libs = jars.kafka_libs()
@@ -57,21 +57,21 @@ class Steady:
         return [rest for first, tab, rest in pairs if tab and first == what]
 
     def acknowledged(self) -> dict[tuple[str, int], dict[int, int]]:
-        """The number at each offset of each partition."""
+        """Return the number at each offset of each partition."""
         found: dict[tuple[str, int], dict[int, int]] = {}
         for line in self.printed("acknowledged"):
             partition, offset, number = map(int, line.split())
             found.setdefault((TOPIC, partition), {})[offset] = number
         return found
 
-    def goes_on(self) -> None:
-        """A record of every partition is acknowledged that was not sent before."""
+    def wait_for_progress(self) -> None:
+        """Wait until every partition has acknowledged a new record."""
         after = len(self.printed("acknowledged"))
 
         def since() -> set[str]:
             return {line.split()[0] for line in self.printed("acknowledged")[after + 10 :]}
 
-        eventually(lambda: len(since()) == PARTITIONS, what="all partitions take records")
+        eventually(lambda: len(since()) == PARTITIONS, what="all partitions accept records")
 
     def stop(self) -> None:
         self._process.terminate()
@@ -106,7 +106,7 @@ def cluster(libs: Path) -> Iterator[Cluster]:
         yield started
 
 
-def test_producer_and_groups_through_kills(cluster: Cluster, tmp_path: Path) -> None:
+def test_producer_and_groups_continue_while_brokers_are_killed(cluster: Cluster, tmp_path: Path) -> None:
     create(cluster, TOPIC, PARTITIONS)
     groups = {"classic": COOPERATIVE, "consumer": CONSUMER}
     members = {
@@ -126,7 +126,7 @@ def test_producer_and_groups_through_kills(cluster: Cluster, tmp_path: Path) -> 
     )
     producer = Steady(cluster.bootstrap_servers, tmp_path / "steady")
     try:
-        producer.goes_on()
+        producer.wait_for_progress()
         for choose in (
             active_controller,
             lambda nodes: leaders_of(nodes, TOPIC)[0],
@@ -135,9 +135,9 @@ def test_producer_and_groups_through_kills(cluster: Cluster, tmp_path: Path) -> 
         ):
             victim = choose(cluster)
             cluster.kill(victim)
-            producer.goes_on()
+            producer.wait_for_progress()
             cluster.restart(victim)
-            producer.goes_on()
+            producer.wait_for_progress()
         producer.stop()
         acknowledged = producer.acknowledged()
         everything = {number for each in acknowledged.values() for number in each.values()}
@@ -168,7 +168,7 @@ def _check(cluster: Cluster, acknowledged: dict[tuple[str, int], dict[int, int]]
         assert in_order == sorted(set(in_order))
 
 
-def test_streams_count_exactly_once_while_brokers_die(cluster: Cluster, tmp_path: Path) -> None:
+def test_streams_count_exactly_once_while_brokers_are_killed(cluster: Cluster, tmp_path: Path) -> None:
     application = Application(
         cluster, "exactly_once_v2", tmp_path, 1, lambda topic: create(cluster, topic, STREAMS_PARTITIONS)
     )
@@ -177,7 +177,7 @@ def test_streams_count_exactly_once_while_brokers_die(cluster: Cluster, tmp_path
             application.send(150)
             eventually(application.arrived, timeout=60, every=0.2, what=f"the counts before kill {step}")
             application.send(150)
-            # In the middle of the work on what was just sent.
+            # While the new records are being processed.
             time.sleep(0.1 * step)
             victim = (
                 coordinator_of(cluster, application.name) if step % 2 == 0 else active_controller(cluster)

@@ -1,4 +1,4 @@
-"""What Kafka's own tools find in folders and replicas of three nodes, of leaders and followers alike."""
+"""Kafka's tools on the folders and replicas of three nodes, leaders and followers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cluster(libs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
         yield started
 
 
-def test_replicas_are_verified(cluster: Cluster, libs: Path, tmp_path: Path) -> None:
+def test_replica_verification_finds_no_lag(cluster: Cluster, libs: Path, tmp_path: Path) -> None:
     create(cluster, "verified", 3)
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
     for number in range(300):
@@ -57,8 +57,8 @@ def test_replicas_are_verified(cluster: Cluster, libs: Path, tmp_path: Path) -> 
         tool.wait()
 
 
-def test_metadata_of_every_node(cluster: Cluster, tool: JavaTool) -> None:
-    """The last test: the active controller is killed, and all nodes are stopped at the end of it."""
+def test_metadata_logs_of_every_node_are_equal(cluster: Cluster, tool: JavaTool) -> None:
+    """This test runs last: it kills the active controller and stops all nodes."""
     first = active_controller(cluster)
     for number in range(3):
         create(cluster, f"before-{number}", 2)
@@ -80,7 +80,7 @@ def test_metadata_of_every_node(cluster: Cluster, tool: JavaTool) -> None:
         latest = snapshots(folder)[-1]
         topics = {name for each in records(tool, [latest]).values() for name in _TOPIC.findall(each)}
         assert topics
-        # The shell may look before it has read everything.
+        # The shell may list topics before it has loaded all records.
         eventually(
             lambda latest=latest, topics=topics: shell(tool, latest) >= topics,
             what="topics in the shell",
@@ -88,7 +88,7 @@ def test_metadata_of_every_node(cluster: Cluster, tool: JavaTool) -> None:
 
 
 def shell(tool: JavaTool, snapshot: Path) -> set[str]:
-    """The names of the topics in it."""
+    """Return the names of the topics in the metadata shell."""
     said, code = tool(SHELL, "--snapshot", str(snapshot), "ls", "/image/topics/byName")
     assert code == 0, tool.stderr
     return set(said.split())
@@ -99,7 +99,7 @@ def snapshots(folder: Path) -> list[Path]:
 
 
 def records(tool: JavaTool, files: list[Path]) -> dict[int, str]:
-    """The records by offset, as Kafka's own reader decodes them."""
+    """Return the records by offset, as decoded by Kafka's reader."""
     said, code = tool(DUMP, "--cluster-metadata-decoder", "--files", ",".join(map(str, files)))
     assert code == 0, tool.stderr
     assert "Could not" not in said

@@ -1,5 +1,5 @@
-"""Apache Kafka and Moldau in one cluster: they follow each other's metadata log, vote for each other, and
-copy each other's records. A cluster moves from one to the other node by node, while clients go on.
+"""Apache Kafka and Moldau in one cluster: they replicate each other's metadata log and partitions and vote
+for each other. A cluster is migrated from one to the other node by node, while clients continue.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.interop
 _TOPIC = "moving"
 _PARTITIONS = 6
 _CONFIG = {"offsets.topic.num.partitions": 3, "transaction.state.log.num.partitions": 3}
-#: Who the nodes are at first, and what they become one after the other.
+#: The software of the nodes at first, and their replacement one after the other.
 _JOURNEYS = {
     "from Apache Kafka to Moldau": (APACHE, MOLDAU),
     "from Moldau to Apache Kafka": (MOLDAU, APACHE),
@@ -31,14 +31,14 @@ _JOURNEYS = {
 
 
 class _Writer:
-    """Writes all the time with an idempotent producer, and remembers what was acknowledged."""
+    """Write continuously with an idempotent producer and record the acknowledgements."""
 
     def __init__(self, bootstrap: str) -> None:
         self._producer = Producer(
             {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "log_level": 0}
         )
         self.acknowledged: dict[tuple[str, int], dict[int, bytes]] = {}
-        #: Records that were stored already when resent; librdkafka learns no offset for them.
+        #: Records whose resent batch was a duplicate; librdkafka reports no offset for them.
         self.somewhere: set[bytes] = set()
         self.errors: list[KafkaError] = []
         self._ended = threading.Event()
@@ -89,14 +89,14 @@ def _in_sync(tools: Tools) -> bool:
     return not any("Partition:" in line for line in lines)
 
 
-def _goes_on(writer: _Writer) -> None:
+def _wait_for_progress(writer: _Writer) -> None:
     before = writer.count
     eventually(lambda: writer.count > before + 50, timeout=60, what="records are acknowledged")
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("journey", _JOURNEYS.values(), ids=_JOURNEYS)
-def test_a_cluster_moves_node_by_node(journey: tuple[str, str], libs: Path) -> None:
+def test_a_cluster_is_migrated_node_by_node(journey: tuple[str, str], libs: Path) -> None:
     first, then = journey
     with MixedNodes(dict.fromkeys((1, 2, 3), first), libs, _CONFIG) as nodes:
         tools = Tools(nodes.bootstrap_servers)
@@ -105,17 +105,17 @@ def test_a_cluster_moves_node_by_node(journey: tuple[str, str], libs: Path) -> N
             "--replication-factor", "3", "--config", "min.insync.replicas=2",
         )  # fmt: skip
         with _writing(nodes.bootstrap_servers) as writer:
-            _goes_on(writer)
+            _wait_for_progress(writer)
             for node in (1, 2, 3):
                 nodes.replace(node, then)
                 eventually(lambda: _in_sync(tools), timeout=60, what="every replica is in sync")
-                _goes_on(writer)
+                _wait_for_progress(writer)
         assert writer.errors == []
         _check(nodes, writer)
 
 
 @pytest.mark.timeout(300)
-def test_a_node_of_each_kind_is_killed(libs: Path) -> None:
+def test_a_mixed_cluster_survives_a_killed_node_of_each_software(libs: Path) -> None:
     with MixedNodes({1: MOLDAU, 2: APACHE, 3: MOLDAU}, libs, _CONFIG) as nodes:
         tools = Tools(nodes.bootstrap_servers)
         tools.good(
@@ -123,10 +123,10 @@ def test_a_node_of_each_kind_is_killed(libs: Path) -> None:
             "--replication-factor", "3", "--config", "min.insync.replicas=2",
         )  # fmt: skip
         with _writing(nodes.bootstrap_servers) as writer:
-            _goes_on(writer)
+            _wait_for_progress(writer)
             for node, software in ((1, MOLDAU), (2, APACHE), (3, MOLDAU)):
                 nodes.end(node, kill=True)
-                _goes_on(writer)
+                _wait_for_progress(writer)
                 nodes.start(node, software)
                 nodes.wait(node)
                 eventually(lambda: _in_sync(tools), timeout=60, what="every replica is in sync")
@@ -136,7 +136,7 @@ def test_a_node_of_each_kind_is_killed(libs: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_transactions_and_groups_continue_in_a_mixed_cluster(libs: Path) -> None:
-    """Numbers become squares, each once, while coordinators and members' brokers change their software."""
+    """Numbers are squared exactly once while coordinators and brokers change their software."""
     with MixedNodes({1: APACHE, 2: MOLDAU, 3: MOLDAU}, libs, _CONFIG) as nodes:
         tools = Tools(nodes.bootstrap_servers)
         for topic in ("numbers", "squares"):
@@ -158,7 +158,7 @@ def test_transactions_and_groups_continue_in_a_mixed_cluster(libs: Path) -> None
 
 
 def _send_numbers(bootstrap: str, first: int, count: int = 60) -> int:
-    """How many there are then."""
+    """Send numbers; return their total."""
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
     for number in range(first, first + count):
         producer.produce("numbers", str(number), partition=number % 3)
@@ -167,13 +167,13 @@ def _send_numbers(bootstrap: str, first: int, count: int = 60) -> int:
 
 
 def _squares(nodes: MixedNodes) -> list[bytes]:
-    """Those that are committed."""
+    """Return the committed squares."""
     found = read_all(nodes.bootstrap_servers, {("squares", partition): 1 for partition in range(3)})
     return [each.value or b"" for records in found.values() for each in records.values()]
 
 
 def _check(nodes: MixedNodes, writer: _Writer) -> None:
-    """Everything acknowledged is there once, in the order it was sent."""
+    """Check that every acknowledged record is stored once, in the order it was sent."""
     ends = {place: max(records) + 1 for place, records in writer.acknowledged.items()}
     found = read_all(nodes.bootstrap_servers, ends)
     for place, records in writer.acknowledged.items():

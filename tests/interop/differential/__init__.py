@@ -1,1 +1,1 @@
-"""The same requests to Apache Kafka and to Moldau, and their answers side by side."""
+"""The same requests to Apache Kafka and to Moldau, and a comparison of the responses."""

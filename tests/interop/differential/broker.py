@@ -1,4 +1,4 @@
-"""One broker that is asked; every answer is written down under a label."""
+"""One of the two brokers; every response is recorded under a label."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.harness.wire.wire import Wire
 from tests.interop.differential.normal import Normal, has_error
 
 CLOSED = "the connection is closed"
-NO_ANSWER = "no answer within seconds"
+NO_ANSWER = "no response within seconds"
 _PATIENCE_SECONDS = 10
 _MOMENT_SECONDS = 0.25
-#: When the records of the scenes were made: a fixed time, so that both brokers store the same bytes.
+#: The timestamp of the scenes' records: fixed, so that both brokers store the same bytes.
 TIME = 1_700_000_000_000
 
 
 class Asked(NamedTuple):
-    """An API was asked in a version, on the controller's listener or the brokers', and said yes or no."""
+    """A call of an API in a version, on the controller or broker listener: success (`good`) or an error."""
 
     api_key: int
     version: int
@@ -34,7 +34,7 @@ class Asked(NamedTuple):
 
 
 class Line:
-    """One of several connections of a scene: requests can wait on it while others are used."""
+    """One of several connections of a scene: requests can be pending on it while others are used."""
 
     def __init__(self, broker: Broker, controller: bool) -> None:
         self._broker = broker
@@ -46,20 +46,20 @@ class Line:
         self._open.append((request, version, self.wire.post(request, version)))
 
     def take(self, label: str) -> Any:
-        """The answer to the oldest request that has none yet, written down."""
+        """Read and record the response to the oldest pending request."""
         answer = self.answer()
         self._broker.note(label, answer)
         return answer
 
     def answer(self) -> Any:
-        """The same without writing it down."""
+        """Read the response without recording it."""
         request, version, correlation_id = self._open.popleft()
         answer: Any
         try:
             answer = self.wire.answer(request, version, correlation_id)
         except (ConnectionError, TimeoutError) as error:
             answer = NO_ANSWER if isinstance(error, TimeoutError) else CLOSED
-        self._broker.heard(request, version, answer, self.controller)
+        self._broker.record_call(request, version, answer, self.controller)
         return answer
 
     def ask(self, label: str, request: Message, version: int) -> Any:
@@ -71,16 +71,16 @@ class Line:
         return self.answer()
 
     def waits(self, label: str) -> None:
-        """Write down whether the broker still owes the answer after a moment."""
+        """Record whether the response is still pending after a moment."""
         self._broker.note(label, "waits" if self.wire.is_silent_for(_MOMENT_SECONDS) else "does not wait")
 
 
 class Broker:
-    """`run` is a word for the names of topics that no other run uses."""
+    """A connection to a broker and the transcript of its responses. `run` makes topic names unique."""
 
     def __init__(self, port: int, controller_port: int, run: str) -> None:
         self.run = run
-        #: Where a scene asks that does not say where: at the controller's listener or at the brokers'.
+        #: Whether requests without an explicit listener are sent to the controller listener.
         self.at_controller = False
         self.transcript: list[tuple[str, Any]] = []
         self.topic_ids: dict[str, bytes] = {}
@@ -89,26 +89,26 @@ class Broker:
         self._normal = Normal(self._names, {port: "the broker", controller_port: "the controller"})
         self._wires: dict[bool, Wire] = {}
         self._lines: list[Line] = []
-        #: What was asked and how it was answered, for the test that asks whether all was.
+        #: The calls and whether they succeeded, for the test that checks their completeness.
         self.asked: set[Asked] = set()
 
     def ask(self, label: str, request: Message, version: int, *, controller: bool | None = None) -> Any:
-        """Send, write the answer down, and give it back; a string says why there is none."""
+        """Send a request, record and return the response; a string if there is none."""
         answer = self.call(request, version, controller=controller)
         self.note(label, answer)
         return answer
 
     def call(self, request: Message, version: int, *, controller: bool | None = None) -> Any:
-        """The same without writing it down."""
+        """Read the response without recording it."""
         if controller is None:
             controller = self.at_controller
         answer: Any
         try:
             answer = self.wire(controller).call(request, version)
         except (ConnectionError, TimeoutError) as error:
-            self._hang_up(controller)
+            self._close_wire(controller)
             answer = NO_ANSWER if isinstance(error, TimeoutError) else CLOSED
-        self.heard(request, version, answer, controller)
+        self.record_call(request, version, answer, controller)
         return answer
 
     @property
@@ -120,12 +120,12 @@ class Broker:
         return self._ports[True]
 
     def line(self, *, controller: bool = False) -> Line:
-        """A connection beside the one that `ask` uses."""
+        """Open a connection in addition to the one that `ask` uses."""
         line = Line(self, controller)
         self._lines.append(line)
         return line
 
-    def heard(self, request: Message, version: int, answer: Any, controller: bool) -> None:
+    def record_call(self, request: Message, version: int, answer: Any, controller: bool) -> None:
         good = not isinstance(answer, str) and not has_error(answer)
         self.asked.add(Asked(request.API_KEY, version, controller, good))
 
@@ -133,11 +133,11 @@ class Broker:
         self.transcript.append((label, self._normal(answer)))
 
     def plain(self, value: Any, name: str) -> Any:
-        """A single value as it would be written down."""
+        """Return a single value as it would be recorded."""
         return self._normal(value, name)
 
     def raw(self, label: str, api_key: int, version: int, body: bytes) -> bytes | None:
-        """Send any bytes after a request header 1 and return the answer frame."""
+        """Send any bytes after a request header of version 1 and return the response frame."""
         with Wire(f"127.0.0.1:{self._ports[False]}") as wire:
             wire.send_frame(struct.pack(">hhih", api_key, version, 7, -1) + body)
             frame = wire.read_frame()
@@ -152,22 +152,22 @@ class Broker:
     def new_wire(self, controller: bool) -> Wire:
         return Wire(f"127.0.0.1:{self._ports[controller]}", timeout=_PATIENCE_SECONDS)
 
-    def _hang_up(self, controller: bool) -> None:
+    def _close_wire(self, controller: bool) -> None:
         self._wires.pop(controller).close()
 
     def close(self) -> None:
         for controller in list(self._wires):
-            self._hang_up(controller)
+            self._close_wire(controller)
         for line in self._lines:
             line.wire.close()
 
-    # What scenes need before they begin.
+    # Preparation of scenes.
 
     def name(self, name: str) -> str:
         return f"{name}-{'at-controller-' if self.at_controller else ''}{self.run}"
 
     def topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
-        """Create a topic and come back when all its partitions are served; its name in this run."""
+        """Create a topic, wait until all its partitions are served, and return its name in this run."""
         name = self.name(name)
         settings = {"retention.ms": "-1", **(config or {})}
         configs = [CreatableTopicConfig(name=key, value=value) for key, value in settings.items()]
@@ -191,7 +191,7 @@ class Broker:
         return all(partition.error_code == 0 for partition in answer.topics[0].partitions)
 
     def fill(self, topic: str, count: int = 3, *, partition: int = 0, records: int = 2) -> None:
-        """`count` batches with `records` records each, a second apart."""
+        """Append `count` batches with `records` records each, a second apart."""
         for number in range(count):
             data = batch([(b"k", b"v%d" % n) for n in range(records)], timestamp=TIME + 1000 * number)
             self.put(topic, data, partition=partition)

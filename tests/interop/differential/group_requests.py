@@ -1,4 +1,4 @@
-"""Clients of the classic group protocol as scenes need them, and short forms of their requests."""
+"""Clients of the classic group protocol for scenes, and short forms of their requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SYNC_NEWEST, _HEARTBEAT_NEWEST, _LEAVE_NEWEST = 5, 4, 5
 
 
 def ready(broker: Broker, *group_ids: str) -> None:
-    """Come back when the coordinator of these groups is there and has loaded what it knows of them."""
+    """Wait until the coordinator of these groups is available and has loaded them."""
 
     def found() -> bool:
         answer = broker.call(FindCoordinatorRequest(key_type=0, coordinator_keys=list(group_ids)), 4)
@@ -55,7 +55,7 @@ def join_request(group_id: str, member_id: str = "", **fields: Any) -> JoinGroup
 
 
 class Member:
-    """One client on a connection of its own; versions of its requests follow from that of JoinGroup."""
+    """A client with its own connection; the versions of its requests follow from that of JoinGroup."""
 
     def __init__(
         self, broker: Broker, name: str, group_id: str, version: int = NEWEST, **fields: Any
@@ -70,7 +70,7 @@ class Member:
         self.instance_id: str | None = fields.get("group_instance_id")
 
     def join(self, label: str = "joins", **fields: Any) -> Any:
-        """Record the answer; a member that receives its id joins again with it."""
+        """Join and record the response; after MEMBER_ID_REQUIRED join again with the id."""
         self.begin_join(label, **fields)
         return self.joined(label)
 
@@ -144,7 +144,7 @@ class Member:
         return self._line.call(request, _HEARTBEAT_NEWEST)
 
     def quiet_join(self) -> None:
-        """Join again and fetch the assignment, without a word about it."""
+        """Join again and fetch the assignment, without recording it."""
         answer = self._line.call(join_request(self.group_id, self.member_id, **self._fields), self.version)
         self.generation = answer.generation_id
         self._line.call(self.sync_request(), self.sync_version)
@@ -163,7 +163,7 @@ class Member:
 
 
 def stable(broker: Broker, group_id: str, count: int = 1, version: int = NEWEST) -> list[Member]:
-    """A stable group with this many members; the first leads."""
+    """Make a stable group with this many members; the first is the leader."""
     ready(broker, group_id)
     members = [Member(broker, "leader", group_id, version)]
     members[0].join("begins")
@@ -187,7 +187,7 @@ def stable(broker: Broker, group_id: str, count: int = 1, version: int = NEWEST)
 def commit_request(
     group_id: str, *topics: tuple[str, bytes, Sequence[tuple[int, int, str | None]]], **fields: Any
 ) -> OffsetCommitRequest:
-    """Topics with name, id and (partition, offset, metadata)."""
+    """Make an OffsetCommit request; topics have a name, an id and (partition, offset, metadata)."""
     request = OffsetCommitRequest(
         group_id=group_id,
         topics=[

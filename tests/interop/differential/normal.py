@@ -1,7 +1,7 @@
-"""An answer as plain data, without what may differ from one cluster to the next.
+"""Normalise a response to plain data without values that differ between clusters.
 
-Ids, ports, times of now, sizes of disks and texts meant for people become words; records become their batch
-headers. Lists whose order means nothing are sorted. Whatever is left must be the same on both brokers.
+Ids, ports, current times, disk sizes and messages become placeholders; records become their batch
+headers. Lists without a defined order are sorted. The rest must be the same on both brokers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TEXTS = frozenset(
     {"error_message", "acknowledge_error_message", "batch_index_error_message", "documentation"}
 )
 _SIZES = frozenset({"partition_size", "total_bytes", "usable_bytes"})
-#: Where answers say that something went wrong.
+#: Fields with error codes.
 _ERRORS = frozenset({"error_code", "partition_error_code"})
 _METADATA_OFFSETS = frozenset({"finalized_features_epoch"})
 _KEYS = (
@@ -42,12 +42,12 @@ _KEYS = (
     "entity",
 )
 _TEN_MINUTES = 600_000
-#: What member ids end with.
+#: The end of member ids.
 _JAVA_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Normal:
-    """`topic_ids` and `ports` tell what the ids and ports of this broker stand for."""
+    """`topic_ids` and `ports` are the placeholders of this broker's ids and ports."""
 
     def __init__(self, topic_ids: Mapping[bytes, str], ports: Mapping[int, str]) -> None:
         self._topic_ids = topic_ids
@@ -100,7 +100,7 @@ class Normal:
 
 
 def has_error(answer: Any) -> bool:
-    """Whether any error code anywhere in an answer is set."""
+    """Return whether any error code of a response is set."""
     if isinstance(answer, list | tuple):
         return any(map(has_error, answer))
     if not isinstance(answer, Struct):
@@ -113,7 +113,7 @@ def has_error(answer: Any) -> bool:
 
 
 def batches(data: bytes) -> list[dict[str, Any]]:
-    """The whole batches in `data`: headers, and a digest of what the records say."""
+    """Return the complete batches in `data`: headers, and a digest of the records."""
     found, position = [], 0
     while position + BATCH_HEADER_SIZE <= len(data):
         header = read_batch_header(data, position)
@@ -137,7 +137,7 @@ def _order(item: Any) -> str:
 
 
 def differences(apache: Any, moldau: Any, path: str = "") -> list[str]:
-    """Where two normalised answers differ, a line each."""
+    """Yield a line for each difference between two normalised responses."""
     if isinstance(apache, dict) and isinstance(moldau, dict) and apache.keys() == moldau.keys():
         inner = [(f"{path}.{key}" if path else key, apache[key], moldau[key]) for key in apache]
     elif isinstance(apache, list) and isinstance(moldau, list) and len(apache) == len(moldau):

@@ -1,8 +1,8 @@
-"""The same raw requests to Apache Kafka and to Moldau: the answers must be the same, field by field.
+"""The same raw requests to Apache Kafka and to Moldau: the responses must be equal, field by field.
 
-Ids, ports, times and sizes are made alike first (`differential/normal.py`); the scenes are in
-`differential/*_scenes.py`. An answer that differs is a bug, or has a line in `KNOWN_DIFFERENCES` with its
-reason, which `docs/COMPATIBILITY.md` tells the users. A line that nothing differs by any more fails too.
+Ids, ports, times and sizes are normalised first (`differential/normal.py`); the scenes are in
+`differential/scenes`. A response that differs is a bug or has an entry in `KNOWN_DIFFERENCES` with its
+reason, which `docs/COMPATIBILITY.md` documents. An entry that matches no difference any more fails, too.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from tools.compatibility.tables import NOT_SERVED
 pytestmark = pytest.mark.interop
 
 RUN = uuid.uuid4().hex[:6]
-#: Answers that no broker can be made to give: API, version (None: any), good or bad, and why.
+#: Responses that no broker can return: API, version (None: any), success or error, and why.
 NEVER = (
-    (1, 4, False, "Fetch at a controller: everything is wrong, and there is no field to say so"),
-    (9, 1, False, "OffsetFetch: what was never committed is no error"),
+    (1, 4, False, "Fetch at a controller: every request is invalid, and version 4 has no top-level error"),
+    (9, 1, False, "OffsetFetch: a missing commit is no error"),
     (10, 0, False, "FindCoordinator: every group has a coordinator"),
-    (15, 0, False, "DescribeGroups: a group that does not exist is dead"),
-    (16, None, False, "ListGroups: nothing is asked that could be wrong"),
-    (18, 0, False, "ApiVersions: nothing is asked that could be wrong"),
+    (15, 0, False, "DescribeGroups: an unknown group is Dead"),
+    (16, None, False, "ListGroups: no field can be invalid"),
+    (18, 0, False, "ApiVersions: no field can be invalid"),
     (29, None, True, "DescribeAcls: there is no authorizer"),
     (30, None, True, "CreateAcls: there is no authorizer"),
     (31, None, True, "DeleteAcls: there is no authorizer"),
     (35, None, False, "DescribeLogDirs: no directory has failed"),
-    (46, None, False, "ListPartitionReassignments: what is not there is left out"),
-    (60, 0, None, "DescribeCluster: brokers are listed at brokers only, and that is all one can ask"),
-    (62, 0, True, "BrokerRegistration: a broker names its directories, which this version cannot"),
-    (66, 0, False, "ListTransactions: nothing is asked that could be wrong"),
-    (70, None, False, "ControllerRegistration: over what it refuses Apache Kafka's controller resigns"),
-    (74, 0, False, "ListConfigResources: nothing is asked that could be wrong"),
-    (90, None, False, "DescribeShareGroupOffsets: what is not there has no offset, which is no error"),
+    (46, None, False, "ListPartitionReassignments: unknown partitions are omitted"),
+    (60, 0, None, "DescribeCluster: version 0 always succeeds at brokers and fails at controllers"),
+    (62, 0, True, "BrokerRegistration: version 0 has no log directories, which are required"),
+    (66, 0, False, "ListTransactions: no field can be invalid"),
+    (70, None, False, "ControllerRegistration: Apache Kafka's controller resigns when it refuses one"),
+    (74, 0, False, "ListConfigResources: no field can be invalid"),
+    (90, None, False, "DescribeShareGroupOffsets: unknown partitions have no offset, which is no error"),
 )
 
 
 class Known(NamedTuple):
-    """Differences whose scene, label and line match these patterns, and why they are meant."""
+    """Intended differences whose scene, label and line match these patterns, with the reason."""
 
     scene: str
     label: str
@@ -68,36 +68,36 @@ class Known(NamedTuple):
 KNOWN_DIFFERENCES = (
     Known(
         "share groups, sessions",
-        "v2 A a topic that is not there",
+        "v2 A an unknown topic",
         ".*",
-        "An unknown topic id is answered as such; Apache Kafka fails with UNKNOWN_SERVER_ERROR.",
+        "An unknown topic id is UNKNOWN_TOPIC_ID; Apache Kafka fails with UNKNOWN_SERVER_ERROR.",
     ),
     Known(
         "(produce|transactions), .*|several connections, (idempotence|settings)",
         ".*",
         r".*error_message: Apache None, Moldau 'a text'",
-        "Apache Kafka gives a reason only with record errors; we always say why a batch was refused.",
+        "Apache Kafka gives a reason only with record errors; Moldau always says why a batch was refused.",
     ),
     Known(
         "produce, .*",
         ".*",
         r".*log_start_offset: Apache 0, Moldau -1",
-        "Next to INVALID_RECORD Apache Kafka sometimes tells where the log starts; no client looks at it.",
+        "With INVALID_RECORD Apache Kafka sometimes returns the log start offset; no client uses it.",
     ),
     Known(
         "produce, null records",
         ".*",
-        ".*no answer within seconds.*",
-        "Apache Kafka never answers; we answer INVALID_RECORD.",
+        ".*no response within seconds.*",
+        "Apache Kafka never responds; Moldau answers INVALID_RECORD.",
     ),
     Known(
-        "produce, batches that lie",
+        "produce, invalid batches",
         "codec [567]",
         ".*error_code: Apache -1, Moldau 76",
         "UNSUPPORTED_COMPRESSION_TYPE says more than UNKNOWN_SERVER_ERROR.",
     ),
     Known(
-        "produce, batches that lie",
+        "produce, invalid batches",
         "length 2147483647",
         ".*error_code: Apache -1, Moldau 87",
         "INVALID_RECORD says more than UNKNOWN_SERVER_ERROR.",
@@ -106,7 +106,7 @@ KNOWN_DIFFERENCES = (
         "produce, recompression",
         "uncompressed, garbage",
         ".*",
-        "A batch that has the topic's codec already is not opened, so its records are not looked at.",
+        "A batch with the topic's codec is not decompressed, so its records are not validated.",
     ),
     Known(
         "fetch, every version",
@@ -118,13 +118,13 @@ KNOWN_DIFFERENCES = (
         "fetch, limits",
         ".*max bytes -1",
         ".*",
-        "A negative limit means 0, so the first batch comes; Apache Kafka fails with UNKNOWN_SERVER_ERROR.",
+        "A negative limit means 0 and returns the first batch; Apache Kafka fails with UNKNOWN_SERVER_ERROR.",
     ),
     Known(
         "(fetch|several connections), deleted topics",
         "v.*",
         ".*(error_code: Apache (3|103), Moldau 100|aborted_transactions: Apache None, Moldau \\[\\])",
-        "A deleted topic is UNKNOWN_TOPIC_ID to who names it by id, whether in a session, waiting or not.",
+        "A request by the id of a deleted topic gets UNKNOWN_TOPIC_ID, with or without a session or a wait.",
     ),
     Known(
         "metadata",
@@ -136,7 +136,7 @@ KNOWN_DIFFERENCES = (
         "metadata, auto creation",
         "a name that collides",
         ".*error_code: Apache 3, Moldau 17",
-        "The answer says that the topic cannot be created, so the client does not retry in vain.",
+        "The response says that the topic cannot be created, so that clients do not retry.",
     ),
     Known(
         "describe topic partitions",
@@ -148,26 +148,26 @@ KNOWN_DIFFERENCES = (
         "describe producers",
         ".*",
         ".*error_message: Apache None, Moldau 'a text'",
-        "An error has a text, also where Apache Kafka has none.",
+        "An error has a message, also where Apache Kafka has none.",
     ),
     Known(
         "alter configs",
         "v[01] an unknown operation, .*",
         ".*Apache (-1, Moldau 42|None, Moldau 'a text')",
-        "INVALID_REQUEST and a sentence say more than UNKNOWN_SERVER_ERROR.",
+        "INVALID_REQUEST and a message say more than UNKNOWN_SERVER_ERROR.",
     ),
     Known(
         "controller, alter configs",
         "v[012] (old form, )?(set to null|twice the same|a broker, (read only|bad)|another broker"
         "|an unknown type|the same resource twice).*",
         ".*",
-        "Settings are checked at the controller's listener as at the brokers'; Apache Kafka's controller "
-        "relies on its brokers for some of it.",
+        "Configs are validated on the controller listener as on brokers; Apache Kafka's controller "
+        "relies on its brokers for some checks.",
     ),
     Known(
         "quorum, snapshots",
         "v[01] (another topic|another partition|an old epoch|a future epoch|a negative position"
-        "|behind its end|one that is not there|the first of all)",
+        "|after its end|an unknown snapshot|a snapshot at offset 0)",
         ".*",
         "A request for an unavailable snapshot is answered with the reason; Apache Kafka cannot encode "
         "its answer and fails with UNKNOWN_SERVER_ERROR.",
@@ -183,19 +183,19 @@ KNOWN_DIFFERENCES = (
 
 @pytest.fixture(scope="session")
 def met() -> set[Known]:
-    """The known differences that were met; all must be."""
+    """The known differences that occurred; all must occur."""
     return set()
 
 
 @pytest.fixture(scope="session")
 def asked() -> set[Asked]:
-    """What all scenes together have asked."""
+    """The calls of all scenes."""
     return set()
 
 
 @pytest.fixture(scope="session")
-def of_their_own(libs: Path) -> Iterator[tuple[Node, Node]]:
-    """Apache Kafka and Moldau, for scenes that would disturb the others."""
+def separate_nodes(libs: Path) -> Iterator[tuple[Node, Node]]:
+    """Separate nodes of Apache Kafka and Moldau for scenes that would disturb others."""
     config = {"metadata.log.max.snapshot.interval.ms": 1000}
     apache_twice = os.environ.get("MOLDAU_TEST_BROKER") == "apache"
     with ApacheCluster(libs=libs, config=config) as apache:
@@ -206,9 +206,9 @@ def of_their_own(libs: Path) -> Iterator[tuple[Node, Node]]:
 
 @pytest.fixture
 def pair(request: pytest.FixtureRequest) -> tuple[Node, Node]:
-    """The nodes that a scene is played on."""
+    """The nodes for a scene."""
     if request.node.callspec.params["name"] in DISTURBING:
-        found: tuple[Node, Node] = request.getfixturevalue("of_their_own")
+        found: tuple[Node, Node] = request.getfixturevalue("separate_nodes")
         return found
     return request.getfixturevalue("apache"), request.getfixturevalue("moldau")
 
@@ -216,7 +216,7 @@ def pair(request: pytest.FixtureRequest) -> tuple[Node, Node]:
 def compare(
     name: str, scene: Callable[[Broker], None], apache: Node, moldau: Node, asked: set[Asked] | None = None
 ) -> list[str]:
-    """Every difference that the scene shows; what it asked is added to `asked`."""
+    """Return the differences of a scene; its calls are added to `asked`."""
     brokers = [Broker(node.port, node.controller_port, RUN) for node in (apache, moldau)]
     for broker in brokers:
         try:
@@ -299,7 +299,7 @@ def test_every_known_difference_is_still_one(request: pytest.FixtureRequest, met
 
 
 def test_announced_apis_match_apache_kafka(apache: Node, moldau: Node) -> None:
-    """Nothing that Apache Kafka does not announce, and all of it but what COMPATIBILITY.md says."""
+    """Moldau announces no other APIs, and all except those listed in COMPATIBILITY.md."""
 
     def announced(port: int) -> set[int]:
         with Wire(f"127.0.0.1:{port}") as wire:
@@ -317,7 +317,7 @@ def test_announced_apis_match_apache_kafka(apache: Node, moldau: Node) -> None:
 
 
 def test_answers_match_after_a_restart(apache: Node, moldau: Node) -> None:
-    """Leader epochs are higher then: a request with an old one is answered with the new epoch and leader."""
+    """Leader epochs are higher then: a request with an old epoch gets the new epoch and leader."""
 
     def before(broker: Broker) -> None:
         broker.fill(broker.topic("restarted"), 2)

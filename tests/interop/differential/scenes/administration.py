@@ -1,4 +1,4 @@
-"""Admin calls about what a broker holds: producer ids, records, configs, directories, producers."""
+"""Admin requests to a broker: producer ids, records, configs, log directories, producers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 
 
 def producer_ids(broker: Broker) -> None:
-    # The first block of ids has to be fetched; Apache Kafka tells clients to come again meanwhile.
+    # Until the first block of ids is fetched, Apache Kafka returns COORDINATOR_LOAD_IN_PROGRESS.
     new = InitProducerIdRequest(transactional_id=None)
-    eventually(lambda: broker.call(new, 4).error_code == 0, what="producer ids are given out")
+    eventually(lambda: broker.call(new, 4).error_code == 0, what="producer ids are available")
     for version in range(6):
         answer = broker.call(InitProducerIdRequest(transactional_id=None), version)
         answer.producer_id = "an id" if answer.producer_id >= 0 else -1
@@ -132,12 +132,12 @@ def move_replicas(broker: Broker) -> None:
     here = broker.call(DescribeLogDirsRequest(topics=[]), 4).results[0].log_dir
     for version in (1, 2):
         for label, path, name, index in (
-            ("to where it is", here, topic, 0),
+            ("to its own directory", here, topic, 0),
             ("to nowhere", "/nowhere", topic, 0),
             ("relative", "logs", topic, 0),
             ("unknown topic", here, "nobody", 0),
             ("unknown partition", here, topic, 9),
-            ("unknown topic to nowhere", "/nowhere", "nobody", 0),
+            ("unknown topic to an unknown directory", "/nowhere", "nobody", 0),
             ("an empty path", "", topic, 0),
         ):
             topics = [AlterReplicaLogDirTopic(name=name, partitions=[index])]

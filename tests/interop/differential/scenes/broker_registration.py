@@ -1,7 +1,7 @@
-"""What brokers and controllers ask of the active controller: registration, heartbeats, ISRs, directories.
+"""Requests of brokers and controllers to the active controller: registration, heartbeats, ISRs, directories.
 
-The scenes play a second broker, which is unregistered at the end. It stands at the node's own address, so
-that whoever tries whether it is there finds somebody.
+The scenes act as a second broker, which is unregistered at the end. It has the node's own address, so that
+connections to it succeed.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from moldau.server.controller.envelopes import encode_principal
 from tests.harness.waiting import eventually
 from tests.interop.differential.broker import Broker
 
-GUEST = 7
+SECOND_BROKER = 7
 DIRECTORIES = [bytes([9] * 15 + [number]) for number in (1, 2)]
 FAR = 1 << 40
 
 
-class Guest:
-    """The second broker, as far as the controller can tell."""
+class SimulatedBroker:
+    """The second broker, from the view of the controller."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -63,7 +63,7 @@ class Guest:
 
     def register(self, label: str, version: int = 4, **fields: Any) -> Any:
         asked = {
-            "broker_id": GUEST,
+            "broker_id": SECOND_BROKER,
             "cluster_id": self.cluster_id,
             "incarnation_id": self.incarnation,
             "listeners": [Listener(name="PLAINTEXT", host="127.0.0.1", port=self._broker.port)],
@@ -84,72 +84,77 @@ class Guest:
         return [each for each in self._features if each.name != name]
 
     def heartbeat(self, label: str, version: int = 2, **fields: Any) -> Any:
-        asked = {"broker_id": GUEST, "broker_epoch": self.epoch, "current_metadata_offset": FAR, **fields}
+        asked = {
+            "broker_id": SECOND_BROKER,
+            "broker_epoch": self.epoch,
+            "current_metadata_offset": FAR,
+            **fields,
+        }
         return self.ask(f"v{version} heartbeat {label}", BrokerHeartbeatRequest(**asked), version)
 
     def unregister(self, label: str = "unregister", *, controller: bool = True) -> Any:
-        request = UnregisterBrokerRequest(broker_id=GUEST)
+        request = UnregisterBrokerRequest(broker_id=SECOND_BROKER)
         return self._broker.ask(label, request, 0, controller=controller)
 
 
 def registrations(broker: Broker) -> None:
-    guest = Guest(broker)
+    second = SimulatedBroker(broker)
     for version in range(5):
-        guest.incarnation = uuid.uuid4().bytes
-        guest.register("another cluster", version, cluster_id="nobody")
-        guest.register(
-            "without metadata.version", version, features=guest.without_feature("metadata.version")
+        second.incarnation = uuid.uuid4().bytes
+        second.register("another cluster", version, cluster_id="nobody")
+        second.register(
+            "without metadata.version", version, features=second.without_feature("metadata.version")
         )
         old = Feature(name="metadata.version", min_supported_version=1, max_supported_version=2)
-        guest.register(
-            "with an old version", version, features=[*guest.without_feature("metadata.version"), old]
+        second.register(
+            "with an old version", version, features=[*second.without_feature("metadata.version"), old]
         )
         if version >= 1:
-            guest.register("on its way from ZooKeeper", version, is_migrating_zk_broker=True)
+            second.register("migrating from ZooKeeper", version, is_migrating_zk_broker=True)
         if version >= 2:
-            guest.register("without directories", version, log_dirs=[])
-            guest.register("with a reserved directory", version, log_dirs=[ZERO_UUID])
-            guest.register("with a directory twice", version, log_dirs=[DIRECTORIES[0]] * 2)
-            guest.register("as it should be", version)
-            guest.register("the same again", version)
-            guest.register("another life of it", version, incarnation_id=uuid.uuid4().bytes)
-            guest.register("directories of another", version, broker_id=GUEST + 1)
-            guest.unregister(f"v{version} unregister", controller=version % 2 == 0)
+            second.register("without directories", version, log_dirs=[])
+            second.register("with a reserved directory", version, log_dirs=[ZERO_UUID])
+            second.register("with a directory twice", version, log_dirs=[DIRECTORIES[0]] * 2)
+            second.register("valid", version)
+            second.register("repeated", version)
+            second.register("another incarnation", version, incarnation_id=uuid.uuid4().bytes)
+            second.register("directories of another broker", version, broker_id=SECOND_BROKER + 1)
+            second.unregister(f"v{version} unregister", controller=version % 2 == 0)
         else:
-            guest.register("without directories", version)
-    guest.unregister("unregister what is gone")
-    guest.ask("unregister nobody", UnregisterBrokerRequest(broker_id=-1))
+            second.register("without directories", version)
+    second.unregister("unregister an unregistered broker")
+    second.ask("unregister broker -1", UnregisterBrokerRequest(broker_id=-1))
 
 
 def heartbeats(broker: Broker) -> None:
-    guest = Guest(broker)
+    second = SimulatedBroker(broker)
     for version in (0, 1, 2):
-        guest.heartbeat("of nobody", version)
-        guest.register("for heartbeats")
-        guest.heartbeat("far behind", version, current_metadata_offset=0)
-        guest.heartbeat("that stays fenced", version, want_fence=True)
-        guest.heartbeat("of an older life", version, broker_epoch=guest.epoch - 1)
-        guest.heartbeat("of a life to come", version, broker_epoch=guest.epoch + 1)
-        guest.heartbeat("caught up", version)
-        guest.heartbeat("again", version)
+        second.heartbeat("of an unknown broker", version)
+        second.register("for heartbeats")
+        second.heartbeat("far behind", version, current_metadata_offset=0)
+        second.heartbeat("that stays fenced", version, want_fence=True)
+        second.heartbeat("with an old broker epoch", version, broker_epoch=second.epoch - 1)
+        second.heartbeat("with a future broker epoch", version, broker_epoch=second.epoch + 1)
+        second.heartbeat("caught up", version)
+        second.heartbeat("again", version)
         if version >= 1:
-            guest.heartbeat("with a strange directory offline", version, offline_log_dirs=[bytes([8] * 16)])
-            guest.heartbeat("with a directory offline", version, offline_log_dirs=[DIRECTORIES[1]])
-        guest.heartbeat("that wants to be fenced", version, want_fence=True)
-        guest.heartbeat("that is back", version)
-        guest.heartbeat("that wants to stop", version, want_shut_down=True)
-        guest.unregister(f"v{version} unregister")
-        guest.incarnation = uuid.uuid4().bytes
+            second.heartbeat("with an unknown directory offline", version, offline_log_dirs=[bytes([8] * 16)])
+            second.heartbeat("with a directory offline", version, offline_log_dirs=[DIRECTORIES[1]])
+        second.heartbeat("that wants to be fenced", version, want_fence=True)
+        second.heartbeat("that is unfenced again", version)
+        second.heartbeat("that wants to shut down", version, want_shut_down=True)
+        second.unregister(f"v{version} unregister")
+        second.incarnation = uuid.uuid4().bytes
 
 
-def with_a_topic(broker: Broker, guest: Guest, name: str) -> bytes:
-    """A topic whose first two partitions the guest leads; the node has replicas of all three."""
-    guest.register(f"for {name}")
-    guest.heartbeat(f"for {name}")
+def with_a_topic(broker: Broker, second: SimulatedBroker, name: str) -> bytes:
+    """Create a topic of three partitions; the simulated broker leads two, the node has replicas of all."""
+    second.register(f"for {name}")
+    second.heartbeat(f"for {name}")
     name = broker.name(name)
     assignments = [
         CreatableReplicaAssignment(partition_index=index, broker_ids=ids)
-        for index, ids in enumerate(([GUEST, 1], [GUEST, 1], [1, GUEST]))
+        for index, ids in enumerate(([SECOND_BROKER, 1], [SECOND_BROKER, 1], [1, SECOND_BROKER]))
     ]
     topic = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=assignments)
     request = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
@@ -161,16 +166,16 @@ def with_a_topic(broker: Broker, guest: Guest, name: str) -> bytes:
 
 
 def in_sync_replicas(broker: Broker) -> None:
-    guest = Guest(broker)
+    second = SimulatedBroker(broker)
     others_id = broker.topic_ids[broker.topic("isr-of-others")]
     topic_id = ZERO_UUID
 
     def ask(label: str, version: int, isr: list[int] | None = None, **fields: Any) -> Any:
-        whose = {"broker_id": GUEST, "broker_epoch": guest.epoch}
+        whose = {"broker_id": SECOND_BROKER, "broker_epoch": second.epoch}
         whose |= {name: fields.pop(name) for name in list(whose) if name in fields}
         wanted = fields.pop("topic_id", topic_id)
-        epochs = fields.pop("epochs", {GUEST: guest.epoch})
-        members = [GUEST, 1] if isr is None else isr
+        epochs = fields.pop("epochs", {SECOND_BROKER: second.epoch})
+        members = [SECOND_BROKER, 1] if isr is None else isr
         if version >= 3:
             fields["new_isr_with_epochs"] = [
                 alter_partition.BrokerState(broker_id=each, broker_epoch=epochs.get(each, -1))
@@ -181,80 +186,83 @@ def in_sync_replicas(broker: Broker) -> None:
         part = alter_partition.RequestPartitionData(**{"partition_index": 0, **fields})
         topics = [alter_partition.RequestTopicData(topic_id=wanted, partitions=[part])]
         request = alter_partition.AlterPartitionRequest(topics=topics, **whose)
-        return guest.ask(f"v{version} {label}", request, version)
+        return second.ask(f"v{version} {label}", request, version)
 
     for version in (2, 3):
-        topic_id = with_a_topic(broker, guest, f"isr-{version}")
-        ask("as it is", version)
-        ask("without the node", version, [GUEST], partition_index=1)
-        ask("without the node, again", version, [GUEST], partition_index=1)
+        topic_id = with_a_topic(broker, second, f"isr-{version}")
+        ask("unchanged", version)
+        ask("without the node", version, [SECOND_BROKER], partition_index=1)
+        ask("without the node, again", version, [SECOND_BROKER], partition_index=1)
         ask("with the node, as it was", version, partition_index=1)
         ask("with the node", version, partition_index=1, partition_epoch=1)
         ask("in an old epoch", version, partition_epoch=-1)
-        ask("in an epoch to come", version, partition_epoch=9)
-        ask("in a leader epoch to come", version, leader_epoch=5)
+        ask("in a future epoch", version, partition_epoch=9)
+        ask("in a future leader epoch", version, leader_epoch=5)
         ask("in an old leader epoch", version, leader_epoch=-1)
-        ask("of nobody", version, [])
+        ask("of an unknown broker", version, [])
         ask("without its leader", version, [1])
-        ask("with a stranger", version, [GUEST, 99])
-        ask("what another one leads", version, partition_index=2)
-        ask("what it has no replica of", version, [1], topic_id=others_id)
+        ask("with an unknown broker", version, [SECOND_BROKER, 99])
+        ask("a partition led by another broker", version, partition_index=2)
+        ask("a partition without a replica", version, [1], topic_id=others_id)
         ask("an unknown partition", version, partition_index=9)
         ask("an unknown topic", version, topic_id=bytes(range(16)))
-        ask("an older life", version, broker_epoch=guest.epoch - 1)
-        ask("a broker that is not there", version, broker_id=99)
-        ask("a recovery that nobody began", version, leader_recovery_state=1)
-        request = alter_partition.AlterPartitionRequest(broker_id=GUEST, broker_epoch=guest.epoch)
-        guest.ask(f"v{version} nothing", request, version)
-    ask("an older life of a replica", 3, [GUEST], epochs={GUEST: guest.epoch - 1})
-    guest.unregister()
+        ask("an old broker epoch", version, broker_epoch=second.epoch - 1)
+        ask("an unknown broker", version, broker_id=99)
+        ask("a recovery that was not started", version, leader_recovery_state=1)
+        request = alter_partition.AlterPartitionRequest(broker_id=SECOND_BROKER, broker_epoch=second.epoch)
+        second.ask(f"v{version} nothing", request, version)
+    ask("an old broker epoch of a replica", 3, [SECOND_BROKER], epochs={SECOND_BROKER: second.epoch - 1})
+    second.unregister()
 
 
 def producer_ids(broker: Broker) -> None:
-    guest = Guest(broker)
-    guest.ask("of nobody", AllocateProducerIdsRequest(broker_id=GUEST, broker_epoch=1))
-    guest.register("for producer ids")
-    request = AllocateProducerIdsRequest(broker_id=GUEST, broker_epoch=guest.epoch)
+    second = SimulatedBroker(broker)
+    second.ask("of an unknown broker", AllocateProducerIdsRequest(broker_id=SECOND_BROKER, broker_epoch=1))
+    second.register("for producer ids")
+    request = AllocateProducerIdsRequest(broker_id=SECOND_BROKER, broker_epoch=second.epoch)
     first = broker.call(request, 0, controller=True)
     second = broker.call(request, 0, controller=True)
     broker.note("steps", [second.producer_id_start - first.producer_id_start])
     first.producer_id_start = 0
     broker.note("a block", first)
-    guest.ask("an older life", AllocateProducerIdsRequest(broker_id=GUEST, broker_epoch=guest.epoch - 1))
-    guest.ask("no epoch", AllocateProducerIdsRequest(broker_id=GUEST, broker_epoch=-1))
-    guest.unregister()
+    second.ask(
+        "an old broker epoch",
+        AllocateProducerIdsRequest(broker_id=SECOND_BROKER, broker_epoch=second.epoch - 1),
+    )
+    second.ask("no epoch", AllocateProducerIdsRequest(broker_id=SECOND_BROKER, broker_epoch=-1))
+    second.unregister()
 
 
 def directories(broker: Broker) -> None:
-    guest = Guest(broker)
+    second = SimulatedBroker(broker)
     others_id = broker.topic_ids[broker.topic("directories-of-others")]
-    topic_id = with_a_topic(broker, guest, "directories")
+    topic_id = with_a_topic(broker, second, "directories")
 
     def ask(label: str, directory: bytes, *partitions: int, **fields: Any) -> None:
         wanted = fields.pop("topic_id", topic_id)
         parts = [assign_replicas_to_dirs.RequestPartitionData(partition_index=each) for each in partitions]
         topics = [assign_replicas_to_dirs.RequestTopicData(topic_id=wanted, partitions=parts)]
-        whose = {"broker_id": GUEST, "broker_epoch": guest.epoch, **fields}
+        whose = {"broker_id": SECOND_BROKER, "broker_epoch": second.epoch, **fields}
         places = [assign_replicas_to_dirs.RequestDirectoryData(id=directory, topics=topics)]
         request = assign_replicas_to_dirs.AssignReplicasToDirsRequest(directories=places, **whose)
         answer = broker.call(request, 0, controller=True)
         for place in answer.directories:
-            # A directory is a uuid like any other here: tell which.
+            # Replace directory ids by names.
             place.id = DIRECTORIES[0] if place.id == directory else bytes(range(16))
         broker.note(label, answer)
 
     ask("two of them", DIRECTORIES[0], 0, 1)
-    ask("one of them elsewhere", DIRECTORIES[1], 1)
-    ask("what it does not have", DIRECTORIES[0], 0, topic_id=others_id)
-    ask("a partition that is not there", DIRECTORIES[0], 9)
-    ask("a topic that is not there", DIRECTORIES[0], 0, topic_id=bytes(range(16)))
-    ask("a directory that is not there", bytes([5] * 16), 0)
+    ask("one of them in another directory", DIRECTORIES[1], 1)
+    ask("a partition without a replica", DIRECTORIES[0], 0, topic_id=others_id)
+    ask("an unknown partition", DIRECTORIES[0], 9)
+    ask("an unknown topic", DIRECTORIES[0], 0, topic_id=bytes(range(16)))
+    ask("an unknown directory", bytes([5] * 16), 0)
     ask("no directory", ZERO_UUID, 0)
     ask("the lost directory", bytes(15) + b"\1", 0)
-    ask("an older life", DIRECTORIES[0], 0, broker_epoch=guest.epoch - 1)
-    ask("nobody", DIRECTORIES[0], 0, broker_id=99)
+    ask("an old broker epoch", DIRECTORIES[0], 0, broker_epoch=second.epoch - 1)
+    ask("an unknown broker", DIRECTORIES[0], 0, broker_id=99)
     ask("nothing", DIRECTORIES[0])
-    guest.unregister()
+    second.unregister()
 
 
 def controllers(broker: Broker) -> None:
@@ -266,7 +274,7 @@ def controllers(broker: Broker) -> None:
     )
     for label, fields in (
         ("one", {}),
-        ("the same again", {}),
+        ("repeated", {}),
         ("without listeners", {"listeners": []}),
         ("without features", {"features": []}),
     ):
@@ -289,7 +297,7 @@ def unpacked(request: bytes, response: bytes) -> Any:
 
 def envelopes(broker: Broker) -> None:
     def inside(request: Message, version: int) -> bytes:
-        head = encode_request_header(RequestHeader(request.API_KEY, version, 5, "guest"))
+        head = encode_request_header(RequestHeader(request.API_KEY, version, 5, "second"))
         return head + encode_bytes(request, version)
 
     topic = CreatableTopic(name=broker.name("enveloped"), num_partitions=1, replication_factor=1)
@@ -297,27 +305,27 @@ def envelopes(broker: Broker) -> None:
     listing = inside(ListPartitionReassignmentsRequest(topics=None, timeout_ms=5000), 0)
     versions = inside(ApiVersionsRequest(), 0)
     metadata = inside(MetadataRequest(topics=None), 9)
-    unknown = encode_request_header(RequestHeader(19, 4, 5, "guest")).replace(
+    unknown = encode_request_header(RequestHeader(19, 4, 5, "second")).replace(
         b"\0\x13\0\4", b"\0\x13\0\x63", 1
     )
-    somebody, here = encode_principal("User:somebody"), bytes([127, 0, 0, 1])
+    user, here = encode_principal("User:alice"), bytes([127, 0, 0, 1])
     for label, data, principal, address in (
-        ("a listing", listing, somebody, here),
-        ("a new topic", create, somebody, here),
-        ("a new topic again", create, somebody, bytes(16)),
-        ("a bad address", listing, somebody, b"\1\2"),
-        ("no address", listing, somebody, b""),
+        ("a listing", listing, user, here),
+        ("a new topic", create, user, here),
+        ("a new topic again", create, user, bytes(16)),
+        ("a bad address", listing, user, b"\1\2"),
+        ("no address", listing, user, b""),
         ("no principal", listing, None, here),
         ("a bad principal", listing, b"\0\0\xff", here),
-        ("a principal of the future", listing, b"\0\7" + somebody[2:], here),
-        ("what is not forwarded", versions, somebody, here),
-        ("what controllers do not serve", metadata, somebody, here),
-        ("a version of the future", unknown, somebody, here),
-        ("half a request", create[:20], somebody, here),
+        ("a principal of an unknown version", listing, b"\0\7" + user[2:], here),
+        ("a request that is not forwarded", versions, user, here),
+        ("a request that controllers do not serve", metadata, user, here),
+        ("an unknown version", unknown, user, here),
+        ("half a request", create[:20], user, here),
         (
             "an envelope",
             inside(EnvelopeRequest(request_data=listing, client_host_address=here), 0),
-            somebody,
+            user,
             here,
         ),
     ):
@@ -330,11 +338,11 @@ def envelopes(broker: Broker) -> None:
 
 
 SCENES = {
-    "controller, brokers that register": registrations,
+    "controller, broker registration": registrations,
     "controller, heartbeats": heartbeats,
     "controller, in-sync replicas": in_sync_replicas,
     "controller, producer ids": producer_ids,
     "controller, directories": directories,
-    "controller, controllers that register": controllers,
+    "controller, controller registration": controllers,
     "controller, envelopes": envelopes,
 }

@@ -1,4 +1,4 @@
-"""Groups of the classic protocol: members that come, stay, go, and get things wrong."""
+"""Groups of the classic protocol: joining, heartbeats, leaving, and invalid requests."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ def coordinators(broker: Broker) -> None:
             continue
         keys = [group_id, broker.name("found too")]
         broker.ask(f"v{version} two groups", FindCoordinatorRequest(coordinator_keys=keys), version)
-        broker.ask(f"v{version} nobody", FindCoordinatorRequest(coordinator_keys=[]), version)
+        broker.ask(f"v{version} no keys", FindCoordinatorRequest(coordinator_keys=[]), version)
         for key_type in (2, 9):
             asked = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["x"])
             if key_type == 9 or version < 6:
                 broker.ask(f"v{version} key type {key_type}", asked, version)
 
 
-def life(broker: Broker) -> None:
-    """From the first member to the last, in every version."""
+def lifecycle(broker: Broker) -> None:
+    """A group from the first member to the last, in every version."""
     for version in JOIN_VERSIONS:
-        group_id = broker.name(f"life-{version}")
+        group_id = broker.name(f"lifecycle-{version}")
         ready(broker, group_id)
         first = Member(broker, f"v{version} A", group_id, version)
         first.join()
-        first.heartbeat("before it assigns")
+        first.heartbeat("before the assignment")
         first.sync(assignments={first.member_id: b"everything"})
         first.sync("again")
         first.heartbeat()
@@ -61,14 +61,14 @@ def life(broker: Broker) -> None:
         first.join("again")
         second.joined()
         second.begin_sync()
-        second.waits("asks for its assignment")
+        second.waits("fetches its assignment")
         first.sync(assignments={first.member_id: b"half", second.member_id: b"the other half"})
         second.synced()
         second.join("once more")
         second.leave()
         second.heartbeat("after leaving")
         second.leave("again")
-        first.heartbeat("when it is alone")
+        first.heartbeat("as the only member")
         first.join("alone")
         first.sync("assigning nothing")
         first.leave()
@@ -77,12 +77,12 @@ def life(broker: Broker) -> None:
         broker.ask(f"v{version} afterwards", describe, min(version, DESCRIBE_VERSIONS[-1]))
 
 
-def overtaken(broker: Broker) -> None:
-    """A leader that joins again before the other asked for its assignment: that generation is over.
+def early_rejoin(broker: Broker) -> None:
+    """A leader that rejoins before another member fetched its assignment ends that generation.
 
-    So it goes in a cooperative rebalance, when the leader has to give something up and is quick.
+    This happens in a cooperative rebalance, when a fast leader has to revoke partitions.
     """
-    group_id = broker.name("overtaken")
+    group_id = broker.name("early_rejoin")
     (first,) = stable(broker, group_id)
     second = Member(broker, "follower", group_id)
     second.begin_join()
@@ -102,7 +102,7 @@ def overtaken(broker: Broker) -> None:
     broker.ask("afterwards", DescribeGroupsRequest(groups=[group_id]), DESCRIBE_VERSIONS[-1])
 
 
-def joining_wrongly(broker: Broker) -> None:
+def invalid_joins(broker: Broker) -> None:
     group_id = broker.name("joined")
     stable(broker, group_id)
     for version in JOIN_VERSIONS:
@@ -126,8 +126,8 @@ def joining_wrongly(broker: Broker) -> None:
             say("an unknown instance", member_id="nobody", group_instance_id="unknown")
 
 
-def wrongly(broker: Broker) -> None:
-    """Sync, heartbeats and leaving: who is not a member, or not of this generation."""
+def unknown_members(broker: Broker) -> None:
+    """Sync, heartbeats and leaving with an unknown member or another generation."""
     group_id = broker.name("wrong")
     member = stable(broker, group_id)[0]
     nobody = broker.name("nobody-knows")
@@ -137,7 +137,7 @@ def wrongly(broker: Broker) -> None:
             ("no such group", {"group_id": nobody}),
             ("an unknown member", {"member_id": "nobody"}),
             ("an old generation", {"generation_id": member.generation - 1}),
-            ("a coming generation", {"generation_id": member.generation + 1}),
+            ("a future generation", {"generation_id": member.generation + 1}),
             ("another protocol type", {"protocol_type": "connect"}),
             ("another protocol", {"protocol_name": "roundrobin"}),
             ("no protocol", {"protocol_name": None}),
@@ -184,7 +184,7 @@ def leaving(broker: Broker) -> None:
                     MemberIdentity(member_id=members[0].member_id, group_instance_id="unknown"),
                 ],
             )
-        broker.ask(f"v{version} nobody", request, version)
+        broker.ask(f"v{version} unknown members", request, version)
     together = LeaveGroupRequest(
         group_id=group_id, members=[MemberIdentity(member_id=each.member_id) for each in members]
     )
@@ -208,11 +208,11 @@ def static_members(broker: Broker) -> None:
         old = first.member_id
         first.member_id = ""
         first.join("is back")
-        first.sync("after its return")
-        first.heartbeat("after its return")
-        first.heartbeat("as it was before", member_id=old)
-        first.sync("as it was before", member_id=old)
-        first.join("as it was before", member_id=old)
+        first.sync("after it rejoined")
+        first.heartbeat("after it rejoined")
+        first.heartbeat("with the old member id", member_id=old)
+        first.sync("with the old member id", member_id=old)
+        first.join("with the old member id", member_id=old)
         second = Member(broker, f"v{version} B", group_id, version, group_instance_id="b")
         second.begin_join()
         second.waits("joins")
@@ -223,7 +223,7 @@ def static_members(broker: Broker) -> None:
         second.synced()
         second.member_id = ""
         second.join("is back")
-        second.sync("after its return")
+        second.sync("after it rejoined")
         broker.ask(f"v{version} described", DescribeGroupsRequest(groups=[group_id]), 6)
         leave = LeaveGroupRequest(
             group_id=group_id,
@@ -239,7 +239,7 @@ def static_members(broker: Broker) -> None:
 
 
 def protocols(broker: Broker) -> None:
-    """Which protocol a group uses: one that all support, and most prefer."""
+    """The choice of the protocol: one that all members support and most prefer."""
     group_id = broker.name("votes")
     ready(broker, group_id)
     first = Member(broker, "A", group_id, protocols=("range", "roundrobin", "sticky"))
@@ -268,8 +268,8 @@ def describing(broker: Broker) -> None:
     ready(broker, pending)
     broker.call(join_request(pending), 9)
     described = DescribeGroupsRequest(groups=[pending])
-    # Apache Kafka answers before the group is committed, and shows it only then.
-    eventually(lambda: broker.call(described, 0).groups[0].group_state == "Empty", what="the group is there")
+    # Apache Kafka responds before the group is committed, and lists it only afterwards.
+    eventually(lambda: broker.call(described, 0).groups[0].group_state == "Empty", what="the group is listed")
     nobody = broker.name("described-nobody")
     for version in DESCRIBE_VERSIONS:
         for operations in (False, True):
@@ -321,10 +321,10 @@ def deleting(broker: Broker) -> None:
 
 SCENES = {
     "groups, coordinators": coordinators,
-    "groups, from the first member to the last": life,
-    "groups, a quick leader": overtaken,
-    "groups, joining wrongly": joining_wrongly,
-    "groups, not a member": wrongly,
+    "groups, from the first member to the last": lifecycle,
+    "groups, a leader that rejoins early": early_rejoin,
+    "groups, invalid joins": invalid_joins,
+    "groups, unknown members": unknown_members,
     "groups, leaving": leaving,
     "groups, static members": static_members,
     "groups, protocols": protocols,

@@ -1,4 +1,4 @@
-"""Admin calls about the whole cluster: ACLs, elections, reassignments, features, quotas."""
+"""Admin requests about the cluster: ACLs, elections, reassignments, features, quotas."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def reassignments(broker: Broker) -> None:
     for version in (0, 1):
         for label, name, index, replicas in (
             ("the same", topic, 0, [1]),
-            ("to a broker that is not there", topic, 0, [7]),
-            ("one there, one not", topic, 0, [1, 7]),
+            ("to an unknown broker", topic, 0, [7]),
+            ("a known and an unknown broker", topic, 0, [1, 7]),
             ("twice the same", topic, 0, [1, 1]),
             ("to none", topic, 0, []),
             ("negative", topic, 0, [-1]),
@@ -96,13 +96,13 @@ def reassignments(broker: Broker) -> None:
         ("unknown", [ListPartitionReassignmentsTopics(name="nobody", partition_indexes=[0])]),
     ):
         broker.ask(f"list {label}", ListPartitionReassignmentsRequest(topics=asked, timeout_ms=5000), 0)
-    broker.ask("unregister a broker that is not there", UnregisterBrokerRequest(broker_id=77), 0)
+    broker.ask("unregister an unknown broker", UnregisterBrokerRequest(broker_id=77), 0)
 
 
 def features(broker: Broker) -> None:
     for version in (0, 1, 2):
         for label, name, level, kind in (
-            ("as it is", "metadata.version", 30, 1),
+            ("unchanged", "metadata.version", 30, 1),
             ("too high", "metadata.version", 99, 1),
             ("downgrade as upgrade", "metadata.version", 29, 1),
             ("too low", "metadata.version", 1, 2),
@@ -158,7 +158,7 @@ def quotas(broker: Broker) -> None:
             ("exact without a name", [("user", 0, None)], False),
             ("default with a name", [("user", 1, "x")], False),
             ("any with a name", [("user", 2, "x")], False),
-            ("an unknown way to match", [("user", 9, None)], False),
+            ("an unknown match type", [("user", 9, None)], False),
             ("an unknown entity", [("nobody", 2, None)], False),
             ("an empty entity", [("", 2, None)], False),
             ("the same type twice", [("user", 2, None), ("user", 2, None)], False),

@@ -1,7 +1,7 @@
-"""Several connections at once: what one of them changes about the cluster, and when the others see it.
+"""Several connections at once: one changes the cluster, and the others see the change.
 
-Apache Kafka answers before a change has reached every part of the broker, so the scenes wait until another
-connection sees it and compare what is there then.
+Apache Kafka responds before a change is applied everywhere in the broker, so the scenes wait until another
+connection sees it and compare the state then.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GOOD = batch(timestamp=TIME)
 
 
 def seen_by(line: Line, topic: str, partitions: int = 1) -> Any:
-    """What Metadata says once the topic has so many partitions, each with a leader."""
+    """Return the Metadata response once the topic has this many partitions, each with a leader."""
     asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
 
     def there() -> Any:
@@ -86,7 +86,7 @@ def topics(broker: Broker) -> None:
         broker.note(f"{label}, gone", gone_for(watcher, topic))
 
 
-def two_makers(broker: Broker) -> None:
+def concurrent_creation(broker: Broker) -> None:
     lines = [broker.line() for _ in range(4)]
     topic = broker.name("made-by-four")
 
@@ -97,11 +97,11 @@ def two_makers(broker: Broker) -> None:
         broker.note(label, [getattr(answer, results)[0].error_code for answer in answers])
 
     create = CreateTopicsRequest(topics=[new_topic(topic)], timeout_ms=10_000)
-    all_at_once("one creates, the others are told", create, 7, "topics")
+    all_at_once("one creates, the others get an error", create, 7, "topics")
     seen_by(lines[0], topic)
     more = CreatePartitionsTopic(name=topic, count=2, assignments=None)
     grow = CreatePartitionsRequest(topics=[more], timeout_ms=10_000)
-    all_at_once("one makes more", grow, 3, "results")
+    all_at_once("one adds partitions", grow, 3, "results")
     seen_by(lines[0], topic, 2)
     delete = DeleteTopicsRequest(topic_names=[topic], timeout_ms=10_000)
     all_at_once("one deletes", delete, 5, "responses")
@@ -133,7 +133,7 @@ def settings(broker: Broker) -> None:
     writer.ask("too large", produce.request(topic, (0, large)), 12)
     writer.ask("small enough", produce.request(topic, (0, GOOD)), 12)
     change("max.message.bytes", "2000")
-    eventually(lambda: taken(writer, topic, large, partition=1) == 0, what="it is taken again")
+    eventually(lambda: taken(writer, topic, large, partition=1) == 0, what="it is accepted again")
     writer.ask("taken again", produce.request(topic, (0, large)), 12)
     change("message.timestamp.type", "LogAppendTime")
 
@@ -144,7 +144,7 @@ def settings(broker: Broker) -> None:
     eventually(by_append_time, what="append time is used")
     writer.ask("append time", produce.request(topic, (0, GOOD)), 12)
     change("retention.ms", "123456789")
-    produce.look(broker, "what was taken", topic)
+    produce.look(broker, "the stored batches", topic)
 
 
 def leaders(broker: Broker) -> None:
@@ -158,7 +158,7 @@ def leaders(broker: Broker) -> None:
         for number, line in enumerate(lines):
             line.take(f"election {kind}, {number}")
     for label, replicas in (
-        ("to itself", [1]), ("to nobody", [7]), ("to both", [1, 7]), ("cancelled", None),
+        ("to itself", [1]), ("to an unknown broker", [7]), ("to both", [1, 7]), ("cancelled", None),
     ):  # fmt: skip
         move = ReassignablePartition(partition_index=0, replicas=replicas)
         request = AlterPartitionReassignmentsRequest(
@@ -208,7 +208,7 @@ def quotas(broker: Broker) -> None:
 
 SCENES = {
     "several connections, topics": topics,
-    "several connections, the same topic": two_makers,
+    "several connections, the same topic": concurrent_creation,
     "several connections, settings": settings,
     "several connections, leaders": leaders,
     "several connections, quotas": quotas,

@@ -1,7 +1,7 @@
-"""Several connections at once: what one of them writes, and what the others see of it.
+"""Several connections at once: one writes, and the others read.
 
-Where an answer depends on which request comes first, the scene waits until the first has been answered or,
-for one that is not to be answered yet, until the broker has kept silent for a moment.
+If a response depends on the order of requests, the scene waits until the first has been answered or,
+for one that must stay pending, until the broker has been silent for a moment.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def min_bytes(broker: Broker) -> None:
     few = {"min_bytes": 100 * len(GOOD), "max_wait_ms": 700}
     reader.post(wait_for(broker, topic, part(0, 1), part(1, 1), **few), 12)
     write(writer, "too little", topic)
-    reader.waits("it waits on")
-    reader.take("what is there when the time is over")
+    reader.waits("it keeps waiting")
+    reader.take("available records after the timeout")
     reader.post(wait_for(broker, topic, part(0, 2), part(1, 1), **few), 12)
-    reader.take("nothing when the time is over")
+    reader.take("nothing after the timeout")
     reader.post(wait_for(broker, topic, part(0, 0), part(1, 1), min_bytes=1), 12)
-    reader.take("something is there already")
+    reader.take("records are available already")
     reader.post(wait_for(broker, topic, part(0, 2), part(9)), 12)
     reader.take("an unknown partition does not wait")
     reader.post(wait_for(broker, topic, part(0, 2), part(1, 77)), 12)
@@ -94,7 +94,7 @@ def committed(broker: Broker) -> None:
     topic = broker.topic("committed")
     reader, writer = broker.line(), broker.line()
     reader.post(wait_for(broker, topic, part(), isolation_level=1), 12)
-    reader.waits("nothing is there")
+    reader.waits("no records")
     write(writer, "written", topic)
     reader.take("woken")
 
@@ -115,14 +115,14 @@ def sessions(broker: Broker) -> None:
         )
         session = opened.session_id
         go_on(second, "used from another connection", 1, session)
-        go_on(first, "its own epoch is old now", 1, session)
+        go_on(first, "its own session epoch is old now", 1, session)
         second.post(fetch(session_id=session, session_epoch=2, min_bytes=1, max_wait_ms=LONG_MS), version)
         second.waits(f"v{version} nothing new")
         go_on(first, "the same epoch while the other waits", 2, session)
         write(writer, f"v{version} written", topic)
         second.take(f"v{version} woken")
         first.wire.close()
-        go_on(second, "after its maker has gone", 3, session)
+        go_on(second, "after its creator has disconnected", 3, session)
         third = broker.line()
         third.ask(f"v{version} closed", fetch(session_id=session, session_epoch=-1), version)
         go_on(second, "after another has closed it", 4, session)
@@ -135,7 +135,7 @@ def pipelined(broker: Broker) -> None:
     eager.post(named(topic), 12)
     eager.post(offsets(topic, -1), 6)
     other.ask("another is served", named(topic), 12)
-    eager.waits("all behind the fetch wait")
+    eager.waits("all requests after the fetch wait")
     write(other, "written", topic)
     for label in ("fetch", "metadata", "offsets"):
         eager.take(f"in order: {label}")
@@ -144,11 +144,11 @@ def pipelined(broker: Broker) -> None:
     eager.post(fetch(of(broker, topic, part())), 12)
     for number in range(5):
         eager.take(f"produce {number}")
-    eager.take("what was produced before is fetched")
+    eager.take("records produced before are fetched")
     eager.post(produce.request("nobody", (0, GOOD)), 12)
     eager.post(produce.request(topic, (0, GOOD)), 12)
-    eager.take("a bad one")
-    eager.take("the one behind it")
+    eager.take("an invalid request")
+    eager.take("the next request")
 
 
 def deleted_while_waiting(broker: Broker) -> None:
@@ -172,21 +172,23 @@ def records_deleted(broker: Broker) -> None:
         wanted = DeleteRecordsTopic(
             name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)]
         )
-        other.ask(f"cut at {offset}", DeleteRecordsRequest(topics=[wanted], timeout_ms=5000), 2)
+        other.ask(f"deleted before {offset}", DeleteRecordsRequest(topics=[wanted], timeout_ms=5000), 2)
 
     reader.ask("before", fetch(of(broker, topic, part(0, 0))), 12)
     cut(3)
-    reader.ask("from what is gone", fetch(of(broker, topic, part(0, 0))), 12)
+    reader.ask("from a deleted offset", fetch(of(broker, topic, part(0, 0))), 12)
     reader.ask("from the new start", fetch(of(broker, topic, part(0, 3))), 12)
     opened = reader.ask("a session", fetch(of(broker, topic, part(0, 8)), session_epoch=0), 12)
     cut(5)
-    reader.ask("a new start is told", fetch(session_id=opened.session_id, session_epoch=1), 12)
+    reader.ask(
+        "the new log start offset is returned", fetch(session_id=opened.session_id, session_epoch=1), 12
+    )
     reader.post(wait_for(broker, topic, part(0, 8)), 12)
     reader.waits("at the end")
     cut(8)
-    reader.waits("a cut does not wake")
+    reader.waits("a deletion does not complete the fetch")
     write(other, "written", topic)
-    reader.take("woken, with the new start")
+    reader.take("completed, with the new log start offset")
     other.ask("offsets", offsets(topic, -2, -1), 6)
 
 
@@ -214,7 +216,7 @@ def idempotent(broker: Broker) -> None:
         lines["two"].post(produce.request(topic, (0, records)), 12)
     for sequence in range(1, 6):
         lines["two"].take(f"sent again on another connection, {sequence}")
-    produce.look(broker, "all of it", topic)
+    produce.look(broker, "all batches", topic)
 
 
 def without_acks(broker: Broker) -> None:
@@ -228,7 +230,7 @@ def without_acks(broker: Broker) -> None:
         line.ask(f"{label}, the next request", InitProducerIdRequest(transactional_id=""), 4)
         other.waits(f"{label}, another connection")
         other.wire.close()
-    produce.look(broker, "what was taken", topic)
+    produce.look(broker, "the stored batches", topic)
 
 
 def half_a_frame(broker: Broker) -> None:
@@ -254,7 +256,7 @@ def half_a_frame(broker: Broker) -> None:
 
 
 SCENES = {
-    "several connections, woken fetches": woken,
+    "several connections, completed fetches": woken,
     "several connections, min bytes": min_bytes,
     "several connections, read committed": committed,
     "several connections, fetch sessions": sessions,

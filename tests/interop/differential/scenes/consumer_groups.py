@@ -1,6 +1,4 @@
-"""Groups of the consumer protocol: members that join, reconcile, leave and get things wrong; moving over
-and back.
-"""
+"""Groups of the consumer protocol: joining, reconciling, leaving, invalid requests, upgrade and downgrade."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ NEWEST = 1
 
 
 class Consumer:
-    """A client of the consumer protocol; told of an assignment it owns that, and nothing else, at once."""
+    """A client of the consumer protocol that applies a new assignment immediately."""
 
     def __init__(
         self, broker: Broker, name: str, group_id: str, topics: list[str] | None, **fields: Any
@@ -66,16 +64,16 @@ class Consumer:
         return request
 
     def beat(self, label: str, **fields: Any) -> Any:
-        """A heartbeat, noted with the words of a refusal."""
-        answer = self._hear(self.request(**fields))
+        """Send a heartbeat and record the response with its error message."""
+        answer = self._store(self.request(**fields))
         self._broker.note(f"{self.name} {label}", answer)
         self._broker.note(f"{self.name} {label}, in words", {"words": answer.error_message})
         return answer
 
     def quietly(self) -> Any:
-        return self._hear(self.request())
+        return self._store(self.request())
 
-    def _hear(self, request: ConsumerGroupHeartbeatRequest) -> Any:
+    def _store(self, request: ConsumerGroupHeartbeatRequest) -> Any:
         answer = self._broker.call(request, self.version)
         if answer.error_code == 0:
             self.epoch = max(answer.member_epoch, 0)
@@ -89,7 +87,7 @@ def described(broker: Broker, group_id: str) -> Any:
 
 
 def settle(broker: Broker, label: str, *members: Consumer, also: Callable[[], None] | None = None) -> None:
-    """Heartbeats until the group is stable; then it is described. `also` lets classic members take their
+    """Send heartbeats until the group is stable, then describe it. `also` lets classic members take
     part.
     """
     group_id = members[0].group_id
@@ -109,7 +107,7 @@ def settle(broker: Broker, label: str, *members: Consumer, also: Callable[[], No
 
 
 def begin(broker: Broker, name: str, partitions: int = 4) -> tuple[str, str]:
-    """A group and a topic of its own."""
+    """Make a group and its topic."""
     group_id = broker.name(name)
     ready(broker, group_id)
     return group_id, broker.topic(name, partitions)
@@ -123,7 +121,7 @@ def first_version(broker: Broker) -> None:
     member.beat("leaves", member_epoch=-1, topic_partitions=None)
 
 
-def life(broker: Broker) -> None:
+def lifecycle(broker: Broker) -> None:
     group_id, topic = begin(broker, "consumers")
     first, second = (Consumer(broker, name, group_id, [topic]) for name in "AB")
     first.beat("joins")
@@ -131,7 +129,7 @@ def life(broker: Broker) -> None:
     first.beat("lives")
     second.beat("joins")
     settle(broker, "two members", first, second)
-    second.beat("says everything again", rebalance_timeout_ms=30_000, subscribed_topic_names=[topic])
+    second.beat("sends all fields again", rebalance_timeout_ms=30_000, subscribed_topic_names=[topic])
     third = Consumer(broker, "C", group_id, [topic], server_assignor="range", rack_id="here")
     third.beat("joins with another assignor")
     settle(broker, "three members", first, second, third)
@@ -144,13 +142,13 @@ def life(broker: Broker) -> None:
     first.beat("unsubscribes", subscribed_topic_names=[])
     settle(broker, "one is idle", first, third)
     for each in (first, third):
-        each.beat("leaves at last", member_epoch=-1, topic_partitions=None)
+        each.beat("the last one leaves", member_epoch=-1, topic_partitions=None)
     broker.ask("empty", ConsumerGroupDescribeRequest(group_ids=[group_id]), NEWEST)
     broker.ask("deleted", DeleteGroupsRequest(groups_names=[group_id]), 2)
     broker.ask("gone", ConsumerGroupDescribeRequest(group_ids=[group_id]), NEWEST)
 
 
-def wrongly(broker: Broker) -> None:
+def invalid_requests(broker: Broker) -> None:
     group_id, topic = begin(broker, "consumers-wrong")
     member = Consumer(broker, "A", group_id, [topic])
     member.beat("joins")
@@ -169,9 +167,9 @@ def wrongly(broker: Broker) -> None:
         ("partitions", {**first, "topic_partitions": owns}),
         ("no subscription", {**first, "subscribed_topic_names": None}),
         ("static without a name", {"member_epoch": -2}),
-        ("an epoch below all", {"member_epoch": -3}),
+        ("an invalid epoch", {"member_epoch": -3}),
         ("an unknown assignor", {"server_assignor": "sticky"}),
-        ("a coming epoch", {"member_epoch": 99}),
+        ("a future epoch", {"member_epoch": 99}),
         ("an old epoch", {"member_epoch": 1}),
         ("the epoch before, owning nothing", {"member_epoch": 0, "topic_partitions": []}),
         ("an unknown member", {"member_id": "nobody"}),
@@ -197,15 +195,15 @@ def static_members(broker: Broker) -> None:
     second.beat("joins")
     settle(broker, "two static members", first, second)
     again = Consumer(broker, "A2", group_id, [topic], instance_id="a")
-    again.beat("comes too early")
+    again.beat("joins too early")
     again.beat("under the wrong name", member_epoch=first.epoch)
-    first.beat("goes for a while", member_epoch=-2)
+    first.beat("leaves temporarily", member_epoch=-2)
     broker.ask("one is away", ConsumerGroupDescribeRequest(group_ids=[group_id]), NEWEST)
     again.beat("takes its place")
     first.epoch = 2
     first.beat("is fenced")
     settle(broker, "back again", again, second)
-    again.beat("leaves for good", member_epoch=-1)
+    again.beat("leaves permanently", member_epoch=-1)
     settle(broker, "one is left", second)
 
 
@@ -236,7 +234,7 @@ def commits(broker: Broker) -> None:
             broker.ask(f"v{version} {label} epoch", request, version)
         request = commit_request(group_id, topics, member_id="nobody", generation_id_or_member_epoch=epoch)
         broker.ask(f"v{version} an unknown member", request, version)
-        broker.ask(f"v{version} nobody", commit_request(group_id, topics), version)
+        broker.ask(f"v{version} without a member", commit_request(group_id, topics), version)
     asked = [OffsetFetchRequestTopics(name=topic, partition_indexes=[0, 1])]
     for version in (8, 9):
         for label, member_id, given in (
@@ -251,21 +249,21 @@ def commits(broker: Broker) -> None:
             broker.ask(f"v{version} fetched, {label}", OffsetFetchRequest(groups=[group]), version)
 
 
-def moving_over(broker: Broker) -> None:
+def upgrade_and_downgrade(broker: Broker) -> None:
     group_id, topic = begin(broker, "consumers-moved")
     old = Member(broker, "old", group_id, metadata=subscription(topic))
     old.join()
     old.sync(assignments={old.member_id: b"\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff"})
-    # By range, and last in the order of names: who gets which partition does not hang on a random member id.
+    # By range, and last in the order of names: the assignment does not depend on random member ids.
     new = Consumer(broker, "new", group_id, [topic], member_id="zzz-new", server_assignor="range")
     new.beat("joins a classic group")
     broker.ask("moved", ConsumerGroupDescribeRequest(group_ids=[group_id]), NEWEST)
-    old.heartbeat("hears of it")
+    old.heartbeat("learns of the upgrade")
     old.sync("with an old generation", generation_id=99)
     old.sync("of another type", protocol_type="connect")
     old.sync("with another protocol", protocol_name="roundrobin")
     old.heartbeat("with an old generation", generation_id=99)
-    old.heartbeat("as nobody", member_id="nobody")
+    old.heartbeat("as an unknown member", member_id="nobody")
     settle(broker, "both kinds", new, also=lambda: _follow(old))
     old.heartbeat("is stable")
     broker.ask("as a classic group", DescribeGroupsRequest(groups=[group_id]), 6)
@@ -281,17 +279,17 @@ def moving_over(broker: Broker) -> None:
     new.beat("cannot read what was assigned")
     old.leave()
     new.beat("joins an empty classic group")
-    settle(broker, "one of the new kind", new)
+    settle(broker, "a consumer group", new)
 
 
 def _follow(member: Member) -> None:
-    """What a classic consumer does when a heartbeat tells it to: join and sync, unnoted."""
+    """Join and sync as a classic consumer after REBALANCE_IN_PROGRESS, without recording it."""
     heard = member.quiet_heartbeat()
     if heard.error_code == 27:
         member.quiet_join()
 
 
-def settings_of_a_group(broker: Broker) -> None:
+def group_configs(broker: Broker) -> None:
     group_id, topic = begin(broker, "consumers-settings")
     member = Consumer(broker, "A", group_id, [topic])
     member.beat("joins")
@@ -306,16 +304,16 @@ def settings_of_a_group(broker: Broker) -> None:
         resource = AlterConfigsResource(resource_type=32, resource_name=group_id, configs=[config])
         broker.ask(f"{name}={value}", IncrementalAlterConfigsRequest(resources=[resource]), 1)
     eventually(lambda: member.quietly().heartbeat_interval_ms == 7000)
-    member.beat("lives with an interval of its own")
+    member.beat("uses its own interval")
 
 
 SCENES = {
-    "consumer groups, settings of one": settings_of_a_group,
+    "consumer groups, group configs": group_configs,
     "consumer groups, in the first version": first_version,
-    "consumer groups, from the first member to the last": life,
-    "consumer groups, wrong requests": wrongly,
+    "consumer groups, from the first member to the last": lifecycle,
+    "consumer groups, wrong requests": invalid_requests,
     "consumer groups, static members": static_members,
     "consumer groups, regular expressions": regular_expressions,
     "consumer groups, commits": commits,
-    "consumer groups, moving over and back": moving_over,
+    "consumer groups, upgrade and downgrade": upgrade_and_downgrade,
 }

@@ -1,4 +1,4 @@
-"""Admin calls that the controller's own listener serves too: the scenes of the brokers' one, asked there.
+"""Admin requests that the controller listener serves, too: scenes of the broker listener, sent there.
 
 A tool started with `--bootstrap-controller` uses it.
 """
@@ -14,11 +14,11 @@ Scene = Callable[[Broker], None]
 
 
 def at_the_controller(scene: Scene) -> Scene:
-    def asked_there(broker: Broker) -> None:
+    def run_at_the_controller(broker: Broker) -> None:
         broker.at_controller = True
         scene(broker)
 
-    return asked_there
+    return run_at_the_controller
 
 
 SCENES = {

@@ -132,7 +132,7 @@ def _session(broker: Broker, version: int, topic: str, other: str) -> None:
     say("full and empty", epoch=0)
     answer = say("full", of(broker, topic, part(0), part(1), part(2)), epoch=0)
     session = answer.session_id
-    say("incremental, nothing new to ask", epoch=1)
+    say("incremental, unchanged", epoch=1)
     say("incremental, moved on", of(broker, topic, part(0, 4)), epoch=2)
     say("incremental, at the end", epoch=3)
     broker.fill(topic, 1, partition=1)
@@ -141,22 +141,22 @@ def _session(broker: Broker, version: int, topic: str, other: str) -> None:
     say("incremental, read", of(broker, topic, part(1, _end(broker, topic, 1))), epoch=6)
     say("wrong epoch", epoch=6)
     say("an unknown partition joins", of(broker, topic, part(9)), epoch=7)
-    say("it is told again", epoch=8)
+    say("the error is returned again", epoch=8)
     say("it is forgotten", epoch=9, forget=[(topic, 9)])
     say("an unknown topic joins", of(broker, "nobody", part(0)), epoch=10)
-    say("it is told again", epoch=11)
+    say("the error is returned again", epoch=11)
     say("it is forgotten", epoch=12, forget=[("nobody", 0)])
     say("another topic joins", of(broker, other, part(0)), epoch=13)
     say("out of range", of(broker, other, part(0, 100)), epoch=14)
-    say("out of range is told again", epoch=15)
-    say("forgotten and asked at once", of(broker, other, part(0)), epoch=16, forget=[(other, 0)])
+    say("out of range is returned again", epoch=15)
+    say("forgotten and requested at once", of(broker, other, part(0)), epoch=16, forget=[(other, 0)])
     say("what is left", epoch=17)
-    say("forget what is not there", epoch=18, forget=[(other, 7)])
+    say("forget an unknown partition", epoch=18, forget=[(other, 7)])
     say("all forgotten", epoch=19, forget=[(topic, 0), (topic, 1), (topic, 2), (other, 0)])
     say("after all was forgotten", epoch=20)
     answer = say("full again", of(broker, topic, part(0)), epoch=0)
     session = answer.session_id
-    say("an epoch too far", epoch=5)
+    say("a future session epoch", epoch=5)
     say("negative epoch", epoch=-3)
     say("closed", of(broker, topic, part(0)), epoch=-1)
     say("after the close", epoch=1)
@@ -165,7 +165,7 @@ def _session(broker: Broker, version: int, topic: str, other: str) -> None:
     answer = say("a session over another", of(broker, topic, part(0)), epoch=0)
     session = answer.session_id
     say("full with the id", of(broker, topic, part(0)), epoch=0)
-    say("the former is gone", epoch=1)
+    say("the former session is closed", epoch=1)
     answer = say("one for the other naming", of(broker, topic, part(0)), epoch=0)
     session = answer.session_id
     changed = fetch(of(broker, topic, part(0)), session_id=session, session_epoch=1)
@@ -220,7 +220,7 @@ def as_a_replica(broker: Broker) -> None:
         for who in (1, 7):
             for label, asked in (
                 ("its end", part(offset=2)),
-                ("behind its end", part(offset=9)),
+                ("after its end", part(offset=9)),
                 ("a negative offset", part(offset=-1)),
                 ("a future epoch", part(current_leader_epoch=5)),
                 ("an epoch", part(current_leader_epoch=0)),

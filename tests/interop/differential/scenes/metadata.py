@@ -1,4 +1,4 @@
-"""What brokers say about themselves and their topics: ApiVersions, Metadata, the Describe calls."""
+"""Requests about brokers and topics: ApiVersions, Metadata, and the Describe APIs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def api_versions(broker: Broker) -> None:
         for version in range(5):
             asked = ApiVersionsRequest(client_software_name="me", client_software_version="1.0-x")
             answer = broker.call(asked, version, controller=controller)
-            _leave_out_what_is_to_come(answer, CONTROLLER if controller else BROKER)
+            _keep_supported(answer, CONTROLLER if controller else BROKER)
             broker.note(f"v{version} {where}", answer)
         for name, number in (("", "1"), ("me", ""), ("-me", "1"), ("me", "1 0"), ("me/you", "1"), ("é", "1")):
             asked = ApiVersionsRequest(client_software_name=name, client_software_version=number)
@@ -44,8 +44,8 @@ def api_versions(broker: Broker) -> None:
             broker.note(f"version {version}, said", decode(ApiVersionsResponse, frame, 0, 4))
 
 
-def _leave_out_what_is_to_come(answer: ApiVersionsResponse, role: str) -> None:
-    """Only APIs and features that Moldau has are compared; docs/COMPATIBILITY.md lists the others."""
+def _keep_supported(answer: ApiVersionsResponse, role: str) -> None:
+    """Keep only the APIs and features that Moldau has; docs/COMPATIBILITY.md lists the others."""
     served = served_apis(role)
     features = {name for name, feature in FEATURES.items() if feature.served > 0}
     answer.api_keys = [each for each in answer.api_keys if each.api_key in served]
@@ -56,7 +56,7 @@ def _leave_out_what_is_to_come(answer: ApiVersionsResponse, role: str) -> None:
 def unknown_requests(broker: Broker) -> None:
     for label, key, version in (
         ("an unknown API", 999, 0),
-        ("an API that is gone", 4, 0),
+        ("a removed API", 4, 0),
         ("Metadata 99", 3, 99),
         ("Produce 2", 0, 2),
         ("Fetch 3", 1, 3),
@@ -90,7 +90,7 @@ def _metadata(broker: Broker, version: int, topic: str) -> None:
     _all_topics(broker, version, topic)
     if version >= 4:
         say("unknown", MetadataRequest(topics=named(broker.name("nobody"))))
-        say("internal and not there", MetadataRequest(topics=named("__transaction_state")))
+        say("internal and unknown", MetadataRequest(topics=named("__transaction_state")))
     if 8 <= version <= 10:
         operations = MetadataRequest(
             topics=named(topic),
@@ -131,7 +131,7 @@ def _all_topics(broker: Broker, version: int, topic: str) -> None:
 
 
 def auto_creation(broker: Broker) -> None:
-    """Apache answers before it has created the topic; what is compared is where that leads to."""
+    """Apache Kafka responds before it has created the topic; the final state is compared."""
     for version in (0, 3, 4, 9, 12):
         name = broker.name(f"auto-{version}")
         request = MetadataRequest(topics=named(name), allow_auto_topic_creation=True)

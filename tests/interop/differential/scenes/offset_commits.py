@@ -1,4 +1,4 @@
-"""Committed offsets: OffsetCommit, OffsetFetch and OffsetDelete, in every version and gone wrong."""
+"""Committed offsets: OffsetCommit, OffsetFetch and OffsetDelete in every version, valid and invalid."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def fetch_request(
     topics: Sequence[tuple[str, bytes, Sequence[int]]] | None,
     require_stable: bool = False,
 ) -> OffsetFetchRequest:
-    """The same question in the form of each version."""
+    """Make the same OffsetFetch request in the form of each version."""
     request = OffsetFetchRequest(require_stable=require_stable and version >= 7)
     if version < 8:
         request.group_id = groups[0]
@@ -57,7 +57,7 @@ def fetch_request(
 
 
 def without_members(broker: Broker) -> None:
-    """Commits of clients that belong to no group, and what comes back."""
+    """Commits of clients without a group membership."""
     topic = broker.topic("committed-without-members", 3)
     topic_id = broker.topic_ids[topic]
     for version in COMMIT_VERSIONS:
@@ -73,7 +73,7 @@ def without_members(broker: Broker) -> None:
         say("two, no metadata", (topic, topic_id, [(1, 6, None), (2, 0, "")]))
         say("back", (topic, topic_id, [(0, 3, "back")]))
         say("a negative offset", (topic, topic_id, [(2, -7, "")]))
-        say("metadata as long as it may be", (topic, topic_id, [(2, 4, "x" * 4096)]))
+        say("metadata of the maximum length", (topic, topic_id, [(2, 4, "x" * 4096)]))
         say("metadata too long", (topic, topic_id, [(0, 9, "x" * 4097), (1, 10, "ok")]))
         say("an unknown partition", (topic, topic_id, [(0, 11, ""), (9, 1, ""), (-1, 1, "")]))
         say("an unknown topic", ("nobody", UNKNOWN_ID, [(0, 1, "")]))
@@ -141,7 +141,7 @@ def fetching(broker: Broker) -> None:
 
 
 def of_members(broker: Broker) -> None:
-    """Commits of members: only in their own generation, and not while the leader assigns."""
+    """Commits of members: only in their own generation, and not while the group waits for the assignment."""
     topic = broker.topic("members-commit", 2)
     topic_id = broker.topic_ids[topic]
     for version in COMMIT_VERSIONS:
@@ -165,7 +165,7 @@ def of_members(broker: Broker) -> None:
 
         say("good")
         say("an old generation", generation_id_or_member_epoch=first.generation - 1)
-        say("a coming generation", generation_id_or_member_epoch=first.generation + 1)
+        say("a future generation", generation_id_or_member_epoch=first.generation + 1)
         say("no generation", generation_id_or_member_epoch=-1)
         say("nobody", generation_id_or_member_epoch=-1, member_id="")
         say("an unknown member", member_id="nobody")
@@ -177,7 +177,7 @@ def of_members(broker: Broker) -> None:
         say("while a rebalance is prepared")
         first.join("again")
         second.joined()
-        say("while the leader assigns")
+        say("while the assignment is awaited")
         say("of the former generation", generation_id_or_member_epoch=first.generation - 1)
         first.sync(assignments={first.member_id: b"", second.member_id: b"x"})
         say("afterwards")
@@ -219,7 +219,7 @@ def deleting(broker: Broker) -> None:
     say("again", (topic, [0]))
     say("nobody knows", (topic, [7]), ("nobody", [0]))
     say("nothing")
-    broker.ask("what is left", fetch_request(9, [group_id], None), 9)
+    broker.ask("the remaining offsets", fetch_request(9, [group_id], None), 9)
     ready(broker, group_id + "-2")
     first = Member(broker, "A", group_id + "-2", protocols=("range",), metadata=subscription(topic))
     first.join()
@@ -229,11 +229,11 @@ def deleting(broker: Broker) -> None:
     ready(broker, group_id + "-3")
     connect.join()
     connect.sync(protocol_type="connect")
-    say("of another kind of group", (topic, [0]), group=group_id + "-3")
+    say("of another group type", (topic, [0]), group=group_id + "-3")
 
 
 def deleted_topics(broker: Broker) -> None:
-    """Offsets go with their topic, and a new topic of the same name begins without."""
+    """Offsets are deleted with their topic; a new topic of the same name has none."""
     topic = broker.topic("committed-and-deleted")
     topic_id = broker.topic_ids[topic]
     group_id = broker.name("outlives")
@@ -245,7 +245,7 @@ def deleted_topics(broker: Broker) -> None:
     def gone() -> bool:
         return not broker.call(fetch_request(9, [group_id], None), 9).groups[0].topics
 
-    eventually(gone, what="the offsets are gone")
+    eventually(gone, what="the offsets are deleted")
     broker.ask("afterwards", fetch_request(9, [group_id], [(topic, topic_id, [0])]), 9)
 
 

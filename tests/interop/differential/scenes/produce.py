@@ -1,4 +1,4 @@
-"""Produce: every version, and everything a producer can get wrong."""
+"""Produce in every version, with valid and invalid requests."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def null_records(broker: Broker) -> None:
     broker.ask("null records", request(topic, (0, None)), NEWEST_BY_NAME)
 
 
-def batches_that_lie(broker: Broker) -> None:
+def invalid_batches(broker: Broker) -> None:
     topic = broker.topic("lies")
-    for label, records in _lies():
+    for label, records in _invalid():
         broker.ask(label, request(topic, (0, records)), NEWEST_BY_NAME)
-    look(broker, "what was taken", topic)
+    look(broker, "the stored batches", topic)
 
 
-def _lies() -> Iterator[tuple[str, bytes]]:
+def _invalid() -> Iterator[tuple[str, bytes]]:
     good = batch(timestamp=TIME)
     for magic in (0, 1):
         yield f"magic {magic}", old_message(magic)
@@ -190,7 +190,7 @@ def idempotence(broker: Broker) -> None:
 
 
 def without_acks(broker: Broker) -> None:
-    """No answer; a connection that is still good afterwards, or not."""
+    """No response; afterwards the connection is open or closed."""
     topic = broker.topic("no-acks")
     topic_id = broker.topic_ids[topic]
     good = batch(timestamp=TIME)
@@ -203,7 +203,7 @@ def without_acks(broker: Broker) -> None:
     ):
         broker.wire().post(asked, version)
         broker.ask(f"after {label}", InitProducerIdRequest(transactional_id=""), 4)
-    look(broker, "what was taken", topic)
+    look(broker, "the stored batches", topic)
 
 
 def internal_topics(broker: Broker) -> None:
@@ -230,7 +230,7 @@ def look(broker: Broker, label: str, topic: str, partition: int = 0) -> None:
 SCENES = {
     "produce, every version": every_version,
     "produce, null records": null_records,
-    "produce, batches that lie": batches_that_lie,
+    "produce, invalid batches": invalid_batches,
     "produce, sizes": sizes,
     "produce, timestamps": timestamps,
     "produce, compacted topics": compacted,

@@ -1,7 +1,7 @@
 """The metadata quorum's own requests: votes, epochs, the log and its snapshots, changes of voters.
 
-They change the leader, so they need their own node. Epochs are recorded as distances to the one at the start,
-offsets only as known or not: how often a node was elected and how long its log is are its own affair.
+They change the leader, so they need their own node. Epochs are recorded relative to the first one, offsets
+only as known or unknown: the number of elections and the length of the log may differ.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OFFSETS = frozenset({"high_watermark", "last_stable_offset", "end_offset", "siz
 
 
 class Quorum:
-    """What a scene knows of the quorum it asks."""
+    """The state of the quorum, for a scene."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -46,7 +46,7 @@ class Quorum:
 
     @property
     def epoch(self) -> int:
-        """Of the leader, as soon as there is one."""
+        """Wait for a leader and return its epoch."""
         described = eventually(
             lambda: found if (found := self.describe()).error_code == 0 else None, what="a leader"
         )
@@ -58,7 +58,7 @@ class Quorum:
         return voter.replica_directory_id
 
     def latest_snapshot(self) -> Any:
-        """Which one a fetch from a wrong beginning is pointed to; it is written when metadata changes."""
+        """Return the snapshot id in the response to a fetch from an invalid offset; wait until one exists."""
         numbers = itertools.count()
 
         def found() -> Any:
@@ -104,7 +104,7 @@ class Quorum:
 
 
 def votes(broker: Broker) -> None:
-    """Promises and votes of a leader; a real vote in a higher epoch makes it stand for election again."""
+    """Pre-votes and votes sent to a leader; a vote in a higher epoch makes it a candidate again."""
     quorum = Quorum(broker)
 
     def ask(label: str, version: int, epoch: int, **fields: Any) -> Any:
@@ -129,7 +129,7 @@ def votes(broker: Broker) -> None:
         ask("another topic", version, now, topic="nobody")
         ask("another partition", version, now, partition_index=1)
         ask("an old epoch", version, now - 1, last_offset_epoch=0)
-        ask("a log as new as the epoch", version, now, last_offset_epoch=now)
+        ask("a log with the leader's epoch", version, now, last_offset_epoch=now)
         ask("a negative offset", version, now, last_offset=-1)
         ask("a negative last epoch", version, now, last_offset_epoch=-1)
         ask("a negative replica", version, now, replica_id=-1)
@@ -142,18 +142,18 @@ def votes(broker: Broker) -> None:
             ask("for no directory", version, now, voter_directory_id=ZERO_UUID, last_offset_epoch=0)
         quorum.note(f"v{version} nothing", broker.call(vote.VoteRequest(), version, controller=True))
     now = quorum.epoch
-    ask("a promise in the leader's epoch", 2, now, pre_vote=True)
-    ask("a promise for another voter", 2, now, pre_vote=True, voter_id=STRANGER)
-    ask("a promise in an old epoch", 2, now - 1, pre_vote=True, last_offset_epoch=0)
-    ask("a real vote in the next epoch, with an old log", 2, now + 1, last_offset_epoch=0, last_offset=1)
+    ask("a pre-vote in the leader's epoch", 2, now, pre_vote=True)
+    ask("a pre-vote for another voter", 2, now, pre_vote=True, voter_id=STRANGER)
+    ask("a pre-vote in an old epoch", 2, now - 1, pre_vote=True, last_offset_epoch=0)
+    ask("a vote in the next epoch, with an old log", 2, now + 1, last_offset_epoch=0, last_offset=1)
     eventually(lambda: quorum.describe().leader_epoch > now + 1, what="a new epoch")
     now = quorum.epoch
-    ask("a real vote in a higher epoch, with a better log", 2, now + 5, last_offset_epoch=now + 4)
+    ask("a vote in a higher epoch, with a newer log", 2, now + 5, last_offset_epoch=now + 4)
     eventually(lambda: quorum.describe().leader_epoch > now + 5, what="a new epoch")
 
 
 def epochs(broker: Broker) -> None:
-    """BeginQuorumEpoch and EndQuorumEpoch sent to a leader; a second leader in its epoch stops Apache."""
+    """BeginQuorumEpoch and EndQuorumEpoch sent to a leader; two leaders in an epoch would stop Apache."""
     quorum = Quorum(broker)
 
     def begin(label: str, version: int, **fields: Any) -> None:
@@ -200,7 +200,7 @@ def epochs(broker: Broker) -> None:
 
 
 def metadata_log(broker: Broker) -> None:
-    """The log as followers and onlookers read it, when there is a snapshot to begin with."""
+    """The log as followers and observers read it, once there is a snapshot."""
     quorum = Quorum(broker)
     quorum.latest_snapshot()
 
@@ -250,7 +250,7 @@ def metadata_log(broker: Broker) -> None:
 
 
 def snapshots(broker: Broker) -> None:
-    """The latest one, piece by piece."""
+    """Fetch the latest snapshot in chunks."""
     quorum = Quorum(broker)
 
     there = quorum.latest_snapshot()
@@ -271,7 +271,7 @@ def snapshots(broker: Broker) -> None:
 
     for version in (0, 1):
         ask("the latest", version)
-        ask("a little of it", version, max_bytes=70)
+        ask("its first bytes", version, max_bytes=70)
         ask("from its middle", version, position=61)
         ask("another cluster", version, cluster_id="nobody")
         ask("no cluster", version, cluster_id=None)
@@ -280,9 +280,9 @@ def snapshots(broker: Broker) -> None:
         ask("an old epoch", version, current_leader_epoch=quorum.epoch - 1)
         ask("a future epoch", version, current_leader_epoch=quorum.epoch + 1)
         ask("a negative position", version, position=-1)
-        ask("behind its end", version, position=10**9)
-        ask("one that is not there", version, snapshot_id=fetch_snapshot.SnapshotId(end_offset=3, epoch=1))
-        ask("the first of all", version, snapshot_id=fetch_snapshot.SnapshotId(end_offset=0, epoch=0))
+        ask("after its end", version, position=10**9)
+        ask("an unknown snapshot", version, snapshot_id=fetch_snapshot.SnapshotId(end_offset=3, epoch=1))
+        ask("a snapshot at offset 0", version, snapshot_id=fetch_snapshot.SnapshotId(end_offset=0, epoch=0))
 
 
 SCENES = {

@@ -1,4 +1,4 @@
-"""Share groups: members, records handed out and acknowledged, sessions, offsets, who keeps their state."""
+"""Share groups: members, acquisition and acknowledgement of records, sessions, offsets, coordinators."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ VERSIONS = (1, 2)
 NOWHERE = bytes(range(16))
 
 
-class Sharer:
-    """A member of a share group on its own connection's sessions."""
+class ShareMember:
+    """A member of a share group with its own connection and share session."""
 
     def __init__(self, broker: Broker, name: str, group_id: str, topic: str) -> None:
         self.broker = broker
@@ -114,7 +114,7 @@ class Sharer:
         return answer
 
     def begin(self) -> None:
-        """A session that has been answered with the partitions it names, without records."""
+        """Start a share session and wait for a response with its partitions, without records."""
 
         def known() -> bool:
             self.session_epoch = 0
@@ -158,7 +158,7 @@ class Sharer:
 
 
 def begin(broker: Broker, name: str, partitions: int = 1) -> tuple[str, str]:
-    """A group that begins at the beginning, and a topic."""
+    """Make a group that starts at the earliest offset, and a topic."""
     group_id, topic = broker.name(name), broker.topic(name, partitions)
     ready(broker, group_id)
     _set(broker, group_id, "share.auto.offset.reset", "earliest")
@@ -183,7 +183,7 @@ def offsets_of(group_id: str, topics: list[Any] | None = None) -> DescribeShareG
 
 def members(broker: Broker) -> None:
     group_id, topic = begin(broker, "sharers")
-    first, second = Sharer(broker, "A", group_id, topic), Sharer(broker, "B", group_id, topic)
+    first, second = ShareMember(broker, "A", group_id, topic), ShareMember(broker, "B", group_id, topic)
     for label, fields in (
         ("no member id", {"member_id": ""}),
         ("a long member id", {"member_id": "x" * 37}),
@@ -191,7 +191,7 @@ def members(broker: Broker) -> None:
         ("an empty rack", {"rack_id": " "}),
         ("no topics", {"subscribed_topic_names": None}),
         ("an empty list of topics", {"subscribed_topic_names": []}),
-        ("a strange epoch", {"member_epoch": -2}),
+        ("an invalid epoch", {"member_epoch": -2}),
         ("an epoch without a group", {"member_epoch": 3}),
         ("leaving nothing", {"member_epoch": -1}),
     ):
@@ -203,13 +203,13 @@ def members(broker: Broker) -> None:
     second.settle(1)
     first.settle(1)
     describe(broker, "two members", group_id)
-    first.beat("says its topics again", subscribed_topic_names=[topic])
-    first.beat("in the epoch before", member_epoch=first.epoch - 1)
+    first.beat("sends its topics again", subscribed_topic_names=[topic])
+    first.beat("in the previous epoch", member_epoch=first.epoch - 1)
     first.beat("in an old epoch", member_epoch=1)
     first.beat("in a future epoch", member_epoch=99)
-    first.beat("as nobody", member_id="nobody")
+    first.beat("as an unknown member", member_id="nobody")
     Consumer(broker, "C", group_id, [topic]).beat("of the consumer protocol")
-    broker.ask("deleting what has members", DeleteGroupsRequest(groups_names=[group_id]), 2)
+    broker.ask("deleting a group with members", DeleteGroupsRequest(groups_names=[group_id]), 2)
     second.beat("leaves", member_epoch=-1)
     first.beat("leaves", member_epoch=-1)
     describe(broker, "empty", group_id)
@@ -223,7 +223,7 @@ def members(broker: Broker) -> None:
 def records(broker: Broker) -> None:
     group_id, topic = begin(broker, "shared")
     broker.fill(topic, 4, records=5)
-    first, second = Sharer(broker, "A", group_id, topic), Sharer(broker, "B", group_id, topic)
+    first, second = ShareMember(broker, "A", group_id, topic), ShareMember(broker, "B", group_id, topic)
     first.settle(1)
     second.settle(1)
     first.begin()
@@ -233,10 +233,10 @@ def records(broker: Broker) -> None:
     second.fetch("finds nothing", version=1, max_wait_ms=10)
     first.say("accepts some", (0, 3, [1]))
     first.say("accepts, releases, rejects", (4, 6, [1, 2, 3]), version=1)
-    first.say("what it has said already", (0, 3, [1]), (4, 4, [1]))
-    first.say("what it does not hold", (10, 11, [1]))
-    first.say("what nobody has", (50, 51, [1]))
-    second.fetch("reads what was released", max_wait_ms=5_000)
+    first.say("already acknowledged", (0, 3, [1]), (4, 4, [1]))
+    first.say("records it has not acquired", (10, 11, [1]))
+    first.say("records that are not acquired", (50, 51, [1]))
+    second.fetch("reads the released records", max_wait_ms=5_000)
     second.fetch("acknowledges and reads", (6, 6, [1]), (10, 19, [1]), max_wait_ms=10)
     for label, ack in (
         ("backwards", (9, 7, [1])),
@@ -244,7 +244,7 @@ def records(broker: Broker) -> None:
         ("too few types", (7, 9, [1, 1])),
         ("an unknown type", (7, 9, [5])),
         ("a negative type", (7, 9, [-1])),
-        ("renewal without saying so", (7, 9, [4])),
+        ("renewal without the flag", (7, 9, [4])),
     ):
         first.say(label, ack)
     first.say("renewal in an old version", (7, 9, [4]), version=1)
@@ -255,15 +255,15 @@ def records(broker: Broker) -> None:
     first.say("an unknown partition", (7, 9, [1]), partition=9)
     for version in (0, 1):
         broker.ask(f"v{version} offsets", offsets_of(group_id), version)
-    first.say("ends its session", (7, 8, [1]), share_session_epoch=-1)
-    second.fetch("reads what was left", max_wait_ms=5_000)
-    second.fetch("ends its session", (9, 9, [1]), share_session_epoch=-1)
+    first.say("closes its session", (7, 8, [1]), share_session_epoch=-1)
+    second.fetch("reads the remaining records", max_wait_ms=5_000)
+    second.fetch("closes its session", (9, 9, [1]), share_session_epoch=-1)
     broker.ask("offsets at the end", offsets_of(group_id), 1)
 
 
 def sessions(broker: Broker) -> None:
     group_id, topic = begin(broker, "share-sessions", 2)
-    sharer = Sharer(broker, "A", group_id, topic)
+    sharer = ShareMember(broker, "A", group_id, topic)
     for version in VERSIONS:
         for label, fields in (
             ("no group", {"group_id": None}),
@@ -271,13 +271,13 @@ def sessions(broker: Broker) -> None:
             ("an empty member", {"member_id": ""}),
             ("a long member", {"member_id": "x" * 37}),
             ("no session", {"share_session_epoch": 5}),
-            ("no session to end", {"share_session_epoch": -1}),
+            ("no session to close", {"share_session_epoch": -1}),
         ):
             sharer.fetch(label, version=version, **fields)
             sharer.say(f"acknowledges with {label}", (0, 0, [1]), version=version, **fields)
         sharer.say("acknowledges at the beginning", (0, 0, [1]), version=version, share_session_epoch=0)
     sharer.settle(2)
-    sharer.fetch("acknowledges what it has not", (0, 0, [1]))
+    sharer.fetch("acknowledges records it has not acquired", (0, 0, [1]))
     sharer.begin()
     sharer.fetch("a wrong epoch", share_session_epoch=7)
     sharer.say("a wrong epoch to acknowledge in", (0, 0, [1]), share_session_epoch=7)
@@ -289,7 +289,7 @@ def sessions(broker: Broker) -> None:
     nowhere = share_fetch.FetchTopic(
         topic_id=NOWHERE, partitions=[share_fetch.FetchPartition(partition_index=0)]
     )
-    sharer.fetch("a topic that is not there", topics=[nowhere], max_wait_ms=10)
+    sharer.fetch("an unknown topic", topics=[nowhere], max_wait_ms=10)
     sharer.fetch("ends", share_session_epoch=-1)
     sharer.fetch("has ended", share_session_epoch=2)
 
@@ -322,18 +322,18 @@ def offsets(broker: Broker) -> None:
     forget("deleting without a group", group_id, topic)
     forget("deleting for no group", "", topic)
     alter("altering for no group", "", (topic, 0, 1))
-    alter("altering what is not there", group_id, ("nowhere", 0, 1), (topic, 9, 1))
+    alter("altering unknown partitions", group_id, ("nowhere", 0, 1), (topic, 9, 1))
     alter("altering", group_id, (topic, 0, 5), (topic, 1, 0))
     eventually(lambda: broker.call(offsets_of(group_id), 1).groups[0].topics, what="altered offsets")
     broker.ask("altered", offsets_of(group_id), 1)
     describe(broker, "a group without members", group_id)
-    sharer = Sharer(broker, "A", group_id, topic)
+    sharer = ShareMember(broker, "A", group_id, topic)
     sharer.settle(2)
     alter("altering with members", group_id, (topic, 0, 5))
     forget("deleting with members", group_id, topic)
     sharer.beat("leaves", member_epoch=-1)
     forget("deleting", group_id, topic)
-    forget("deleting again, and what is not there", group_id, topic, "nowhere")
+    forget("deleting again, and unknown topics", group_id, topic, "nowhere")
     broker.ask("deleted", offsets_of(group_id), 1)
 
 

@@ -1,4 +1,4 @@
-"""The share coordinator's own APIs: state of share partitions made, read, written, summed up, deleted."""
+"""The share coordinator's APIs: initialize, read, write, summarize and delete share group state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOWHERE = bytes(range(16))
 
 
 class State:
-    """Asks about one share partition."""
+    """Requests about one share partition."""
 
     def __init__(self, broker: Broker, group_id: str, topic: str) -> None:
         self._broker = broker
@@ -61,7 +61,7 @@ class State:
     def summary(self, label: str, version: int = 1, **fields: Any) -> Any:
         names = "ReadShareGroupStateSummaryRequest ReadStateSummaryData"
         module = read_share_group_state_summary
-        return self._ask(f"v{version} sum up {label}", module, names, version, fields)
+        return self._ask(f"v{version} summary {label}", module, names, version, fields)
 
     def delete(self, label: str, **fields: Any) -> Any:
         names = "DeleteShareGroupStateRequest DeleteStateData"
@@ -83,21 +83,23 @@ def states(broker: Broker) -> None:
     eventually(loaded, every=0.2, what="state that can be read")
     _wrong(state)
     state.initialize("at 5", state_epoch=2, start_offset=5)
-    state.read("what was initialized", leader_epoch=3)
+    state.read("the initialized state", leader_epoch=3)
     state.read("as an older leader", leader_epoch=2)
     state.read("as no leader", leader_epoch=-1)
     for version in (0, 1):
-        state.summary("what was initialized", version)
+        state.summary("the initialized state", version)
     state.write("as an older leader", state_epoch=2, leader_epoch=2, start_offset=5)
     state.write("in an old epoch", state_epoch=1, leader_epoch=3, start_offset=5)
     state.write("runs", (5, 9, 0, 1), (12, 14, 2, 1), state_epoch=2, leader_epoch=3, start_offset=5)
     state.read("runs", leader_epoch=3)
     state.write("over them", (7, 12, 4, 2), version=0, state_epoch=2, leader_epoch=3, start_offset=5)
     state.write("neighbours", (15, 20, 2, 1), state_epoch=2, leader_epoch=3, start_offset=5)
-    state.read("what is merged", leader_epoch=3)
-    state.write("with a new start", state_epoch=2, leader_epoch=3, start_offset=8, delivery_complete_count=12)
-    state.read("what is left", leader_epoch=3)
-    state.write("as it is", state_epoch=-1, leader_epoch=-1, start_offset=-1, delivery_complete_count=3)
+    state.read("merged batches", leader_epoch=3)
+    state.write(
+        "with a new start offset", state_epoch=2, leader_epoch=3, start_offset=8, delivery_complete_count=12
+    )
+    state.read("the remaining batches", leader_epoch=3)
+    state.write("unchanged", state_epoch=-1, leader_epoch=-1, start_offset=-1, delivery_complete_count=3)
     state.summary("all that")
     state.read("as the next leader", leader_epoch=4)
     state.initialize("in an old epoch", state_epoch=1, start_offset=0)
@@ -106,23 +108,23 @@ def states(broker: Broker) -> None:
     state.summary("after that")
     state.delete("it")
     state.delete("it again")
-    state.read("what is gone", leader_epoch=4)
-    state.summary("what is gone")
+    state.read("deleted state", leader_epoch=4)
+    state.summary("deleted state")
 
 
 def _wrong(state: State) -> None:
-    """What each of them refuses, and what is answered with nothing."""
+    """Invalid requests, and requests for missing state."""
     for ask in (state.initialize, state.read, state.write, state.summary, state.delete):
         ask("a negative partition", partition=-1)
-        ask("a partition that is not there", partition=7)
-        ask("a topic that is not there", topic_id=NOWHERE)
+        ask("an unknown partition", partition=7)
+        ask("an unknown topic", topic_id=NOWHERE)
         ask("without a group", group_id="")
         ask("without topics", empty="topics")
         ask("without partitions", empty="partitions")
     for version in (0, 1):
-        state.summary("what was never made", version)
-        state.summary("what cannot be", version, partition=9)
-        state.write("what was never made", version=version)
+        state.summary("uninitialized state", version)
+        state.summary("an invalid partition", version, partition=9)
+        state.write("uninitialized state", version=version)
 
 
 SCENES = {"share groups, state": states}

@@ -1,4 +1,4 @@
-"""Topics and their settings made, changed and deleted."""
+"""Topics and their configs: creation, changes and deletion."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.interop.differential.broker import Broker
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 UNKNOWN_ID = bytes(range(16))
-#: What the controller of Apache Kafka takes though its brokers do not; it would stay in force.
+#: Changes that Apache Kafka's controller accepts although its brokers refuse them; they would persist.
 UNCHECKED = ("set to null", "twice the same", "a broker, read only", "a broker, bad")
 
 
@@ -80,7 +80,7 @@ def _creations(broker: Broker, version: int, validate_only: bool) -> None:
     say("a null value", new_topic(name(), config={"retention.ms": None}))
     say("assigned", new_topic(name(), -1, -1, assignments=[(0, [1]), (1, [1])]))
     say("assigned with counts", new_topic(name(), 2, 1, assignments=[(0, [1]), (1, [1])]))
-    say("assigned to nobody", new_topic(name(), -1, -1, assignments=[(0, [7])]))
+    say("assigned to no broker", new_topic(name(), -1, -1, assignments=[(0, [7])]))
     say("assigned twice", new_topic(name(), -1, -1, assignments=[(0, [1, 1])]))
     say("a gap", new_topic(name(), -1, -1, assignments=[(0, [1]), (2, [1])]))
     say("no replicas", new_topic(name(), -1, -1, assignments=[(0, [])]))
@@ -136,7 +136,7 @@ def more_partitions(broker: Broker) -> None:
             ("negative", topic, -1, None),
             ("three", topic, 3, None),
             ("assigned", topic, 4, [[1]]),
-            ("assigned to nobody", topic, 5, [[7]]),
+            ("assigned to no broker", topic, 5, [[7]]),
             ("assigned twice", topic, 5, [[1, 1]]),
             ("too few assigned", topic, 6, [[1]]),
             ("too many assigned", topic, 5, [[1], [1]]),
@@ -163,13 +163,13 @@ def settings(broker: Broker) -> None:
     topic = broker.topic("settings")
     cases: list[tuple[str, int, str, list[tuple[str, int, str | None]]]] = [
         ("set", TOPIC, topic, [("retention.ms", SET, "5000")]),
-        ("set to what makes no sense", TOPIC, topic, [("retention.ms", SET, "x")]),
+        ("an invalid value", TOPIC, topic, [("retention.ms", SET, "x")]),
         ("out of range", TOPIC, topic, [("segment.bytes", SET, "1")]),
         ("set to null", TOPIC, topic, [("retention.ms", SET, None)]),
         ("append", TOPIC, topic, [("cleanup.policy", APPEND, "compact")]),
         ("append again", TOPIC, topic, [("cleanup.policy", APPEND, "compact")]),
         ("subtract", TOPIC, topic, [("cleanup.policy", SUBTRACT, "delete")]),
-        ("append to what is no list", TOPIC, topic, [("retention.ms", APPEND, "1")]),
+        ("append to a config that is not a list", TOPIC, topic, [("retention.ms", APPEND, "1")]),
         ("unknown", TOPIC, topic, [("nobody.knows", SET, "1")]),
         ("delete unknown", TOPIC, topic, [("nobody.knows", DELETE, None)]),
         ("delete", TOPIC, topic, [("cleanup.policy", DELETE, None)]),
@@ -177,7 +177,7 @@ def settings(broker: Broker) -> None:
         ("an unknown operation", TOPIC, topic, [("retention.ms", 9, "1")]),
         ("nothing", TOPIC, topic, []),
         ("an unknown topic", TOPIC, "nobody", [("retention.ms", SET, "1")]),
-        ("an impossible topic", TOPIC, "a/b", [("retention.ms", SET, "1")]),
+        ("an invalid topic name", TOPIC, "a/b", [("retention.ms", SET, "1")]),
         ("no topic", TOPIC, "", [("retention.ms", SET, "1")]),
         ("a broker", BROKER, "1", [("log.cleaner.threads", SET, "2")]),
         ("a broker, read only", BROKER, "1", [("node.id", SET, "2")]),
@@ -195,7 +195,7 @@ def settings(broker: Broker) -> None:
         ("an unknown type", 77, "x", [("a", SET, "1")]),
     ]
     if broker.at_controller:
-        # An operation that does not exist ends the active controller of Apache Kafka.
+        # An unknown operation stops Apache Kafka's active controller.
         cases = [case for case in cases if case[0] != "an unknown operation"]
     for version in (0, 1):
         for label, kind, name, changes in cases:

@@ -1,4 +1,4 @@
-"""Transactions, request by request: every API in its versions, right and wrong, in both flows."""
+"""The transaction APIs in every version, valid and invalid, in both protocol versions (KIP-890)."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ TRANSACTIONAL = 0x10
 ABORT, COMMIT = False, True
 
 
-class Teller:
-    """A producer of one transactional id; its producer ids are written down as words."""
+class TransactionalProducer:
+    """A producer with a transactional id; its producer ids are recorded as placeholders."""
 
     def __init__(self, broker: Broker, name: str) -> None:
         self.broker = broker
@@ -68,8 +68,8 @@ class Teller:
             self.broker.note(label, answer)
         return answer
 
-    def patiently(self, ask: Any) -> Any:
-        """Ask again while the last transaction is being completed: how long that takes may differ."""
+    def call_until_completed(self, ask: Any) -> Any:
+        """Retry while the last transaction is being completed, which may take different times."""
 
         def attempt() -> Any:
             answer = ask()
@@ -80,7 +80,7 @@ class Teller:
     def init(self, label: str, *, version: int = 5, adopt: bool = True, **fields: Any) -> Any:
         fields.setdefault("transaction_timeout_ms", 60_000)
         request = InitProducerIdRequest(transactional_id=self.id, **fields)
-        answer = self.note(label, self.patiently(lambda: self.broker.call(request, version)))
+        answer = self.note(label, self.call_until_completed(lambda: self.broker.call(request, version)))
         if adopt and answer.error_code == 0:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
             self._sequences.clear()
@@ -165,7 +165,7 @@ class Teller:
             producer_epoch=self.epoch if epoch is None else epoch,
             committed=committed,
         )
-        answer = self.note(label, self.patiently(lambda: self.broker.call(request, version)))
+        answer = self.note(label, self.call_until_completed(lambda: self.broker.call(request, version)))
         if version >= 5 and answer.error_code == 0 and epoch is None:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
             self._sequences.clear()
@@ -173,7 +173,7 @@ class Teller:
         return answer
 
     def settled(self) -> None:
-        """Every partition has its marker."""
+        """Wait until every partition has its marker."""
         eventually(lambda: not self.state().startswith("Prepare"), what=f"the end of {self.id}")
 
     def state(self) -> str:
@@ -190,8 +190,8 @@ class Teller:
         self.broker.note(label, answer)
 
 
-def look(broker: Broker, label: str, topic: str, *tellers: Teller) -> None:
-    """The partition as both isolation levels see it."""
+def look(broker: Broker, label: str, topic: str, *tellers: TransactionalProducer) -> None:
+    """Record the partition as both isolation levels see it."""
     names = {each.producer_id: each.id for each in tellers}
     for isolation in (0, 1):
         asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
@@ -227,7 +227,7 @@ def look(broker: Broker, label: str, topic: str, *tellers: Teller) -> None:
         broker.ask(f"{label}, latest with isolation {isolation}", offsets, 6)
 
 
-def producers(broker: Broker, label: str, topic: str, *tellers: Teller) -> None:
+def producers(broker: Broker, label: str, topic: str, *tellers: TransactionalProducer) -> None:
     request = DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=[0])])
     answer = broker.call(request, 0)
     names = {each.producer_id: each.id for each in tellers}
@@ -238,75 +238,75 @@ def producers(broker: Broker, label: str, topic: str, *tellers: Teller) -> None:
 
 def implicit(broker: Broker) -> None:
     topic = broker.topic("txn-implicit")
-    teller = Teller(broker, "implicit")
-    teller.describe("unknown")
-    teller.init("init")
-    teller.describe("empty")
-    teller.send("the first batch", topic)
-    teller.send("the second", topic)
-    teller.describe("open")
-    producers(broker, "producers while open", topic, teller)
-    look(broker, "open", topic, teller)
-    teller.end("commit", COMMIT)
-    teller.describe("committed")
-    look(broker, "committed", topic, teller)
-    teller.send("another transaction", topic)
-    teller.end("abort", ABORT)
-    look(broker, "aborted", topic, teller)
-    producers(broker, "producers after", topic, teller)
-    teller.end("abort of nothing", ABORT)
-    teller.end("commit of nothing", COMMIT)
-    teller.send("once more", topic)
-    before = teller.epoch
-    teller.end("end", COMMIT)
+    producer = TransactionalProducer(broker, "implicit")
+    producer.describe("unknown")
+    producer.init("init")
+    producer.describe("empty")
+    producer.send("the first batch", topic)
+    producer.send("the second", topic)
+    producer.describe("open")
+    producers(broker, "producers while open", topic, producer)
+    look(broker, "open", topic, producer)
+    producer.end("commit", COMMIT)
+    producer.describe("committed")
+    look(broker, "committed", topic, producer)
+    producer.send("another transaction", topic)
+    producer.end("abort", ABORT)
+    look(broker, "aborted", topic, producer)
+    producers(broker, "producers after", topic, producer)
+    producer.end("abort of nothing", ABORT)
+    producer.end("commit of nothing", COMMIT)
+    producer.send("once more", topic)
+    before = producer.epoch
+    producer.end("end", COMMIT)
     for word, committed in (("commit", COMMIT), ("abort", ABORT)):
-        teller.end(f"{word}, a retry", committed, epoch=before)
-        teller.end(f"{word}, two epochs back", committed, epoch=before - 1)
-        teller.end(f"{word}, an epoch to come", committed, epoch=teller.epoch + 1)
-        teller.end(f"{word}, another producer id", committed, producer_id=999_999)
-    teller.send("an old epoch", topic, epoch=before)
-    teller.send("an epoch to come", topic, epoch=teller.epoch + 5)
-    teller.send("another producer id", topic, producer_id=999_998)
-    teller.send("a sequence that is not 0", topic, sequence=5)
-    teller.send("an unknown partition", topic, 7)
-    teller.send("an unknown topic", "nobody")
-    teller.describe("in the end")
+        producer.end(f"{word}, a retry", committed, epoch=before)
+        producer.end(f"{word}, two epochs back", committed, epoch=before - 1)
+        producer.end(f"{word}, a future epoch", committed, epoch=producer.epoch + 1)
+        producer.end(f"{word}, another producer id", committed, producer_id=999_999)
+    producer.send("an old epoch", topic, epoch=before)
+    producer.send("a future epoch", topic, epoch=producer.epoch + 5)
+    producer.send("another producer id", topic, producer_id=999_998)
+    producer.send("a sequence that is not 0", topic, sequence=5)
+    producer.send("an unknown partition", topic, 7)
+    producer.send("an unknown topic", "nobody")
+    producer.describe("at the end")
 
 
 def classic(broker: Broker) -> None:
     topic = broker.topic("txn-classic", 2)
     for version in range(4):
-        teller = Teller(broker, f"classic-{version}")
+        producer = TransactionalProducer(broker, f"classic-{version}")
         produce = 11 if version == 3 else 9 + version // 2
-        teller.init(f"v{version} init", version=version)
-        teller.send(f"v{version} before it is added", topic, version=produce)
-        teller.add(f"v{version} add", (topic, 0), version=version)
-        teller.add(f"v{version} add again", (topic, 0), version=version)
-        teller.send(f"v{version} send", topic, version=produce)
-        teller.send(f"v{version} a partition that was not added", topic, 1, version=produce)
-        teller.describe(f"v{version} open")
-        teller.end(f"v{version} commit", COMMIT, version=min(version, 4))
-        teller.describe(f"v{version} committed")
-        teller.end(f"v{version} commit again", COMMIT, version=version)
-        teller.end(f"v{version} abort what is committed", ABORT, version=version)
-        teller.add(f"v{version} add after that", (topic, 0), (topic, 1), version=version)
-        teller.end(f"v{version} abort", ABORT, version=version)
-        teller.end(f"v{version} abort again", ABORT, version=version)
-        teller.end(f"v{version} commit what is aborted", COMMIT, version=version)
+        producer.init(f"v{version} init", version=version)
+        producer.send(f"v{version} before it is added", topic, version=produce)
+        producer.add(f"v{version} add", (topic, 0), version=version)
+        producer.add(f"v{version} add again", (topic, 0), version=version)
+        producer.send(f"v{version} send", topic, version=produce)
+        producer.send(f"v{version} a partition that was not added", topic, 1, version=produce)
+        producer.describe(f"v{version} open")
+        producer.end(f"v{version} commit", COMMIT, version=min(version, 4))
+        producer.describe(f"v{version} committed")
+        producer.end(f"v{version} commit again", COMMIT, version=version)
+        producer.end(f"v{version} abort a committed transaction", ABORT, version=version)
+        producer.add(f"v{version} add after it", (topic, 0), (topic, 1), version=version)
+        producer.end(f"v{version} abort", ABORT, version=version)
+        producer.end(f"v{version} abort again", ABORT, version=version)
+        producer.end(f"v{version} commit an aborted transaction", COMMIT, version=version)
         for label, epoch, producer_id in (
-            ("an old epoch", teller.epoch - 1, None),
-            ("an epoch to come", teller.epoch + 1, None),
+            ("an old epoch", producer.epoch - 1, None),
+            ("a future epoch", producer.epoch + 1, None),
             ("another producer id", None, 999_999),
         ):
-            teller.add(
+            producer.add(
                 f"v{version} add, {label}", (topic, 0), version=version, epoch=epoch, producer_id=producer_id
             )
-            teller.end(
+            producer.end(
                 f"v{version} end, {label}", ABORT, version=version, epoch=epoch, producer_id=producer_id
             )
-        teller.add(f"v{version} unknown topic", ("nobody", 0), (topic, 0), version=version)
-        teller.add(f"v{version} unknown partition", (topic, 9), version=version)
-    stranger = Teller(broker, "classic-stranger")
+        producer.add(f"v{version} unknown topic", ("nobody", 0), (topic, 0), version=version)
+        producer.add(f"v{version} unknown partition", (topic, 9), version=version)
+    stranger = TransactionalProducer(broker, "classic-stranger")
     stranger.producer_id, stranger.epoch = 5, 0
     stranger.add("an unknown transactional id", (topic, 0))
     stranger.end("end of an unknown transactional id", COMMIT, version=4)
@@ -318,11 +318,14 @@ def classic(broker: Broker) -> None:
 def fencing(broker: Broker) -> None:
     topic = broker.topic("txn-fencing")
     for label, produce, end in (("implicit", 12, 5), ("classic", 11, 4)):
-        zombie, successor = Teller(broker, f"fenced-{label}"), Teller(broker, f"fenced-{label}")
+        zombie, successor = (
+            TransactionalProducer(broker, f"fenced-{label}"),
+            TransactionalProducer(broker, f"fenced-{label}"),
+        )
         zombie.init(f"{label} init")
         if label == "classic":
             zombie.add("classic add", (topic, 0))
-        zombie.send(f"{label} the zombie begins", topic, version=produce)
+        zombie.send(f"{label} the zombie starts", topic, version=produce)
         successor.init(f"{label} the successor")
         zombie.send(f"{label} the zombie sends", topic, version=produce)
         for version in range(end, 6 if label == "implicit" else 5):
@@ -344,29 +347,31 @@ def fencing(broker: Broker) -> None:
 
 
 def initializing(broker: Broker) -> None:
-    teller = Teller(broker, "initializing")
+    producer = TransactionalProducer(broker, "initializing")
     for version in range(6):
         for timeout in (0, -1, 1, 900_000, 900_001):
-            teller.init(f"v{version} timeout {timeout}", version=version, transaction_timeout_ms=timeout)
+            producer.init(f"v{version} timeout {timeout}", version=version, transaction_timeout_ms=timeout)
         if version >= 3:
-            teller.init(f"v{version} half known", version=version, producer_id=7)
-            teller.init(f"v{version} half known too", version=version, producer_epoch=7)
-    known = Teller(broker, "claims-to-be-known")
+            producer.init(f"v{version} a producer id without an epoch", version=version, producer_id=7)
+            producer.init(f"v{version} an epoch without a producer id", version=version, producer_epoch=7)
+    known = TransactionalProducer(broker, "claims-to-be-known")
     known.init("an unknown id that claims an epoch", producer_id=77, producer_epoch=3)
 
 
 def between_brokers(broker: Broker) -> None:
     topic = broker.topic("txn-brokers", 2)
     for version in (4, 5):
-        teller = Teller(broker, f"brokers-{version}")
-        teller.init(f"v{version} init")
-        teller.add(f"v{version} verify nothing", (topic, 0), version=version, verify=True)
-        teller.add(f"v{version} add", (topic, 0), version=version)
-        teller.add(f"v{version} verify one of two", (topic, 0), (topic, 1), version=version, verify=True)
-        teller.add(f"v{version} verify, old epoch", (topic, 0), version=version, verify=True, epoch=-1)
-        teller.add(f"v{version} verify, another id", (topic, 0), version=version, verify=True, producer_id=9)
-        teller.add(f"v{version} unknown topic", ("nobody", 0), (topic, 0), version=version)
-        teller.end(f"v{version} commit", COMMIT)
+        producer = TransactionalProducer(broker, f"brokers-{version}")
+        producer.init(f"v{version} init")
+        producer.add(f"v{version} verify nothing", (topic, 0), version=version, verify=True)
+        producer.add(f"v{version} add", (topic, 0), version=version)
+        producer.add(f"v{version} verify one of two", (topic, 0), (topic, 1), version=version, verify=True)
+        producer.add(f"v{version} verify, old epoch", (topic, 0), version=version, verify=True, epoch=-1)
+        producer.add(
+            f"v{version} verify, another id", (topic, 0), version=version, verify=True, producer_id=9
+        )
+        producer.add(f"v{version} unknown topic", ("nobody", 0), (topic, 0), version=version)
+        producer.end(f"v{version} commit", COMMIT)
         empty = AddPartitionsToTxnTransaction(
             transactional_id="",
             producer_id=1,
@@ -380,8 +385,8 @@ def markers(broker: Broker) -> None:
     topic = broker.topic("txn-markers")
     for version in (1, 2):
         for level in (0, 2) if version == 2 else (0,):
-            teller = Teller(broker, f"markers-{version}-{level}")
-            teller.init(f"v{version} {level} init")
+            producer = TransactionalProducer(broker, f"markers-{version}-{level}")
+            producer.init(f"v{version} {level} init")
 
             def write(
                 label: str,
@@ -392,10 +397,10 @@ def markers(broker: Broker) -> None:
                 index: int = 0,
                 version: int = version,
                 level: int = level,
-                teller: Teller = teller,
+                producer: TransactionalProducer = producer,
             ) -> None:
                 marker = WritableTxnMarker(
-                    producer_id=teller.producer_id,
+                    producer_id=producer.producer_id,
                     producer_epoch=epoch,
                     transaction_result=committed,
                     coordinator_epoch=coordinator_epoch,
@@ -407,15 +412,15 @@ def markers(broker: Broker) -> None:
                     each.producer_id = "the producer"
                 broker.note(f"v{version} {level} {label}", answer)
 
-            teller.send(f"v{version} {level} send", topic)
-            write("the present epoch", topic, teller.epoch, COMMIT)
-            write("the next epoch", topic, teller.epoch + 1, ABORT)
-            write("again", topic, teller.epoch + 1, ABORT)
-            write("an old epoch", topic, teller.epoch, ABORT)
-            write("an old coordinator", topic, teller.epoch + 2, ABORT, 4)
+            producer.send(f"v{version} {level} send", topic)
+            write("the present epoch", topic, producer.epoch, COMMIT)
+            write("the next epoch", topic, producer.epoch + 1, ABORT)
+            write("again", topic, producer.epoch + 1, ABORT)
+            write("an old epoch", topic, producer.epoch, ABORT)
+            write("an old coordinator", topic, producer.epoch + 2, ABORT, 4)
             write("an unknown partition", topic, 9, ABORT, index=4)
             write("an unknown topic", "nobody", 9, ABORT)
-            producers(broker, f"v{version} {level} producers", topic, teller)
+            producers(broker, f"v{version} {level} producers", topic, producer)
         broker.ask(f"v{version} nothing", WriteTxnMarkersRequest(), version)
     look(broker, "markers", topic)
 
@@ -426,11 +431,13 @@ def offsets_in_transactions(broker: Broker) -> None:
     find = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
     eventually(lambda: broker.call(find, 6).coordinators[0].error_code == 0, what="a group coordinator")
 
-    def commit(label: str, teller: Teller, version: int, name: str = topic, **fields: Any) -> None:
+    def commit(
+        label: str, producer: TransactionalProducer, version: int, name: str = topic, **fields: Any
+    ) -> None:
         part = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=3)
-        fields = {"producer_id": teller.producer_id, "producer_epoch": teller.epoch, **fields}
+        fields = {"producer_id": producer.producer_id, "producer_epoch": producer.epoch, **fields}
         request = TxnOffsetCommitRequest(
-            transactional_id=teller.id,
+            transactional_id=producer.id,
             group_id=group,
             topics=[TxnOffsetCommitRequestTopic(name=name, partitions=[part])],
             **fields,
@@ -443,34 +450,34 @@ def offsets_in_transactions(broker: Broker) -> None:
         what="the group's coordinator is ready",
     )
     for version in range(6):
-        teller = Teller(broker, f"offsets-{version}")
-        teller.init(f"v{version} init")
+        producer = TransactionalProducer(broker, f"offsets-{version}")
+        producer.init(f"v{version} init")
         if version < 5:
-            commit(f"v{version} before the group is added", teller, version)
+            commit(f"v{version} before the group is added", producer, version)
             request = AddOffsetsToTxnRequest(
-                transactional_id=teller.id,
-                producer_id=teller.producer_id,
-                producer_epoch=teller.epoch,
+                transactional_id=producer.id,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
                 group_id=group,
             )
             broker.ask(f"v{version} add", request, version)
-            request.producer_epoch = teller.epoch + 1
-            broker.ask(f"v{version} add, an epoch to come", request, version)
+            request.producer_epoch = producer.epoch + 1
+            broker.ask(f"v{version} add, a future epoch", request, version)
             request.producer_id = 999_999
             broker.ask(f"v{version} add, another id", request, version)
             request.transactional_id = ""
             broker.ask(f"v{version} add, no id", request, version)
-        commit(f"v{version} commit", teller, version)
-        commit(f"v{version} an unknown topic", teller, version, "nobody")
-        commit(f"v{version} an epoch to come", teller, version, producer_epoch=teller.epoch + 1)
-        teller.describe(f"v{version} open")
-        teller.end(f"v{version} end", COMMIT, version=min(version, 5))
-        commit(f"v{version} an old epoch", teller, version, producer_epoch=-1)
+        commit(f"v{version} commit", producer, version)
+        commit(f"v{version} an unknown topic", producer, version, "nobody")
+        commit(f"v{version} a future epoch", producer, version, producer_epoch=producer.epoch + 1)
+        producer.describe(f"v{version} open")
+        producer.end(f"v{version} end", COMMIT, version=min(version, 5))
+        commit(f"v{version} an old epoch", producer, version, producer_epoch=-1)
 
 
 def listing(broker: Broker) -> None:
     topic = broker.topic("txn-listing")
-    idle, opened = Teller(broker, "listed-idle"), Teller(broker, "listed-open")
+    idle, opened = TransactionalProducer(broker, "listed-idle"), TransactionalProducer(broker, "listed-open")
     idle.init("idle")
     opened.init("open")
     opened.send("send", topic)
@@ -494,7 +501,7 @@ def listing(broker: Broker) -> None:
         if version >= 2:
             for pattern in ("", ".*open.*", "listed", "(", f"{broker.name('listed-idle')}|x", "[a-"):
                 ask(f"pattern {pattern.partition('-')[0]}", version, transactional_id_pattern=pattern)
-    broker.ask("describe nobody", DescribeTransactionsRequest(transactional_ids=["", "nobody"]), 0)
+    broker.ask("describe unknown ids", DescribeTransactionsRequest(transactional_ids=["", "nobody"]), 0)
     broker.ask("describe nothing", DescribeTransactionsRequest(), 0)
     opened.end("end", ABORT)
 

@@ -1,7 +1,7 @@
-"""Voters come, move and go.
+"""Adding, updating and removing voters.
 
-The second voter is played by the scene: it fetches the log like a follower, and its address is that of the
-node itself, which is all that a leader asks of an address.
+The scene acts as the second voter: it fetches the log like a follower and has the address of the
+node itself, so that the leader can connect to it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.interop.differential.scenes.quorum import NODE, STRANGER, STRANGERS_D
 
 
 class Follower:
-    """Follows the log of the metadata."""
+    """A follower of the metadata log."""
 
     def __init__(self, broker: Broker, quorum: Quorum) -> None:
         self._broker = broker
@@ -28,7 +28,7 @@ class Follower:
         self._offset = self._epoch = 0
 
     def fetch(self) -> bool:
-        """One request; whether there was nothing new."""
+        """Fetch once; return whether there was nothing new."""
         part = FetchPartition(
             partition=0,
             fetch_offset=self._offset,
@@ -46,7 +46,7 @@ class Follower:
         answer = self._broker.call(request, 18, controller=True).responses[0].partitions[0]
         assert answer.error_code == 0, answer
         if answer.snapshot_id.end_offset > 0:
-            # As if it had been fetched.
+            # Treat the snapshot as fetched.
             self._offset, self._epoch = answer.snapshot_id.end_offset, answer.snapshot_id.epoch
             return False
         data = bytes(answer.records or b"")
@@ -58,8 +58,10 @@ class Follower:
             position += header.size_in_bytes
         return not data
 
-    def while_asking(self, label: str, request: Message, version: int, *, controller: bool = True) -> None:
-        """Follow until the request is answered: what it changes is committed by this."""
+    def fetch_until_answered(
+        self, label: str, request: Message, version: int, *, controller: bool = True
+    ) -> None:
+        """Fetch until the request is answered, so that its change can be committed."""
         line = self._broker.line(controller=controller)
         line.post(request, version)
         for _ in range(200):
@@ -103,7 +105,7 @@ def removing(quorum: Quorum, **fields: Any) -> RemoveRaftVoterRequest:
 
 
 def refused(broker: Broker) -> None:
-    """What cannot be: on both listeners where both are served."""
+    """Invalid changes, on both listeners if both serve the API."""
     quorum, port = Quorum(broker), broker.controller_port
 
     def ask(label: str, request: Message, version: int = 0, *, controller: bool = True) -> None:
@@ -119,7 +121,7 @@ def refused(broker: Broker) -> None:
                 ("no directory", {"voter_directory_id": ZERO_UUID}),
                 ("no listeners", {"listeners": []}),
                 ("another listener", {"listener": "NOBODY"}),
-                ("one that is a voter", {"voter_id": NODE}),
+                ("an existing voter", {"voter_id": NODE}),
             ):
                 ask(label, adding(quorum, port, **fields), version, controller=controller)
         for label, fields in (
@@ -142,13 +144,13 @@ def refused(broker: Broker) -> None:
         ("no listeners", {"listeners": []}),
         ("another listener", {"listener": "NOBODY"}),
         ("negative versions", {"kraft": (-1, 1)}),
-        ("versions the wrong way round", {"kraft": (1, 0)}),
+        ("a minimum version above the maximum", {"kraft": (1, 0)}),
         ("an old version", {"kraft": (0, 0)}),
     ):
         ask(label, updating(quorum, port, **fields))
 
 
-def coming_and_going(broker: Broker) -> None:
+def voter_changes(broker: Broker) -> None:
     quorum, port = Quorum(broker), broker.controller_port
     follower = Follower(broker, quorum)
 
@@ -158,17 +160,19 @@ def coming_and_going(broker: Broker) -> None:
     for version, controller in ((0, True), (1, True), (0, False), (1, False)):
         eventually(follower.fetch, what="the end of the log")
         eventually(follower.fetch, what="the end of the log")
-        follower.while_asking(f"v{version} added", adding(quorum, port), version, controller=controller)
+        follower.fetch_until_answered(
+            f"v{version} added", adding(quorum, port), version, controller=controller
+        )
         voters(f"v{version} voters then")
-        follower.while_asking(f"v{version} added again", adding(quorum, port), version)
-        follower.while_asking("moved", updating(quorum, port), 0)
+        follower.fetch_until_answered(f"v{version} added again", adding(quorum, port), version)
+        follower.fetch_until_answered("moved", updating(quorum, port), 0)
         eventually(follower.fetch, what="the end of the log")
-        follower.while_asking("removed", removing(quorum), 0, controller=controller)
+        follower.fetch_until_answered("removed", removing(quorum), 0, controller=controller)
         voters(f"v{version} voters afterwards")
-    follower.while_asking("removed again", removing(quorum), 0)
+    follower.fetch_until_answered("removed again", removing(quorum), 0)
 
 
 SCENES = {
-    "quorum, voters that cannot be": refused,
-    "quorum, voters that come and go": coming_and_going,
+    "quorum, invalid voter changes": refused,
+    "quorum, voter changes": voter_changes,
 }

@@ -1,4 +1,4 @@
-"""Imports point one way only: docs/ARCHITECTURE.md as a test."""
+"""The layers of docs/ARCHITECTURE.md: imports point down only."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LAYERS = [
     {"server"},
     {"local"},
 ]
-#: Run against any cluster that speaks the protocol: what they may import of ours.
+#: Packages that work with any Kafka cluster, and the packages they may import.
 SERVICES = {"pipelines"}
 OF_USE_TO_SERVICES = {"base", "config", "protocol", "metrics", "statemachine", "security", "client"}
-#: May import anything, except each other: a command for users needs nothing that is made for tests.
+#: Packages that may import anything except each other: user commands do not depend on test support.
 FREE = {"cli", "testing"}
 PURE = {"protocol", "raft", "metadata", "controller", "groups", "share", "transactions"}
 IMPURE_MODULES = {"asyncio", "socket", "os", "time", "random", "threading", "subprocess"}

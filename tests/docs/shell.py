@@ -1,4 +1,4 @@
-"""Commands of a document, run like a reader types them."""
+"""The commands of a document, run as a reader types them."""
 
 from __future__ import annotations
 

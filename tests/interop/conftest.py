@@ -89,7 +89,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not _outcomes:
         return
-    terminalreporter.section("interop: passed tests")
+    terminalreporter.section("interop: results")
     rows = [(*_client_and_scene(nodeid), outcome) for nodeid, outcome in _outcomes.items()]
     width = max(len(client) for client, _, _ in rows)
     for client, scene, outcome in sorted(rows):

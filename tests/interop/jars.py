@@ -1,8 +1,8 @@
-"""Apache Kafka's jars: the versions we test with, and getting them with Maven into `.interop/`.
+"""Apache Kafka's jars: the tested versions, and their download with Maven into `.interop/`.
 
 `KAFKA_LIBS` (and `KAFKA_CLIENTS_OLD_LIBS` for the older client, `KAFKA_STREAMS_LIBS` for Kafka Streams,
 `KAFKA_STREAMS_TEST_LIBS` for it with its test driver, `SPARK_CONNECTOR_LIBS` for Spark's connector)
-name folders that are there already; then nothing is downloaded. What Maven brought once stays in `.interop/`.
+name existing folders; then nothing is downloaded. Maven's downloads stay in `.interop/`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ KAFKA = "4.3.0"
 OLD_CLIENT = "3.9.1"
 LOG4J = "2.24.3"
 SLF4J = "1.7.36"
-#: Spark's own connector for Kafka. Not every release of it is in every registry: these go together, and run
-#: with the Spark that we use.
+#: Spark's Kafka connector. Not every release is in every registry: these versions belong together and run
+#: with the Spark version we use.
 SPARK_CONNECTOR = "4.2.0"
 
 FOLDER = Path(__file__).parents[2] / ".interop"
@@ -57,7 +57,7 @@ _POM = """\
 
 
 class Missing(RuntimeError):
-    """Something this machine lacks; the message says what."""
+    """A requirement that this machine does not meet; the message names it."""
 
 
 def kafka_libs() -> Path:
@@ -75,7 +75,7 @@ def streams_libs() -> Path:
 
 
 def spark_connector_jars() -> list[Path]:
-    """Spark's connector for Kafka and what it needs, for `spark.jars`."""
+    """Return Spark's Kafka connector and its dependencies, for `spark.jars`."""
     folder = _existing("SPARK_CONNECTOR_LIBS") or _each_alone(
         f"spark-connector-{SPARK_CONNECTOR}", _SPARK_CONNECTOR_ARTIFACTS
     )
@@ -83,14 +83,14 @@ def spark_connector_jars() -> list[Path]:
 
 
 def streams_test_libs() -> Path:
-    """Kafka Streams with the driver that runs a topology without a broker."""
+    """Return Kafka Streams with the test driver that runs a topology without a broker."""
     return _existing("KAFKA_STREAMS_TEST_LIBS") or _with_maven(
         f"kafka-streams-test-{KAFKA}", _STREAMS_TEST_ARTIFACTS
     )
 
 
 def compiled(source: Path, libs: Path, version: str) -> Path:
-    """The folder with the classes of a Java file, compiled against the jars of that version."""
+    """Compile a Java file against the jars of a version; return the folder of its classes."""
     if shutil.which("javac") is None:
         raise Missing("javac is not installed (apt install default-jdk-headless)")
     classes = FOLDER / f"classes-{version}"
@@ -112,7 +112,7 @@ def _existing(variable: str) -> Path | None:
 
 
 def _with_maven(name: str, artifacts: tuple[str, ...]) -> Path:
-    """The artifacts and all they depend on."""
+    """Download the artifacts with their dependencies."""
     libs = FOLDER / name
     if (libs / "complete").exists():
         return libs
@@ -125,7 +125,7 @@ def _with_maven(name: str, artifacts: tuple[str, ...]) -> Path:
 
 
 def _each_alone(name: str, artifacts: tuple[str, ...]) -> Path:
-    """The artifacts without what they depend on."""
+    """Download the artifacts without their dependencies."""
     libs = FOLDER / name
     if not (libs / "complete").exists():
         for artifact in artifacts:
@@ -142,7 +142,7 @@ def _maven(goal: str, *options: str) -> None:
     command = ["mvn", "-q", "-B", f"org.apache.maven.plugins:maven-dependency-plugin:3.6.1:{goal}", *options]
     brought = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     if brought.returncode != 0:
-        raise Missing(f"Maven could not bring the jars: {brought.stdout[-1500:]}")
+        raise Missing(f"Maven could not download the jars: {brought.stdout[-1500:]}")
 
 
 def _dependency(coordinates: str) -> str:

@@ -1,4 +1,4 @@
-"""Ask small Java programs beside this file what Kafka's own classes say."""
+"""Run small Java programs (`java/`) that call Kafka's classes, and return their output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.harness.apache.node import java_command, kafka_libs
 
 
 def jars() -> Path:
-    """The folder with Kafka's jars; the test is skipped when there is none."""
+    """Return the folder with Kafka's jars; skip the test if there is none."""
     libs = kafka_libs()
     if libs is None or not libs.is_dir():
         pytest.skip("set KAFKA_LIBS to the folder with Kafka's jars")
@@ -20,7 +20,7 @@ def jars() -> Path:
 
 
 def ask_java(program: str, lines: Iterable[str] = ()) -> list[list[str]]:
-    """What `java/<program>.java` answers, as fields; logging and stack traces are passed over."""
+    """Run `java/<program>.java` and return its output as fields, without logs and stack traces."""
     command = java_command(jars(), str(Path(__file__).parent / "java" / f"{program}.java"))
     text = "".join(f"{line}\n" for line in lines)
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=150, check=False)

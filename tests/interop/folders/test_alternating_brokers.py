@@ -1,7 +1,7 @@
-"""Apache Kafka and Moldau take turns on one folder with one properties file; nothing is lost or changed.
+"""Apache Kafka and Moldau run alternately on one folder with one properties file; nothing is lost or changed.
 
-Each one writes more of everything, and the next must answer for all of it as the last one did. Turns end with
-a clean stop or with `kill -9`, in every combination of who leaves the folder how, and who finds it.
+Each one writes more data, and the next must return all of it as the previous one did. Each run ends with
+a clean stop or with `kill -9`, in every combination.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.harness.folders.workload import Ledger, begin, wait_for_checkpoints, 
 pytestmark = pytest.mark.interop
 
 CONFIG: dict[str, str | int | bool] = {
-    # A snapshot of the metadata after nearly every change, and no long wait for a broker that was killed.
+    # A metadata snapshot after nearly every change, and short timeouts for killed brokers.
     "metadata.log.max.record.bytes.between.snapshots": 2000,
     "broker.session.timeout.ms": 1000,
     "broker.heartbeat.interval.ms": 200,
@@ -44,7 +44,7 @@ def check_ledger(bootstrap: str, ledger: Ledger, inventory: Inventory) -> None:
 
 
 def check_files(shared: SharedFolder, inventory: Inventory, killed: bool) -> None:
-    """What a broker that has ended leaves beside the logs."""
+    """Check the checkpoints and other files of a stopped broker."""
     for folder in shared.dirs:
         mark = folder / ".kafka_cleanshutdown"
         assert mark.exists() != killed
@@ -57,7 +57,7 @@ def check_files(shared: SharedFolder, inventory: Inventory, killed: bool) -> Non
             assert identity.splitlines() == ["version: 0", f"topic_id: {topic['id']}"]
             ends.add(f"{name} {index} {partition['end']}")
     if killed:
-        return  # The files are written from time to time; a short life may leave none.
+        return  # The files are written periodically; a short run may leave none.
     for checkpoint in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
         versions, lines = set(), set()
         for folder in shared.dirs:
@@ -75,7 +75,7 @@ def quorum_epoch(shared: SharedFolder) -> int:
 
 
 def recovered(shared: SharedFolder) -> bool:
-    """Whether the broker has looked through logs because the one before it was killed."""
+    """Whether the broker has recovered logs after an unclean shutdown."""
     said = shared.printed()
     return "no clean shutdown file was found" in said or "not shut down cleanly: recovering" in said
 

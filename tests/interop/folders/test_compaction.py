@@ -1,6 +1,6 @@
-"""Apache Kafka writes a compacted topic; it and we compact the same files, and the results are compared.
+"""Apache Kafka and Moldau compact the same files of a topic, and the results are compared.
 
-Then its own tool reads what we have made.
+Then Kafka's DumpLogSegments reads Moldau's result.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def create_topic(bootstrap_servers: str) -> None:
 
 
 def write_history(bootstrap_servers: str, seed: int) -> None:
-    """Keyed records in all codecs, tombstones and transactions, in segments rolled by timestamps."""
+    """Write keyed records in all codecs, tombstones and transactions, in segments rolled by timestamps."""
     choice = random.Random(seed)
     timestamp = int(time.time() * 1000) + 200 * seed * MINUTE
     for number, codec in enumerate(["none", "gzip", "snappy", "lz4", "zstd"] * 3):
@@ -83,7 +83,7 @@ def write_history(bootstrap_servers: str, seed: int) -> None:
 
 
 def describe(folder: Path) -> list[Any]:
-    """All batches of all segments, without what depends on the time of cleaning or the compressor."""
+    """Return all batches of all segments, except for values that depend on the time or the compressor."""
     found: list[Any] = []
     for path in sorted(folder.glob("*.log")):
         data = path.read_bytes()
@@ -135,7 +135,7 @@ def apache_compacts(folder: Path, data: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_moldau_and_apache_kafka_compact_alike(tmp_path: Path, libs: Path) -> None:
-    """Twice: the second time there are horizons from the first, already reached."""
+    """Compact twice: the second time the delete horizons of the first are reached."""
     folder = tmp_path / "apache"
     theirs = folder / "logs"
     for number in (1, 2):
@@ -168,7 +168,7 @@ def tool_reads(libs: Path, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "isvalid: false" not in done.stdout
     assert "isvalid: true" in done.stdout
-    # Gaps between offsets are what compaction is for; every other complaint is one too many.
+    # Gaps between offsets are expected after compaction; any other warning is an error.
     for complaint in (
         "Mismatches in",
         "Found timestamp mismatch",

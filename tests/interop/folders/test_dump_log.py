@@ -1,4 +1,4 @@
-"""Kafka's DumpLogSegments and Apache Kafka itself on the folders of a Moldau node, and vice versa."""
+"""DumpLogSegments and Apache Kafka on the folders of a Moldau node, and vice versa."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def new_node(kind: str, folder: Path, libs: Path) -> Node:
 
 
 def fill(bootstrap: str) -> None:
-    """A topic per codec, a compacted one, one with the broker's time; several segments, one cut in front."""
+    """Fill a topic per codec, a compacted one and one with LogAppendTime; delete some records."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     config = {"segment.bytes": str(1 << 20), "index.interval.bytes": "2000"}
     topics = {f"codec-{codec}": config for codec in CODECS}
@@ -73,7 +73,7 @@ def read(bootstrap: str, topic: str, first: int = 0) -> list[Message]:
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory, libs: Path) -> Iterator[Path]:
-    """The log folder of a Moldau node that worked and was stopped."""
+    """The log directory of a stopped Moldau node with data."""
     folder = tmp_path_factory.mktemp("stopped")
     node = new_node("moldau", folder, libs)
     with node:

@@ -1,4 +1,4 @@
-"""The topics of Apache Kafka's coordinators after a stay at Moldau: served as they were, still understood."""
+"""The coordinator topics of Apache Kafka after a run of Moldau on the folder: unchanged and readable."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def shared(tmp_path: Path, libs: Path) -> Iterator[SharedFolder]:
 
 
 def knowledge(bootstrap: str) -> Any:
-    """What Apache's coordinators know."""
+    """Return the state of Apache Kafka's coordinators."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     described = admin.describe_consumer_groups(GROUPS)
     return {
@@ -61,7 +61,7 @@ def test_coordinator_state_survives_the_change_of_broker(shared: SharedFolder) -
     create_and_wait(bootstrap, "orders", 2)
     write_transactions(bootstrap, "orders")
     commit_offsets(bootstrap, GROUPS[0], "orders", 0)
-    # Small segments, or the cleaner would have nothing to do.
+    # Small segments, so that the cleaner has something to do.
     alter_configs(bootstrap, (2, OFFSETS, {"segment.ms": "50"}))
     for offset in range(8):
         for group in GROUPS:
@@ -70,7 +70,7 @@ def test_coordinator_state_survives_the_change_of_broker(shared: SharedFolder) -
     internal = {topic: stored_bytes(bootstrap, topic) for topic in (OFFSETS, STATES)}
     before = take_inventory(bootstrap)
     shared.stop()
-    # A stay without compaction leaves every byte in place.
+    # Without compaction every byte is unchanged.
     bootstrap = shared.start(MOLDAU)
     for topic, data in internal.items():
         assert stored_bytes(bootstrap, topic)[: len(data)] == data
@@ -86,7 +86,7 @@ def test_coordinator_state_survives_the_change_of_broker(shared: SharedFolder) -
     assert len(compacted) < len(survey_records(internal[OFFSETS]))
     assert last_by_key(compacted).items() >= last_by_key(survey_records(internal[OFFSETS])).items()
     assert knowledge(bootstrap) == known
-    # The transaction that was left open is ended by the next producer with its id.
+    # The next producer with the same transactional id ends the open transaction.
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "t3", "log_level": 0})
     producer.init_transactions(30)
     producer.begin_transaction()
@@ -97,19 +97,19 @@ def test_coordinator_state_survives_the_change_of_broker(shared: SharedFolder) -
 
 
 def last_by_key(records: list[Any]) -> dict[Any, Any]:
-    """Without tombstones, which compaction may take away."""
+    """Return the last value of every key, without tombstones, which compaction may remove."""
     values = {key: value for _, _, key, value, _ in records}
     return {key: value for key, value in values.items() if value is not None}
 
 
 def committed_values(before: Any) -> list[bytes]:
-    """Two transactions of six records were committed; the one left open keeps nothing behind it."""
+    """Return the committed values, of two transactions of six records each."""
     assert before["topics"]["orders"]["partitions"]["0"]["end"] > 0
     return sorted(f"commit {n}".encode() for n in range(6) for _ in range(2))
 
 
 def read_committed(bootstrap: str) -> list[bytes]:
-    """All records of committed transactions up to the last stable offset."""
+    """Return all records of committed transactions up to the last stable offset."""
     settings = {
         "group.id": "reader",
         "enable.auto.commit": False,

@@ -1,7 +1,7 @@
-"""The files of a log: Apache's tool reads ours without complaint, and we open what Apache leaves behind.
+"""The files of a log: Kafka's tool reads Moldau's files, and Moldau opens those of Apache Kafka.
 
-Apache's files after a clean shutdown are the measure: ours, made from the same batches by recovery, have the
-same bytes.
+Apache Kafka's files after a clean shutdown are the reference: ours, rebuilt from the same batches by
+recovery, have the same bytes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def dump(folder: Path, suffixes: tuple[str, ...], *options: str) -> str:
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log with everything in it: codecs, producers, transactions, epochs, several segments."""
+    """Make a log with codecs, producers, transactions, leader epochs and several segments."""
     folder = Folder(tmp_path_factory.mktemp("ours"), segment_bytes=60_000, index_interval_bytes=1000)
     now = folder.clock.time_ms()
     log = folder.open()
@@ -70,7 +70,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder.path
 
 
-def test_apache_finds_nothing_wrong_with_our_indexes(ours: Path) -> None:
+def test_dump_log_finds_no_error_in_our_indexes(ours: Path) -> None:
     kinds = (".index", ".timeindex")
     indexes = len([path for path in ours.iterdir() if path.name.endswith(kinds)])
     assert dump(ours, kinds, "--index-sanity-check").count("passed sanity check") == indexes
@@ -78,7 +78,7 @@ def test_apache_finds_nothing_wrong_with_our_indexes(ours: Path) -> None:
     assert all(line.startswith("Dumping") for line in verified), verified
 
 
-def test_apache_reads_our_segments_to_the_last_record(ours: Path) -> None:
+def test_dump_log_reads_all_records_of_our_segments(ours: Path) -> None:
     said = dump(ours, (".log",), "--deep-iteration")
     assert said.count("| offset:") == 200 * 20 + said.count("endTxnMarker")
     assert said.count("isvalid: true") == said.count("baseOffset:")
@@ -88,7 +88,7 @@ def test_apache_reads_our_segments_to_the_last_record(ours: Path) -> None:
     assert all(line.strip().startswith("-1 is followed by") for line in jumps), "every segment but the first"
 
 
-def test_apache_reads_our_snapshots_and_transactions(ours: Path) -> None:
+def test_dump_log_reads_our_producer_snapshots_and_transaction_indexes(ours: Path) -> None:
     snapshots = dump(ours, (".snapshot",))
     assert "producerId: 2" in snapshots
     assert "currentTxnFirstOffset: OptionalLong[" in snapshots
@@ -98,7 +98,7 @@ def test_apache_reads_our_snapshots_and_transactions(ours: Path) -> None:
 
 @pytest.fixture(scope="module")
 def apaches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
-    """The folders of one Apache node: as it was while running, and after it was stopped."""
+    """The folders of an Apache Kafka node: while it was running, and after it was stopped."""
     if kafka_libs() is None:
         pytest.skip("set KAFKA_LIBS to the folder with Kafka's jars")
     folder = tmp_path_factory.mktemp("apache")
@@ -176,8 +176,8 @@ def read_through(log: Log) -> None:
         offset = result.next_offset
 
 
-def test_a_running_apache_reserves_its_indexes(apaches: tuple[Path, Path]) -> None:
-    """So that the test above means something."""
+def test_a_running_apache_kafka_preallocates_its_indexes(apaches: tuple[Path, Path]) -> None:
+    """Otherwise the test above would not test preallocated indexes."""
     sizes = [
         path.stat().st_size for path in (apaches[0] / "empty-0").iterdir() if path.name.endswith(".index")
     ]

@@ -1,4 +1,4 @@
-"""The metadata of a folder that changes hands: types of records, snapshots, feature levels, a cut log."""
+"""The metadata log of a folder used by both brokers: record types, snapshots, feature levels, trimming."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ AUTHORIZER = {
 
 @pytest.fixture(scope="module", autouse=True)
 def aging(tmp_path_factory: pytest.TempPathFactory, libs: Path) -> Iterator[SharedFolder]:
-    """Apache on a folder whose log it will cut short a minute after its start, while other tests run."""
+    """Apache Kafka on a folder whose log it trims a minute after its start, while other tests run."""
     config = {**CONFIG, "metadata.max.retention.bytes": 1}
     with SharedFolder(tmp_path_factory.mktemp("aging"), libs, config) as folder:
         folder.format(APACHE)
@@ -109,7 +109,7 @@ def security(bootstrap: str) -> tuple[list[str], list[str]]:
 
 
 def snapshot_of(shared: SharedFolder, broker: str) -> list[str]:
-    """Start a broker, make it write a snapshot, and stop it: what is in the snapshot, but for itself."""
+    """Start a broker, make it write a snapshot, stop it, and return the snapshot's records except its own."""
     make_snapshot(shared.start(broker), shared.dirs[0])
     shared.stop()
     return lasting_records(shared.dirs[0])
@@ -153,7 +153,7 @@ def test_every_metadata_record_type_is_kept(shared: SharedFolder, tmp_path: Path
 def test_moldau_and_apache_kafka_elect_the_same_leaders(
     first: str, shared: SharedFolder, tmp_path: Path
 ) -> None:
-    """On the same folder after a clean stop: who leads, who is in sync, who is eligible, in which epochs."""
+    """Compare leaders, ISRs, eligible leader replicas and epochs on the same folder after a clean stop."""
     shared.format(first)
     bootstrap = shared.start(first)
     create_and_wait(bootstrap, "orders", 2)
@@ -182,7 +182,7 @@ def bring_back(shared: SharedFolder, place: Path) -> None:
         shutil.copytree(place / folder.name, folder)
 
 
-def test_levels_found_are_kept_and_apis_not_served_are_not_announced(shared: SharedFolder) -> None:
+def test_feature_levels_are_kept_and_unserved_apis_are_not_announced(shared: SharedFolder) -> None:
     shared.format(APACHE)
     theirs = take_inventory(shared.start(APACHE))["features"]
     shared.stop()
@@ -196,7 +196,9 @@ def test_levels_found_are_kept_and_apis_not_served_are_not_announced(shared: Sha
     shared.stop()
 
 
-def test_our_format_has_the_levels_of_what_we_serve(shared: SharedFolder, tmp_path: Path, libs: Path) -> None:
+def test_format_sets_the_feature_levels_of_served_apis(
+    shared: SharedFolder, tmp_path: Path, libs: Path
+) -> None:
     shared.format(MOLDAU)
     ours = take_inventory(shared.start(MOLDAU))["features"]
     shared.stop()
@@ -213,7 +215,7 @@ def test_our_format_has_the_levels_of_what_we_serve(shared: SharedFolder, tmp_pa
 
 
 def identity(shared: SharedFolder) -> list[Any]:
-    """What must stay as it was formatted."""
+    """Return the values that must not change after formatting."""
     return [load_properties(each / "meta.properties") for each in shared.dirs] + [
         (each / "bootstrap.checkpoint").read_bytes()
         for each in shared.dirs
@@ -222,18 +224,18 @@ def identity(shared: SharedFolder) -> list[Any]:
 
 
 def first_offset(shared: SharedFolder) -> int:
-    """Of the oldest snapshot: the log before it is not needed any more."""
+    """Return the offset of the oldest snapshot: the log before it is not needed."""
     return min(int(path.name[:20]) for path in shared.metadata.glob("*.checkpoint"))
 
 
 async def trim(shared: SharedFolder) -> None:
-    """What a node does once a minute, done at once."""
+    """Trim the log at once instead of once a minute."""
     async with running_node(shared.folder, load_properties(shared.file)) as node:
         await node.metadata.maintain()
 
 
 @pytest.mark.parametrize("formatted", [APACHE, MOLDAU])
-def test_a_log_cut_short_by_moldau_is_read_by_apache(formatted: str, shared: SharedFolder) -> None:
+def test_a_log_trimmed_by_moldau_is_read_by_apache_kafka(formatted: str, shared: SharedFolder) -> None:
     shared.reconfigure({"metadata.max.retention.bytes": 1})
     shared.format(formatted)
     formatted_as = identity(shared)
@@ -255,10 +257,10 @@ def test_a_log_cut_short_by_moldau_is_read_by_apache(formatted: str, shared: Sha
     assert identity(shared) == formatted_as
 
 
-def test_a_log_cut_short_by_apache_is_read_by_moldau(aging: SharedFolder) -> None:
+def test_a_log_trimmed_by_apache_kafka_is_read_by_moldau(aging: SharedFolder) -> None:
     shared = aging
     before = take_inventory(shared.bootstrap_servers)
-    eventually(lambda: first_offset(shared) > 0, timeout=90, what="the first snapshot is gone")
+    eventually(lambda: first_offset(shared) > 0, timeout=90, what="the first snapshot is deleted")
     shared.kill()
     bootstrap = shared.start(MOLDAU)
     now = take_inventory(bootstrap)

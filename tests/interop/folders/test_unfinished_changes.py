@@ -1,4 +1,4 @@
-"""Folders that one broker leaves half-done and the other one finds: `-delete`, `-future`, `-stray`."""
+"""Unfinished deletions and moves of one broker, completed by the other: `-delete`, `-future`, `-stray`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fill(bootstrap: str, topic: str, partitions: int = 1) -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), BOTH_WAYS)
-def test_a_deletion_is_finished(first: str, second: str, shared: SharedFolder) -> None:
+def test_an_unfinished_deletion_is_completed(first: str, second: str, shared: SharedFolder) -> None:
     shared.format(first)
     bootstrap = shared.start(first)
     fill(bootstrap, "doomed", 2)
@@ -65,7 +65,7 @@ def test_a_deletion_is_finished(first: str, second: str, shared: SharedFolder) -
     assert len(folders(shared, marked)) == 2
     bootstrap = shared.start(second)
     assert metadata_of(bootstrap, "doomed").error_code == UNKNOWN_TOPIC
-    eventually(lambda: not folders(shared, "doomed.*"), what="both folders are gone")
+    eventually(lambda: not folders(shared, "doomed.*"), what="both folders are removed")
     fill(bootstrap, "doomed")
     shared.stop()
 
@@ -84,7 +84,9 @@ def move(bootstrap: str, topic: str, target: Path) -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), BOTH_WAYS)
-def test_a_move_to_another_disk_is_finished(first: str, second: str, shared: SharedFolder) -> None:
+def test_an_unfinished_move_to_another_directory_is_completed(
+    first: str, second: str, shared: SharedFolder
+) -> None:
     shared.format(first)
     bootstrap = shared.start(first)
     fill(bootstrap, "moving")
@@ -103,7 +105,7 @@ def test_a_move_to_another_disk_is_finished(first: str, second: str, shared: Sha
     bootstrap = shared.start(second)
     assert stored_bytes(bootstrap, "moving") == data
     throttle(bootstrap, None)
-    eventually(lambda: folders(shared, "moving-0") == [target / "moving-0"], what="it has arrived")
+    eventually(lambda: folders(shared, "moving-0") == [target / "moving-0"], what="the move is complete")
     assert folders(shared, under_way) == []
     assert stored_bytes(bootstrap, "moving") == data
     assert_serves(bootstrap, "moving")
@@ -113,7 +115,7 @@ def test_a_move_to_another_disk_is_finished(first: str, second: str, shared: Sha
 
 
 def other_topics_folder(folder: Path, name: str) -> Path:
-    """A copy under another name, as of a topic unknown to the metadata."""
+    """Copy a partition folder as that of a topic unknown to the metadata."""
     copy = folder.parent / name
     shutil.copytree(folder, copy)
     (copy / "partition.metadata").write_text(f"version: 0\ntopic_id: {format_uuid(Uuid(b'unknown-' * 2))}")
@@ -130,7 +132,7 @@ def test_unknown_partition_folders_become_stray(first: str, second: str, shared:
     (one,), (two,) = folders(shared, "known-0"), folders(shared, "known-1")
     ghost = other_topics_folder(one, "ghost-0")
     future = other_topics_folder(one, "ghost-1.0123456789abcdef0123456789abcdef-future")
-    # The folder of a former topic with the name of one that exists.
+    # The folder of a deleted topic with the name of an existing one.
     former = other_topics_folder(one, "former-0")
     shutil.rmtree(one)
     former.rename(one)

@@ -1,4 +1,4 @@
-"""Properties files that Apache Kafka accepts and refuses: we do the same, or have a reason not to."""
+"""Properties files that Apache Kafka accepts or refuses: Moldau does the same, with listed exceptions."""
 
 from __future__ import annotations
 
@@ -140,9 +140,9 @@ CASES = [NODE | change for change in CHANGES]
 CASES += [NODE | {name: value} for name, values in ONE_CHANGE.items() for value in values]
 CASES += [{name: value for name, value in NODE.items() if name != left_out} for left_out in NODE]
 
-#: Accepted by Apache, but no port can be negative.
+#: Accepted by Apache Kafka, but no port can be negative.
 STRICTER = [NODE | {"listeners": "PLAINTEXT://:-1,CONTROLLER://:9093"}]
-#: Refused by Apache, which looks for the Java class; we say so only when the node starts.
+#: Refused by Apache Kafka, which loads the Java class; Moldau refuses it when the node starts.
 JAVA_CLASSES = [
     NODE | {"group.consumer.assignors": "x.Y"},
     NODE | {"principal.builder.class": "java.lang.String"},
@@ -159,7 +159,7 @@ def judged_by_apache(cases: list[dict[str, str]]) -> list[str]:
 
 
 def judged_here(case: dict[str, str]) -> str:
-    # A properties file drops blanks before a value.
+    # Blanks before a value are dropped in a properties file.
     try:
         BrokerConfig({name: value.lstrip() for name, value in case.items()})
     except ConfigError as error:
@@ -167,7 +167,7 @@ def judged_here(case: dict[str, str]) -> str:
     return "OK"
 
 
-def test_properties_files_are_judged_like_apache_kafka() -> None:
+def test_properties_files_are_accepted_or_refused_like_apache_kafka() -> None:
     verdicts = judged_by_apache(CASES + STRICTER + JAVA_CLASSES)
     for case, verdict in zip(CASES, verdicts, strict=False):
         changes = {name: value for name, value in case.items() if NODE.get(name) != value}

@@ -1,4 +1,4 @@
-"""Our tables of settings, and our reading of properties files, against Kafka's own classes."""
+"""The config tables and the parser of properties files, compared with Kafka's classes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def row(key: ConfigKey) -> list[str]:
     return [key.name, key.type.name, default, allowed, str(key.internal).lower(), key.update.value]
 
 
-def test_tables() -> None:
+def test_config_tables_equal_kafkas() -> None:
     theirs = defaultdict(list)
     for table, *fields in ask_java("ConfigTables"):
         theirs[table].append(fields)
@@ -47,7 +47,7 @@ def test_tables() -> None:
 
 def random_file(rng: random.Random) -> bytes:
     pieces = ["a", "b.c", "é", "=", ":", " ", "\t", "\f", "\\", "\n", "\r\n", "#", "!", "\\u00e9", "\\t", "x"]
-    # A lone backslash at the end of a file is an empty key to Java, sometimes; to us it is nothing.
+    # Java sometimes reads a lone backslash at the end of a file as an empty key; Moldau ignores it.
     return ("".join(rng.choices(pieces, k=rng.randrange(1, 40))) + "\nend=1").encode("latin-1")
 
 
@@ -59,7 +59,7 @@ def readable(data: bytes) -> bool:
     return True
 
 
-def test_properties_files() -> None:
+def test_properties_files_are_parsed_like_java() -> None:
     rng = random.Random(4)
     files = [data for data in (random_file(rng) for _ in range(3000)) if readable(data)]
     files.append(format_properties({"é😀": " a=b", "x y": "#\\"}, "c", 0).encode("ascii"))

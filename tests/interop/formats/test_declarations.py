@@ -1,4 +1,4 @@
-"""Our declarations against the definitions inside Kafka's own jars, field by field."""
+"""The message declarations, compared with the definitions in Kafka's jars, field by field."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Definitions = dict[str, dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def definitions(libs: Path) -> Definitions:
-    """The definitions in all jars, by name."""
+    """Return the definitions in all jars by name."""
     found = {}
     for jar in sorted(libs.glob("kafka*.jar")):
         with zipfile.ZipFile(jar) as archive:
@@ -52,7 +52,7 @@ def test_declared_messages_are_exactly_kafkas(definitions: Definitions) -> None:
     assert set(OURS) == declared
 
 
-def test_apis_are_kafkas(definitions: Definitions) -> None:
+def test_api_table_equals_kafkas(definitions: Definitions) -> None:
     served = [d for d in definitions.values() if d["type"] == "request" and d["validVersions"] != "none"]
     assert {d["apiKey"] for d in served} == set(APIS)
     for definition in served:
@@ -67,7 +67,7 @@ def test_apis_are_kafkas(definitions: Definitions) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(OURS))
-def test_declaration(name: str, definitions: Definitions) -> None:
+def test_declaration_equals_kafkas_definition(name: str, definitions: Definitions) -> None:
     definition, ours = definitions[name], OURS[name]
     assert Versions.parse(definition["validVersions"]) == ours.VERSIONS
     assert Versions.parse(definition["flexibleVersions"]) == ours.FLEXIBLE
@@ -102,7 +102,7 @@ def compare_field(definition: dict[str, Any], field: Field, structs: dict[str, A
 
 def expected_default(definition: dict[str, Any], base: str) -> Any:
     default = definition.get("default")
-    if default == "null":  # the string: a JSON null means that there is none
+    if default == "null":  # The string "null"; a JSON null means that there is no default.
         return None
     if definition["type"].startswith("[]") or base[0].isupper():
         return FRESH

@@ -1,6 +1,6 @@
-"""DescribeConfigs and changes of configuration: what our functions say beside what Apache Kafka answers.
+"""DescribeConfigs and config changes, compared with the responses of Apache Kafka.
 
-Documentation is left out of the comparison: the words are our own.
+Documentation is excluded from the comparison: its wording is our own.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ match=client_id=a=b
 metrics=
 metrics=a,a
 """
-#: The same code, a sentence that says more than Apache's.
+#: The same error code, with a more helpful message than Apache Kafka's.
 IN_OTHER_WORDS = """
 num.io.threads=100
 num.io.threads=1
@@ -245,7 +245,9 @@ def judge(config: BrokerConfig, kind: int, name: str, change: Operation) -> tupl
     return 0, None
 
 
-def test_config_changes_are_judged_alike(apache: ApacheCluster, static: BrokerConfig) -> None:
+def test_config_changes_are_accepted_or_refused_like_apache_kafka(
+    apache: ApacheCluster, static: BrokerConfig
+) -> None:
     config = apply_dynamic_configs(static, CLUSTER_DEFAULTS, {}).config
     for kind, name, change in CHANGES:
         answer = alter(apache, kind, name, change, validate_only=True)

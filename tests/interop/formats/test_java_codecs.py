@@ -1,6 +1,6 @@
-"""Every message and version, stored records included, against the codecs of Kafka's own Java classes.
+"""Every message and version, including stored records, compared with the codecs of Kafka's Java classes.
 
-Java makes bytes of our JSON and JSON of our bytes; both must be what we make ourselves.
+Java encodes our JSON and decodes our bytes to JSON; both must equal our own results.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def samples() -> Iterator[tuple[Message, int]]:
             yield random_message(cls, version, rng), version
 
 
-def test_java_encodes_every_message_alike() -> None:
+def test_java_encodes_every_message_to_the_same_bytes() -> None:
     libs = kafka_libs()
     if libs is None:
         pytest.skip("set KAFKA_LIBS to the folder with Kafka's jars")
@@ -70,7 +70,7 @@ def test_java_encodes_every_message_alike() -> None:
 
 def check(message: Message, version: int, data: str, text: str, left: str) -> None:
     assert data == encode_bytes(message, version).hex(), f"{message} v{version}: {text}"
-    if not holds_records(type(message), version):  # Java leaves them out of its JSON
+    if not holds_records(type(message), version):  # Java omits them from its JSON.
         assert json.loads(text) == to_json(message, version)
     assert left == "0"
     assert decode(type(message), bytes.fromhex(data), version) == message

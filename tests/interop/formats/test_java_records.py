@@ -1,4 +1,4 @@
-"""Record batches in every codec, made here and read by Java, made by Java and read here."""
+"""Record batches in every codec, written by Moldau and read by Java, and the reverse."""
 
 from __future__ import annotations
 

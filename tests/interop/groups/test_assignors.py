@@ -1,4 +1,4 @@
-"""The server-side assignors give the same assignments as Kafka's own classes, for random groups of all
+"""The server-side assignors give the same assignments as Kafka's classes, for random groups of all
 sizes.
 """
 
@@ -34,7 +34,7 @@ OURS = {**ASSIGNORS, "simple": _simple, "partly": _partly}
 
 
 @pytest.mark.parametrize("assignor", sorted(OURS))
-def test_same_as_kafka(assignor: str) -> None:
+def test_assignments_equal_kafkas(assignor: str) -> None:
     specs = [_random_group(random.Random(seed), rounds=seed % 3, assignor=assignor) for seed in range(GROUPS)]
     said = [fields[1] for fields in ask_java("Assignments", [_line(assignor, spec) for spec in specs])]
     for seed, (spec, java) in enumerate(zip(specs, said, strict=True)):
@@ -42,7 +42,7 @@ def test_same_as_kafka(assignor: str) -> None:
 
 
 def _random_group(chance: random.Random, rounds: int, assignor: str) -> GroupSpec:
-    """A group whose members have what earlier rounds gave them, while members and topics come and go."""
+    """Make a group whose members keep earlier assignments while members and topics change."""
     homogeneous = chance.random() < 0.5
     topics: dict[TopicId, int] = {}
     members: dict[str, MemberSpec] = {}

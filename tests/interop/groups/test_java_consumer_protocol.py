@@ -1,5 +1,5 @@
-"""Java consumers with `group.protocol=consumer`: they share, take over, match patterns, and classic ones
-join in.
+"""Java consumers with `group.protocol=consumer`: assignments, failover, regular expressions, and groups with
+classic members.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Java consumers as processes in one group: they join, leave, are killed and come back, under every protocol.
+"""Java consumers as processes in one group: they join, leave, are killed and rejoin, with every protocol.
 
-The same on both brokers. `commitSync` can fail during a rebalance; such a member
-is not wanted here, so records are sent only while the group is at rest.
+The same tests run on both brokers. `commitSync` can fail during a rebalance, which would stop a
+member, so records are sent only while the group is stable.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.interop
 SOURCE = Path(__file__).parents[1] / "java" / "GroupMember.java"
 PARTITIONS = 4
 ALL = set(range(PARTITIONS))
-#: Members that die are missed soon.
+#: Killed members are removed soon.
 CONFIG = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
@@ -52,7 +52,7 @@ def node(request: pytest.FixtureRequest, libs: Path) -> Iterator[Node]:
 
 
 class Member:
-    """A consumer in a process of its own, and what it said so far."""
+    """A consumer in a separate process, and its output so far."""
 
     def __init__(self, arguments: list[str], said: Path) -> None:
         libs = jars.kafka_libs()
@@ -64,7 +64,7 @@ class Member:
             self.process = subprocess.Popen(command, stdout=output, stderr=complaints)
 
     def complaints(self) -> str:
-        """The end of what it said about its own death."""
+        """Return the end of its error output."""
         return self._complained.read_text()[-3000:]
 
     def printed(self) -> list[tuple[str, str]]:
@@ -80,7 +80,7 @@ class Member:
                 partitions -= set(map(int, rest.split()))
         return partitions
 
-    def given_up(self) -> set[int]:
+    def revoked(self) -> set[int]:
         return {int(each) for what, rest in self.printed() if what == "revoked" for each in rest.split()}
 
     def read(self) -> list[int]:
@@ -97,7 +97,7 @@ class Member:
 
 
 class Group:
-    """A topic, a group of the same name, and its members; records are numbers, and each is sent once."""
+    """A topic, a group of the same name, and its members; records are distinct numbers."""
 
     def __init__(self, node: Node, settings: dict[str, str], folder: Path) -> None:
         self.name = f"java-group-{uuid.uuid4().hex[:6]}"
@@ -118,7 +118,7 @@ class Group:
         return self.members[-1]
 
     def settled(self, *members: Member) -> None:
-        """These have all partitions, none of them twice, and as many each."""
+        """Wait until these members have all partitions, each once and evenly distributed."""
 
         def found() -> bool:
             shares = [member.owned() for member in members]
@@ -128,7 +128,7 @@ class Group:
         eventually(found, what=f"an even share each, of {len(members)}")
 
     def send_and_read(self) -> None:
-        """A record for every partition, each consumed exactly once."""
+        """Send a record to every partition and check that each is consumed exactly once."""
         self.sent += PARTITIONS
         for number in range(self.sent - PARTITIONS, self.sent):
             self._producer.produce(self.name, str(number), partition=number % PARTITIONS)
@@ -151,7 +151,7 @@ _KINDS = {"eager": EAGER, "cooperative": COOPERATIVE, "consumer": CONSUMER, "con
 
 
 @pytest.mark.parametrize("group", _KINDS.values(), ids=_KINDS, indirect=True)
-def test_joining_leaving_and_dying(group: Group, request: pytest.FixtureRequest) -> None:
+def test_members_join_leave_and_are_killed(group: Group, request: pytest.FixtureRequest) -> None:
     first = group.start()
     group.settled(first)
     group.send_and_read()
@@ -159,7 +159,7 @@ def test_joining_leaving_and_dying(group: Group, request: pytest.FixtureRequest)
     group.settled(first, second)
     group.send_and_read()
     eager = "eager" in request.node.callspec.id
-    assert first.given_up() == (ALL if eager else second.owned())
+    assert first.revoked() == (ALL if eager else second.owned())
     second.kill()
     group.settled(first)
     group.send_and_read()
@@ -181,9 +181,9 @@ _STATIC = {"eager": EAGER, "cooperative": COOPERATIVE, "consumer": CONSUMER}
 
 @pytest.mark.parametrize("group", _STATIC.values(), ids=_STATIC, indirect=True)
 def test_static_members_rejoin(group: Group, request: pytest.FixtureRequest) -> None:
-    """Started again within the session: the same partitions, and the other noticed nothing.
+    """A static member that restarts within its session keeps its partitions without a rebalance.
 
-    In the new protocol the place of one that was killed is not released before its session is over.
+    In the consumer protocol the instance id of a killed member is released only after its session timeout.
     """
     first = group.start(group_instance_id="first")
     group.settled(first)

@@ -1,4 +1,4 @@
-"""Subscriptions by regular expression mean and refuse what Kafka's RE2/J does, in the same words."""
+"""Regular expressions of subscriptions match and are refused as by Kafka's RE2/J, with the same messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's own share consumer and tools about share groups, on Moldau as on Apache Kafka."""
+"""Kafka's share consumer and share group tools, on Moldau and on Apache Kafka."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHECKS = re.findall(r'checks\.put\("([a-z-]+)",', SOURCE.read_text())
 
 @functools.cache
 def answers(bootstrap: str) -> dict[str, str]:
-    """What the program said of every check; it runs once per broker."""
+    """Return the result of every check; the program runs once per broker."""
     libs = jars.kafka_libs()
     classes = jars.compiled(SOURCE, libs, jars.KAFKA)
     options = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx400m"]
@@ -44,7 +44,7 @@ def answers(bootstrap: str) -> dict[str, str]:
 @pytest.mark.parametrize("broker", ["apache", "moldau"])
 def test_share_consumer(broker: str, check: str, request: pytest.FixtureRequest) -> None:
     node: Node | ApacheCluster = request.getfixturevalue(broker)
-    assert answers(node.bootstrap_servers).get(check, "it did not get that far") == "PASS"
+    assert answers(node.bootstrap_servers).get(check, "the program ended before this check") == "PASS"
 
 
 SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
@@ -70,9 +70,9 @@ AFTERWARDS = [
 ]
 
 
-def test_the_tool(tool: JavaTool, capsys: pytest.CaptureFixture[str]) -> None:
-    """Ours and Kafka's print the same about the same group, with members and without."""
-    # The member says nothing while the tools run, which start one after the other.
+def test_share_group_tool_output_equals_kafkas(tool: JavaTool, capsys: pytest.CaptureFixture[str]) -> None:
+    """Moldau's tool and Kafka's print the same about the same group, with and without members."""
+    # The member is idle while the tools run one after the other.
     patient = {"group.share.session.timeout.ms": 600_000, "group.share.max.session.timeout.ms": 600_000}
     with Cluster(config=patient) as node:
         bootstrap = node.bootstrap_servers
@@ -109,7 +109,7 @@ def _ours(capsys: pytest.CaptureFixture[str], bootstrap: str, command: list[str]
 
 
 def _plain(output: str) -> list[str]:
-    """Without stack traces, and without what a failure is called in detail."""
+    """Remove stack traces and the details of failures."""
     lines = [line.rstrip() for line in output.splitlines()]
     return [
         re.sub(r"due to.*", "due to …", line) for line in lines if not line.startswith(("\tat", "Caused"))

@@ -1,4 +1,4 @@
-"""The hash stored with a consumer group's epoch is the number that Kafka computes."""
+"""The metadata hash of a consumer group equals the one that Kafka computes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.interop
 RACKS = (None, "a", "rack-b", "zürich")
 
 
-def test_same_as_kafka() -> None:
+def test_metadata_hash_equals_kafkas() -> None:
     images = [_random_image(random.Random(seed)) for seed in range(60)]
     said = [int(fields[1]) for fields in ask_java("SubscriptionHashes", map(_line, images))]
     hashes = SubscriptionHashes()

@@ -1,4 +1,4 @@
-"""Kafka's own tools about transactions, on Moldau as on Apache Kafka, and on what Moldau has stored."""
+"""Kafka's transaction tools on Moldau and on Apache Kafka, and DumpLogSegments on the transaction log."""
 
 from __future__ import annotations
 
@@ -42,8 +42,10 @@ def plain(output: str, *words: str) -> list[str]:
     return sorted(line.strip() for line in output.splitlines() if "NAME" in line or "Id" in line)
 
 
-def test_listing_describing_and_aborting(tool: JavaTool, apache: ApacheCluster, moldau: Node) -> None:
-    """The same commands about an open transaction; `abort` ends it on the partition."""
+def test_transactions_are_listed_described_and_aborted(
+    tool: JavaTool, apache: ApacheCluster, moldau: Node
+) -> None:
+    """The same commands for an open transaction; `abort` ends it on the partition."""
     name = f"tools-{uuid.uuid4().hex[:6]}"
     told = []
     for node in (apache, moldau):
@@ -79,7 +81,7 @@ def test_listing_describing_and_aborting(tool: JavaTool, apache: ApacheCluster, 
     assert told[0] == told[1]
 
 
-def test_force_terminate(tool: JavaTool, moldau: Node) -> None:
+def test_force_terminate_ends_a_transaction(tool: JavaTool, moldau: Node) -> None:
     name = f"terminate-{uuid.uuid4().hex[:6]}"
     bootstrap = moldau.bootstrap_servers
     create_and_wait(bootstrap, name)
@@ -104,7 +106,7 @@ def test_force_terminate(tool: JavaTool, moldau: Node) -> None:
 
 
 def test_java_reads_stored_transactions(tool: JavaTool, tmp_path: Path) -> None:
-    """DumpLogSegments understands our `__transaction_state`."""
+    """DumpLogSegments decodes our `__transaction_state`."""
     with Cluster(data_dir=tmp_path) as node:
         bootstrap = node.bootstrap_servers
         create_and_wait(bootstrap, "orders", 2)

@@ -1,7 +1,7 @@
 """Exactly once on Spark's standalone cluster while executors, and once the driver, are killed.
 
-Five processes of Java on one machine: too much for every run of the tests, so it is done here. `MOLDAU_KILLS`
-says how many executors are killed.
+It needs five Java processes on one machine, too much for every test run. `MOLDAU_KILLS`
+is the number of executors to kill.
 """
 
 from __future__ import annotations

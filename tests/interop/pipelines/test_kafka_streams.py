@@ -1,9 +1,9 @@
-"""Kafka Streams in its default (classic) group protocol: counting words at least once, and exactly once
-whoever is killed.
+"""Kafka Streams in its default (classic) group protocol: word counts with at-least-once and, while instances
+and the broker are killed, with exactly-once processing.
 
-Every word that comes in goes out with its count. Exactly once means that the counts of a word are 1, 2, 3 and
-so on: a record lost leaves the last one out, a record taken twice adds one, and state that is older or newer
-than the input's position repeats a number or leaves one out.
+Every input word is output with its count. Exactly-once means that the counts of a word are 1, 2, 3 and
+so on: a lost record leaves out the last one, a record processed twice adds one, and state that is older or
+newer than the input position repeats or skips a number.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Application:
         consumer.assign([TopicPartition(self.target, each, OFFSET_BEGINNING) for each in range(PARTITIONS)])
         ends, deadline = 0, time.monotonic() + 30
         while ends < PARTITIONS:
-            assert time.monotonic() < deadline, "the end of what is committed was not reached"
+            assert time.monotonic() < deadline, "the last stable offset was not reached"
             message = consumer.poll(1)
             if message is not None and message.error():
                 ends += 1

@@ -1,7 +1,7 @@
 """The streams API compared with Kafka Streams: the same programs, the same records, the same tables.
 
-Every scene is described as Java describes it, and run on Moldau's broker and on Apache Kafka. What differs on
-purpose is in `docs/STREAMS.md`.
+Every scene is described as by Java and run on Moldau's broker and on Apache Kafka. `docs/STREAMS.md` lists
+the intended differences.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PROGRAMS = {
     "stream joins": list(STREAM_JOINS),
     "tables": [*TABLE_JOINS, *TABLES, *PROCESSORS],
     "cogroups and foreign keys": [*COGROUPS, *FOREIGN_JOINS, *MORE_JOINS, *FINALS],
-    "what is missing": list(NULLS),
+    "missing keys and values": list(NULLS),
 }
 
 

@@ -1,8 +1,8 @@
-"""`python -m tests.interop.suites`: run tests of other people's suites, and write the lists of what passes.
+"""`python -m tests.interop.suites`: run tests of other projects' suites, and update the lists.
 
 `run SUITE [TEST ...]` runs tests and shows their results; `update SUITE [TEST ...]` also writes them into the
-list. Every test has all the time it wants, or as many seconds as `--limit` says. With
-`MOLDAU_TEST_BROKER=apache` both ask Apache Kafka.
+list. A test has the suite's time limit, or `--limit` seconds. With
+`MOLDAU_TEST_BROKER=apache` both run against Apache Kafka.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.interop.suites", description=__doc__)
     parser.add_argument("command", choices=("run", "update"))
     parser.add_argument("suite", choices=sorted(SUITES))
-    parser.add_argument("tests", nargs="*", metavar="TEST", help="all of them when none is named")
+    parser.add_argument("tests", nargs="*", metavar="TEST", help="default: all tests")
     parser.add_argument("--limit", type=float, help="seconds for one test, instead of the suite's own limit")
     parser.add_argument(
-        "--quick", action="store_true", help="only a few seconds for those not known to pass, several at once"
+        "--quick", action="store_true", help="a short limit for tests not known to pass, several at once"
     )
     arguments = parser.parse_intermixed_args()
     suite = SUITES[arguments.suite]
@@ -46,8 +46,8 @@ def main() -> int:
 
 
 def _update(suite: Suite, report: runner.Report) -> int:
-    """Write what was found; a pass that is lost stays in the list and is an error."""
-    written = listing.read(suite)  # again: the other broker may have been asked meanwhile
+    """Write the results; a lost pass stays in the list and is an error."""
+    written = listing.read(suite)  # Read again: results of the other broker may have been written meanwhile.
     lost = written.record(report.broker, report.found)
     written.only(suite.tests())
     listing.write(suite, written)

@@ -1,4 +1,4 @@
-"""The suites there are, by name."""
+"""The suites by name."""
 
 from __future__ import annotations
 

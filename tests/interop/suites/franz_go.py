@@ -1,6 +1,6 @@
-"""franz-go's tests of kgo that talk to a broker, a process for each test.
+"""franz-go's tests of kgo that need a broker, one process per test.
 
-They are found by what they call: the helpers that connect to the brokers named in `KGO_SEEDS`. The tests of
+They are found by their calls of the helpers that connect to the brokers in `KGO_SEEDS`. The tests of
 kadm and of the other packages need no broker.
 """
 
@@ -51,7 +51,7 @@ def _verdict(test: str, ran: Ran) -> Outcome:
         return Outcome("pass")
     result = "skip" if re.search(rf"^--- SKIP: {test} ", ran.output, re.MULTILINE) else "fail"
     said = re.search(r"^ +\w+_test\.go:\d+: (.*)$|^panic: (.*)$", ran.output, re.MULTILINE)
-    return Outcome(result, (said[1] or said[2]) if said else "it ended without a result")
+    return Outcome(result, (said[1] or said[2]) if said else "the process ended without a result")
 
 
 SUITE = Suite(

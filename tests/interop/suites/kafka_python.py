@@ -1,4 +1,4 @@
-"""kafka-python's integration tests (`test/integration` in its sdist), a process for each test."""
+"""kafka-python's integration tests (`test/integration` in its sdist), one process per test."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.interop.suites.suite import AUTHORIZER, CACHE, Command, Outcome, Ran,
 
 _VERSION = "3.0.12"
 _CODECS = CACHE / f"kafka-python-{_VERSION}-codecs"
-#: The newest broker that this release of kafka-python knows by name.
+#: The newest broker version that this release of kafka-python knows.
 _BROKER = "4.3.0"
 
-#: The sdist holds the tests without these; a broker that runs already needs no more of them than this.
-#: Without the first Python's own package `test` would be imported.
+#: Files missing from the sdist, reduced to what tests with a running broker need.
+#: Without the first, Python's own package `test` would be imported.
 _LEFT_OUT = {
     "__init__.py": "",
     "service.py": """\
@@ -50,7 +50,7 @@ def _prepare() -> None:
 
 def _environment() -> dict[str, str]:
     plugins = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
-    # A folder that must exist; only a broker that the tests start themselves would come from there.
+    # A folder that must exist; it is used only for brokers that the tests start themselves.
     brokers = {"KAFKA_VERSION": _BROKER, "KAFKA_ROOT": str(CACHE)}
     return {**os.environ, **plugins, **brokers, "PYTHONPATH": str(_CODECS)}
 
@@ -78,7 +78,7 @@ def _command(test: str, bootstrap: str) -> Command:
 def _verdict(_: str, ran: Ran) -> Outcome:
     if ran.code != 0:
         errors = re.findall(r"^E +(.*)$", ran.output, re.MULTILINE)
-        return Outcome("fail", errors[0] if errors else "it ended without a result")
+        return Outcome("fail", errors[0] if errors else "the process ended without a result")
     skipped = re.search(r"^SKIPPED \[\d+\] \S+ (.*)$", ran.output, re.MULTILINE)
     return Outcome("skip", skipped[1]) if skipped else Outcome("pass")
 
@@ -90,7 +90,7 @@ SUITE = Suite(
     tests=_tests,
     command=_command,
     verdict=_verdict,
-    at_once=1,  # Some share a transactional id, and would fence each other.
+    at_once=1,  # Some tests share a transactional id and would fence each other.
     config={"node.id": "0", "num.partitions": "4", "group.min.session.timeout.ms": "3000"},
     apache_config=AUTHORIZER,
 )

@@ -1,8 +1,8 @@
-"""librdkafka's tests (`tests/` in Debian's source package), a process for each test.
+"""librdkafka's tests (`tests/` in Debian's source package), one process per test.
 
-Tests that need no broker are left out. A few want a broker that does not create topics by itself. They run in
-their quick mode, except where that would leave out sub-tests: some would pass without having done anything.
-Where they call Kafka's tools they get Moldau's, and Java's for what Moldau has none for.
+Tests that need no broker are excluded. A few need a broker without topic auto-creation. They run in quick
+mode, unless that would skip sub-tests: some would pass without having done anything. If they call Kafka's
+tools, they get Moldau's, or Java's if Moldau has none.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def _prepare() -> None:
         return
     for program in ("gcc", "g++", "make"):
         packages.need(program, "apt install build-essential")
-    # Some tests look into statistics with RapidJSON and would be skipped without it. Its headers cause
-    # warnings, which would be errors if they were not a system's.
+    # Some tests parse statistics with RapidJSON and would be skipped without it. Its headers cause
+    # warnings, which would be errors if they were not system headers.
     headers = f"--CPPFLAGS=-isystem{packages.debian_headers('rapidjson-dev')}"
     packages.build(["./configure", "--disable-optimization", headers], source, "librdkafka")
     packages.build(["make", "libs"], source, "librdkafka")
@@ -46,7 +46,7 @@ def _prepare() -> None:
 
 
 def _make_tools() -> None:
-    """`bin/` of an installation of Kafka, as far as the tests use it."""
+    """Make the part of Kafka's `bin/` folder that the tests use."""
     folder = _TOOLS / "bin"
     folder.mkdir(parents=True, exist_ok=True)
     topics = folder / "kafka-topics.sh"
@@ -99,7 +99,7 @@ def _verdict(test: str, ran: Ran) -> Outcome:
     if skipped:
         return Outcome("skip", skipped[1])
     failed = re.search(rf'^### Test "{test}[ "].*failed at .*\n(.*)$', said, re.MULTILINE)
-    return Outcome("fail", failed[1] if failed else "it ended without a result")
+    return Outcome("fail", failed[1] if failed else "the process ended without a result")
 
 
 SUITE = Suite(

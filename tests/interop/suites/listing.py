@@ -1,8 +1,8 @@
 """The committed list of a suite: a line per test with its results on Moldau and on Apache Kafka.
 
 A line reads `name | result on Moldau | result on Apache Kafka`; a result is `pass`, `fail: why` or
-`skip: why`. Why a test does not pass is put in words by people, and stays as long as the result does. The
-passes only grow: what once passed is taken back by hand alone.
+`skip: why`. The reasons are written by hand and kept as long as the result stays the same. The number of
+passes only grows: a pass is removed only by hand.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Listing:
         return [test for test in self.results if self.outcome(test, broker).passed]
 
     def record(self, broker: str, ran: Mapping[str, Outcome]) -> list[str]:
-        """Take over what was found; the tests that no longer pass stay as they are, and come back."""
+        """Record results; return the tests that no longer pass, which are left unchanged."""
         lost = []
         for test, found in ran.items():
             known = self.outcome(test, broker)
@@ -43,7 +43,7 @@ class Listing:
         return lost
 
     def only(self, tests: Iterable[str]) -> None:
-        """Every test of the suite, in its order, and no other."""
+        """Return the listing with exactly these tests, in this order."""
         self.results = {test: self.results.get(test, {}) for test in tests}
 
 

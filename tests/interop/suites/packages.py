@@ -1,4 +1,4 @@
-"""Getting packages with the client of their registry: pip, apt, Go and Cargo. What was brought once stays."""
+"""Download packages with the client of their registry: pip, apt, Go and Cargo. Downloads are kept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def need(program: str, hint: str) -> None:
 
 
 def call(argv: Sequence[str], cwd: Path, *, timeout: float, what: str) -> str:
-    """Standard output of a command that must succeed."""
+    """Run a command that must succeed and return its standard output."""
     done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False)
     if done.returncode != 0:
         raise Missing(f"{what}: {(done.stdout + done.stderr)[-1500:]}")
@@ -35,44 +35,47 @@ def build(argv: Sequence[str], cwd: Path, what: str) -> str:
 
 
 def sdist(project: str, version: str) -> Path:
-    """The unpacked source distribution of a Python project."""
+    """Return the unpacked source distribution of a Python project."""
     folder = CACHE / f"{project}-{version}"
     if not folder.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         pinned = f"{project}=={version}"
         argv = [*_pip(), "download", "--no-deps", "--no-binary", project, "-d", str(CACHE), pinned]
-        call(argv, CACHE, timeout=_BRING_SECONDS, what=f"pip could not bring {pinned}")
+        call(argv, CACHE, timeout=_BRING_SECONDS, what=f"pip could not download {pinned}")
         archive = CACHE / f"{project.replace('-', '_')}-{version}.tar.gz"
         _unpack(archive, folder)
     return folder
 
 
 def wheels(target: Path, *requirements: str) -> None:
-    """Packages for one suite alone, in a folder for its `PYTHONPATH`."""
+    """Install packages for one suite into a folder for its `PYTHONPATH`."""
     if not target.exists():
         argv = [*_pip(), "install", "--target", f"{target}.new", *requirements]
-        call(argv, CACHE, timeout=_BRING_SECONDS, what=f"pip could not bring {' '.join(requirements)}")
+        call(argv, CACHE, timeout=_BRING_SECONDS, what=f"pip could not download {' '.join(requirements)}")
         os.rename(f"{target}.new", target)
 
 
 def debian_source(package: str, version: str) -> Path:
-    """The unpacked upstream source of a Debian package, from the mirrors that this machine uses."""
+    """Return the unpacked upstream source of a Debian package, from the configured mirrors."""
     folder = CACHE / f"{package}-{version}"
     if not folder.exists():
         need("apt-get", f"{package}'s tests come with Debian's source package")
         apt = CACHE / "apt"
         (apt / "lists" / "partial").mkdir(parents=True, exist_ok=True)
         query = ["apt-get", "indextargets", "--format", "deb-src $(REPO_URI) $(CODENAME) $(COMPONENT)"]
-        sources = call([*query, "Created-By: Packages"], apt, timeout=60, what="apt names no mirrors")
+        sources = call([*query, "Created-By: Packages"], apt, timeout=60, what="apt has no mirrors")
         debian = [line for line in sources.splitlines() if "/debian/ " in line]
         (apt / "sources.list").write_text("\n".join(debian) + "\n")
         options = ["-o", f"Dir::Etc::SourceList={apt}/sources.list", "-o", "Dir::Etc::SourceParts=/dev/null"]
         options += ["-o", f"Dir::State::Lists={apt}/lists"]
         call(
-            ["apt-get", *options, "update"], apt, timeout=_BRING_SECONDS, what="apt could not ask its mirrors"
+            ["apt-get", *options, "update"],
+            apt,
+            timeout=_BRING_SECONDS,
+            what="apt could not reach its mirrors",
         )
         argv = ["apt-get", *options, "source", "--download-only", package]
-        call(argv, apt, timeout=_BRING_SECONDS, what=f"apt could not bring the source of {package}")
+        call(argv, apt, timeout=_BRING_SECONDS, what=f"apt could not download the source of {package}")
         archive = apt / f"{package}_{version}.orig.tar.gz"
         if not archive.exists():
             raise Missing(f"the list is for {package} {version} (Debian 12), and the mirrors have another")
@@ -81,7 +84,7 @@ def debian_source(package: str, version: str) -> Path:
 
 
 def debian_headers(package: str) -> Path:
-    """The include folder of a Debian package, without installing it."""
+    """Return the include folder of a Debian package without installing it."""
     folder = CACHE / package
     if not folder.exists():
         apt = CACHE / "apt"
@@ -89,7 +92,7 @@ def debian_headers(package: str) -> Path:
             ["apt-get", "download", package],
             apt,
             timeout=_BRING_SECONDS,
-            what=f"apt could not bring {package}",
+            what=f"apt could not download {package}",
         )
         (archive,) = apt.glob(f"{package}_*.deb")
         call(["dpkg-deb", "-x", str(archive), str(folder)], apt, timeout=60, what=f"{package} is damaged")
@@ -97,16 +100,16 @@ def debian_headers(package: str) -> Path:
 
 
 def go_module(path: str, version: str) -> Path:
-    """The folder of a Go module in Go's own cache."""
+    """Return the folder of a Go module in Go's cache."""
     need("go", "https://go.dev/dl")
     CACHE.mkdir(parents=True, exist_ok=True)
     argv = ["go", "mod", "download", "-json", f"{path}@{version}"]
-    answer = call(argv, CACHE, timeout=_BRING_SECONDS, what=f"Go could not bring {path}")
+    answer = call(argv, CACHE, timeout=_BRING_SECONDS, what=f"Go could not download {path}")
     return Path(json.loads(answer)["Dir"])
 
 
 def crate(name: str, version: str) -> Path:
-    """The unpacked source of a crate, tests included."""
+    """Return the unpacked source of a crate, including tests."""
     folder = CACHE / f"{name}-crate-{version}"
     if not folder.exists():
         need("cargo", "https://rustup.rs")
@@ -116,7 +119,7 @@ def crate(name: str, version: str) -> Path:
         manifest = f'[package]\nname = "stub"\nversion = "0.0.0"\n[dependencies]\n{name} = "={version}"\n'
         (stub / "Cargo.toml").write_text(manifest)
         argv = ["cargo", "metadata", "--format-version", "1"]
-        answer = call(argv, stub, timeout=_BRING_SECONDS, what=f"Cargo could not bring {name}")
+        answer = call(argv, stub, timeout=_BRING_SECONDS, what=f"Cargo could not download {name}")
         found = [each for each in json.loads(answer)["packages"] if each["name"] == name]
         shutil.copytree(Path(found[0]["manifest_path"]).parent, folder)
     return folder
@@ -127,7 +130,7 @@ def _pip() -> list[str]:
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """The archive's one top folder, under another name; complete or not there."""
+    """Unpack the archive's single top-level folder under another name, atomically."""
     unpacking = folder.with_suffix(".unpacking")
     shutil.rmtree(unpacking, ignore_errors=True)
     shutil.unpack_archive(archive, unpacking, filter="data")

@@ -1,6 +1,6 @@
-"""The `rdkafka` crate's integration tests (`tests/*.rs`), a process for each test.
+"""The `rdkafka` crate's integration tests (`tests/*.rs`), one process per test.
 
-Some of them look for a broker on port 9092 and nowhere else.
+Some of them need a broker on port 9092.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _folder() -> Path:
 
 
 def _prepare() -> None:
-    """The programs of the tests by their names are kept beside the source."""
+    """Build the tests; a file next to the source maps names to programs."""
     if _BUILT.exists():
         return
     packages.need("cargo", "https://rustup.rs")
@@ -72,7 +72,7 @@ def _verdict(_: str, ran: Ran) -> Outcome:
     if " 1 ignored" in ran.output:
         return Outcome("skip", "ignored by the crate")
     said = re.search(r"panicked at [^\n]*\n([^\n]*)|^Error: ([^\n]*)", ran.output, re.MULTILINE)
-    return Outcome("fail", (said[1] or said[2]) if said else "it ended without a result")
+    return Outcome("fail", (said[1] or said[2]) if said else "the process ended without a result")
 
 
 SUITE = Suite(

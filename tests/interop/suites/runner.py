@@ -1,9 +1,8 @@
-"""Runs the tests of a suite against one broker and compares with the committed list.
+"""Run the tests of a suite against one broker and compare with the committed list.
 
-Several tests run at once, because most of their time they wait. What was expected to pass and did not in that
-company is tried once more alone. Tests known not to pass get a short time only, to see whether one passes by
-now: most of them would wait for something that is not there. `everything` gives them all the time they want.
-What a test said is in the cache, under `logs/`.
+Several tests run at once, because they mostly wait. A test that was expected to pass and failed is retried
+alone. Tests known not to pass have a short time limit, to detect new passes: most of them would wait in vain.
+`everything` gives them the full limit. The output of a test is in the cache, under `logs/`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from tests.interop.suites.suite import CACHE, Outcome, Ran, Suite
 
 #: For tests that are known not to pass.
 _HOPELESS_SECONDS = 12.0
-#: If more failed than this, it is not for the company they had.
+#: If more tests failed than this, they are not retried: concurrency is not the cause.
 _SECOND_TRIES = 5
 _REASON_LENGTH = 90
 _TIMED_OUT = "no end within {:.0f} s"
@@ -36,7 +35,7 @@ _TIMED_OUT = "no end within {:.0f} s"
 
 @dataclass
 class Report:
-    """What came out, beside what was known."""
+    """The results of a run, and the listed results."""
 
     suite: Suite
     broker: str
@@ -46,7 +45,7 @@ class Report:
 
     @property
     def lost(self) -> dict[str, Outcome]:
-        """Tests that passed before and do not now."""
+        """Tests that passed before and do not pass now."""
         passes = set(self.known.passes(self.broker))
         return {test: found for test, found in self.found.items() if test in passes and not found.passed}
 
@@ -62,12 +61,12 @@ class Report:
         return f"{self.suite.name}: {now} on {self.broker} now; listed {lists}; of {total}; {minutes:.1f} min"
 
 
-#: What this process ran, for the table at the end.
+#: The reports of this process, for the table at the end.
 REPORTS: list[Report] = []
 
 
 class Brokers:
-    """Nodes for one suite, one for each set of settings that its tests want; started when first asked for."""
+    """Nodes for one suite, one for each set of configs that its tests need; started on demand."""
 
     def __init__(self, suite: Suite, broker: str) -> None:
         self._suite = suite
@@ -83,7 +82,7 @@ class Brokers:
         return self._nodes[key]
 
     def _start(self, config: Mapping[str, str]) -> str:
-        """With the address advertised explicitly, as the projects' own scripts do and a test expects."""
+        """Start a node with an explicitly advertised address, as the projects' scripts do."""
         port = _fixed_port(self._suite.port) or free_port()
         config = {**config, "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}"}
         if self._broker == "apache":
@@ -109,7 +108,7 @@ def run(
     limit: float | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Run these tests, or all of them, none longer than the limit; `say` is called with each result."""
+    """Run these tests, or all, each within the limit; `say` is called with each result."""
     report = Report(suite, broker, listing.read(suite))
     wanted = list(tests) if tests is not None else suite.tests()
     hopeless = [] if everything else [t for t in wanted if not report.known.outcome(t, broker).passed]
@@ -173,12 +172,12 @@ def _run_test(suite: Suite, broker: str, test: str, address: str, limit: float) 
 def _fixed_port(port: int) -> int:
     with socket.socket() as probe:
         if port and probe.connect_ex(("127.0.0.1", port)) == 0:
-            raise jars.Missing(f"port {port} is in use, and tests of this suite know no other")
+            raise jars.Missing(f"port {port} is in use, and tests of this suite need it")
     return port
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The test and whatever it started."""
+    """End the test and all processes it started."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

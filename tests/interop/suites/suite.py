@@ -1,4 +1,4 @@
-"""What a suite is to the runner: its package, its brokers' settings, how one test is run and judged."""
+"""The definition of a suite: its package, its broker configs, and how one test is run and judged."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from tests.interop.jars import FOLDER
 
-#: Packages, builds and what the tests said; `make clean` removes it.
+#: Packages, builds and test output; `make clean` removes it.
 CACHE = FOLDER / "suites"
 
-#: Apache Kafka with ACLs, everything allowed that no ACL forbids.
+#: Apache Kafka with ACLs; everything is allowed if no ACL is found.
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
@@ -45,7 +45,7 @@ class Command(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """What a test's process left: its exit code and all it said."""
+    """The exit code and the output of a test's process."""
 
     code: int
     output: str
@@ -53,23 +53,23 @@ class Ran(NamedTuple):
 
 @dataclass(frozen=True)
 class Suite:
-    """`prepare` brings and builds the package, or raises `jars.Missing` with what the machine lacks."""
+    """`prepare` downloads and builds the package, or raises `jars.Missing` with the missing requirement."""
 
     name: str
     package: str
     prepare: Callable[[], None]
     tests: Callable[[], list[str]]
-    #: Of a test's name and the broker's address.
+    #: From a test's name and the broker's address.
     command: Callable[[str, str], Command]
     verdict: Callable[[str, Ran], Outcome]
-    #: What the project's own scripts set on the brokers they test with.
+    #: Broker configs in the project's own scripts.
     config: Mapping[str, str] = field(default_factory=dict)
-    #: Of it, what Moldau does not start with yet; with it Apache Kafka shows what is to be reached.
+    #: Those among them that Moldau does not support yet; Apache Kafka is run with them.
     apache_config: Mapping[str, str] = field(default_factory=dict)
-    #: Settings that a test wants beside those; tests that want the same share a broker.
+    #: Additional configs by test; tests with the same ones share a broker.
     test_config: Callable[[str], Mapping[str, str]] = lambda _: {}
     timeout_seconds: float = 60.0
-    #: How many run at the same time; most of their time they wait.
+    #: The number of concurrent tests; they mostly wait.
     at_once: int = 4
-    #: Where the broker must listen, if a test has the port written in.
+    #: The port of the broker, if a test hard-codes it.
     port: int = 0

@@ -1,8 +1,8 @@
 """The integration tests of kafka-python, librdkafka, franz-go and the rdkafka crate, against Moldau.
 
-What the committed lists call a pass must pass; what passes beside it is reported and belongs into the list.
+Listed passes must pass; new passes are reported and belong in the list.
 With `MOLDAU_TEST_BROKER=apache` the tests run against Apache Kafka and its column. `MOLDAU_SUITES=all` gives
-every test its full time, also those that are known not to pass. See `suites/`.
+every test its full time limit, also those known not to pass. See `suites/`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EVERYTHING = os.environ.get("MOLDAU_SUITES") == "all"
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_tests_of_the_allow_list_pass(name: str) -> None:
+def test_listed_tests_pass(name: str) -> None:
     suite = SUITES[name]
     try:
         suite.prepare()

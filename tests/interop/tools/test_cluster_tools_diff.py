@@ -1,4 +1,4 @@
-"""Our tools and Apache Kafka's Java tools side by side on three nodes, of Apache Kafka and of Moldau."""
+"""Moldau's tools compared with Apache Kafka's Java tools on three nodes, of Apache Kafka and of Moldau."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def create(tools: Tools, topic: str, assignment: str) -> None:
 
 
 def in_sync(tools: Tools, topic: str) -> None:
-    """Wait until every replica of the topics is."""
+    """Wait until all replicas of the topics are in sync."""
     which = ("--describe", "--topic", f"{topic}-.*", "--under-replicated-partitions")
     eventually(lambda: tools.run("kafka-topics", *which).java.out == "", timeout=90, what="all in sync")
 
 
 def plans(folder: Path, topic: str, replicas: list[list[int]]) -> tuple[str, str]:
-    """A plan for the topic of each tool."""
+    """Write a reassignment plan for the topic of each tool."""
     for name in (f"{topic}-ours", f"{topic}-java"):
         partitions = [
             {"topic": name, "partition": index, "replicas": each} for index, each in enumerate(replicas)
@@ -51,7 +51,7 @@ def plans(folder: Path, topic: str, replicas: list[list[int]]) -> tuple[str, str
     return "--reassignment-json-file", str(folder / "{topic}.json")
 
 
-def test_quorum(tools: Tools, cluster: Cluster | ApacheNodes) -> None:
+def test_quorum_tool_matches_java(tools: Tools, cluster: Cluster | ApacheNodes) -> None:
     def quorum(*argv: str, bootstrap: bool = True) -> str:
         return tools.same("kafka-metadata-quorum", *argv, bootstrap=bootstrap)
 
@@ -73,7 +73,7 @@ def test_quorum(tools: Tools, cluster: Cluster | ApacheNodes) -> None:
         tools.same_failure("kafka-metadata-quorum", *argv)
 
 
-def test_features(tools: Tools, cluster: Cluster | ApacheNodes) -> None:
+def test_features_tool_matches_java(tools: Tools, cluster: Cluster | ApacheNodes) -> None:
     def features(*argv: str, bootstrap: bool = True) -> str:
         return tools.same("kafka-features", *argv, bootstrap=bootstrap)
 
@@ -97,7 +97,7 @@ def test_features(tools: Tools, cluster: Cluster | ApacheNodes) -> None:
         tools.same_failure("kafka-features", *argv)
 
 
-def test_reassignment(tools: Tools, cluster: Cluster | ApacheNodes, tmp_path: Path) -> None:
+def test_reassignment_tool_matches_java(tools: Tools, cluster: Cluster | ApacheNodes, tmp_path: Path) -> None:
     create(tools, "move", "1:2,2:3,3:1")
     in_sync(tools, "move")
     file = plans(tmp_path, "move", [[3, 2], [1, 3]])
@@ -105,7 +105,7 @@ def test_reassignment(tools: Tools, cluster: Cluster | ApacheNodes, tmp_path: Pa
     def reassign(*argv: str) -> str:
         both = tools.run("kafka-reassign-partitions", *argv, topic="move")
         assert (both.ours.code, both.java.code) == (0, 0), both
-        # Which of its directories a broker chose is its own affair.
+        # The choice of a log directory may differ.
         ours, java = (re.sub(r'"log_dirs":\[[^]]*\]', '"log_dirs":[]', run.out) for run in both)
         assert ours == java
         return ours
@@ -133,7 +133,7 @@ def test_reassignment(tools: Tools, cluster: Cluster | ApacheNodes, tmp_path: Pa
         tools.same_failure("kafka-reassign-partitions", *argv)
 
 
-def test_elections(tools: Tools) -> None:
+def test_leader_election_tool_matches_java(tools: Tools) -> None:
     create(tools, "elect", "1:2,2:3")
     in_sync(tools, "elect")
 
@@ -153,8 +153,8 @@ def test_elections(tools: Tools) -> None:
         tools.same_failure("kafka-leader-election", *argv)
 
 
-def test_the_metadata_shell(tools: Tools, cluster: Cluster | ApacheNodes, tmp_path: Path) -> None:
-    """On a copy of a node's log; Java's shell may look before it has read everything: it may look again."""
+def test_metadata_shell_matches_java(tools: Tools, cluster: Cluster | ApacheNodes, tmp_path: Path) -> None:
+    """Use a copy of a node's log; retry Java's shell, which may list records before it has loaded all."""
     create(tools, "shell", "1:2:3")
     (folder,) = next(iter(_data_dirs(cluster))).rglob("__cluster_metadata-0")
     copy = tmp_path / "__cluster_metadata-0"
@@ -185,7 +185,7 @@ def _data_dirs(cluster: Cluster | ApacheNodes) -> Iterator[Path]:
 
 
 def test_tools_report_a_missing_broker_like_java(tools: Tools, cluster: Cluster | ApacheNodes) -> None:
-    """The last test: one broker is killed in the middle of it."""
+    """This test runs last: it kills a broker."""
     create(tools, "three", "1:2:3,2:3:1,3:1:2")
     lines = "".join(f"{number}\tvalue\n" for number in range(60))
     keyed = ("--topic", "{topic}", "--reader-property", "parse.key=true")
@@ -215,7 +215,7 @@ def _say_the_same(tools: Tools) -> None:
 
 
 def _directories(text: str) -> object:
-    """Java lists brokers' directories in the order of a hash table."""
+    """Sort log directories: Java lists them in hash order."""
     data = sorted_json(text)
     assert isinstance(data, dict)
     for broker in data["brokers"]:

@@ -1,4 +1,4 @@
-"""Tools about groups and transactions beside Java's; `harness/tool_pairs.py` says what is compared."""
+"""Tools for groups and transactions compared with Java's; see `harness/apache/tool_pairs.py`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def of_groups(tools: Tools) -> Callable[..., list[str]]:
     return lambda *argv: tools.same_lines("kafka-consumer-groups", *argv, topic="filled")
 
 
-def test_groups_without_members(filled: Tools) -> None:
+def test_groups_without_members_match_java(filled: Tools) -> None:
     groups = of_groups(filled)
     assert len(groups("--describe", *GROUP)) == 5
     assert any("LEADER-EPOCH" in line for line in groups("--describe", *GROUP, "--verbose"))
@@ -55,7 +55,7 @@ def test_groups_without_members(filled: Tools) -> None:
     groups("--list", "--timeout", "5000")
 
 
-def test_groups_of_every_kind(filled: Tools) -> None:
+def test_groups_of_every_type_match_java(filled: Tools) -> None:
     for argv in (
         [],
         ["--consumer"],
@@ -162,14 +162,14 @@ def test_failures_of_group_tools_match_java(filled: Tools) -> None:
 def test_invalid_command_lines_of_group_tools_match_java(filled: Tools, argv: list[str]) -> None:
     both = filled.run("kafka-consumer-groups", *argv)
     assert (both.ours.code, both.java.code) == (1, 1), both
-    # Lists of options and names come from hash tables in Java.
+    # Java lists options and names in hash order.
     sentence = re.split(r"(?:are|options): ", both.ours.err.splitlines()[0])[0]
     assert sentence in both.java.out + both.java.err
 
 
 @contextmanager
 def members(tools: Tools, group: str, topic: str, count: int, **settings: str) -> Iterator[list[Consumer]]:
-    """A stable group with this many members."""
+    """Start a stable group with this many members."""
     more = {name.replace("_", "."): value for name, value in settings.items()}
     consumers = [
         Consumer(
@@ -195,7 +195,7 @@ def members(tools: Tools, group: str, topic: str, count: int, **settings: str) -
         for consumer in consumers:
             consumer.subscribe([topic])
         eventually(settled, what="members with partitions")
-        eventually(lambda: at_rest(tools, group), what="the group to come to rest")
+        eventually(lambda: at_rest(tools, group), what="a stable group")
         yield consumers
     finally:
         for consumer in consumers:
@@ -208,7 +208,7 @@ def at_rest(tools: Tools, group: str) -> bool:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_groups_with_members(filled: Tools, protocol: str) -> None:
+def test_groups_with_members_match_java(filled: Tools, protocol: str) -> None:
     group, topic = f"live-{protocol}", "filled-ours"
     named = ("--group", group)
     with members(filled, group, topic, 2, group_protocol=protocol) as consumers:
@@ -234,7 +234,7 @@ def test_groups_with_members(filled: Tools, protocol: str) -> None:
     filled.same_lines("kafka-consumer-groups", "--describe", *named)
 
 
-def test_static_members(filled: Tools) -> None:
+def test_static_members_match_java(filled: Tools) -> None:
     with members(filled, "static", "filled-ours", 1, group_instance_id="one"):
         described = filled.same_lines("kafka-consumer-groups", "--describe", "--group", "static", "--members")
         assert "GROUP-INSTANCE-ID" in described[1]
@@ -248,7 +248,7 @@ def events(lines: list[str]) -> list[dict[str, Any]]:
     return found
 
 
-def test_verifiable_clients(tools: Tools) -> None:
+def test_verifiable_clients_match_java(tools: Tools) -> None:
     tools.create("verifiable", 1)
     sent = ("--topic", "{topic}", "--max-messages", "5", "--repeating-keys", "3", "--value-prefix", "4")
     both = tools.run("kafka-verifiable-producer", *sent, topic="verifiable")
@@ -266,7 +266,7 @@ def test_verifiable_clients(tools: Tools) -> None:
         assert (both.ours.code, both.java.code) == (1, 1)
 
 
-def test_latency(tools: Tools) -> None:
+def test_end_to_end_latency_tool_matches_java(tools: Tools) -> None:
     usual = {"--topic": "{topic}", "--num-records": "3", "--producer-acks": "all", "--record-size": "10"}
 
     def with_(**more: str) -> list[str]:
@@ -284,7 +284,7 @@ def test_latency(tools: Tools) -> None:
         tools.same_failure("kafka-e2e-latency", *with_(**bad), topic="latency")
 
 
-def test_console_consumers_in_groups(filled: Tools) -> None:
+def test_console_consumers_in_groups_match_java(filled: Tools) -> None:
     read = (*TOPIC, "--group", "{topic}-console", "--from-beginning")
     filled.same_lines("kafka-console-consumer", *read, "--max-messages", "30", topic="filled")
     filled.same_lines("kafka-console-consumer", *read, "--timeout-ms", "2500", topic="filled")
@@ -310,17 +310,17 @@ def test_console_consumers_in_groups(filled: Tools) -> None:
 
 
 def formatted(tools: Tools, topic: str, formatter: str) -> list[list[str]]:
-    """What both tools print of an internal topic, without what the reading itself leaves there."""
+    """Return the output of both tools for an internal topic, without the tools' own records."""
     read = ("--topic", topic, "--from-beginning", "--timeout-ms", "3000")
     both = tools.run(
         "kafka-console-consumer", *read, "--formatter", f"org.apache.kafka.tools.consumer.{formatter}"
     )
-    # Java's tool leaves out the ends of the lines.
+    # Java's tool omits the line ends.
     lines = [run.out.replace("}{", "}\n{").splitlines() for run in both]
     return [sorted(line for line in each if "console-consumer-" not in line) for each in lines]
 
 
-def test_the_offsets_topic_as_text(filled: Tools) -> None:
+def test_formatted_offsets_topic_matches_java(filled: Tools) -> None:
     with members(filled, "written", "filled-ours", 1):
         pass
     for formatter in ("OffsetsMessageFormatter", "GroupMetadataMessageFormatter"):
@@ -331,7 +331,7 @@ def test_the_offsets_topic_as_text(filled: Tools) -> None:
 
 @pytest.fixture(scope="module")
 def transactions(tools: Tools) -> Iterator[Tools]:
-    """A transaction that is done, one that is open."""
+    """Make a completed and an open transaction."""
     tools.create("tx", 2)
     address = {"bootstrap.servers": tools.node.bootstrap_servers}
     done = Producer({**address, "transactional.id": "tx-done"})
@@ -348,7 +348,7 @@ def transactions(tools: Tools) -> Iterator[Tools]:
     under_way.purge()
 
 
-def test_transactions(transactions: Tools) -> None:
+def test_transactions_tool_matches_java(transactions: Tools) -> None:
     def same(*argv: str) -> list[str]:
         return transactions.same_lines("kafka-transactions", *argv)
 
@@ -369,7 +369,7 @@ def test_transactions(transactions: Tools) -> None:
         assert without_duration[:2] == without_duration[2:]
 
 
-def test_the_log_of_transactions_as_text(transactions: Tools) -> None:
+def test_formatted_transaction_log_matches_java(transactions: Tools) -> None:
     ours, java = formatted(transactions, "__transaction_state", "TransactionLogMessageFormatter")
     assert ours
     assert ours == java
@@ -398,7 +398,7 @@ def test_failures_of_transaction_tools_match_java(transactions: Tools, argv: lis
         assert said.partition("`: ")[0] == java.partition("`: ")[0]
 
 
-def test_transactions_are_ended(tools: Tools) -> None:
+def test_aborting_transactions_matches_java(tools: Tools) -> None:
     tools.create("ended", 1)
     for name in ("ours", "java"):
         producer = Producer(

@@ -1,6 +1,6 @@
-"""Kafka's own Java tools do to Moldau what they do to Apache Kafka: the same commands, the same output.
+"""Kafka's Java tools give the same output for Moldau as for Apache Kafka.
 
-What must differ (addresses, ids, times, folders, sizes) is replaced by a word before the comparison.
+Values that must differ (addresses, ids, times, folders, sizes) are replaced before the comparison.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _REPLACED = [
 
 
 class Both:
-    """Runs a tool against both brokers; the answers are comparable."""
+    """Run a tool against both brokers and compare its output."""
 
     def __init__(self, tool: JavaTool, apache: ApacheCluster, moldau: Node) -> None:
         self._tool = tool
         self._brokers = (apache, moldau)
 
     def run(self, main: str, *arguments: str, stdin: str = "", flag: str = "--bootstrap-server") -> list[str]:
-        """What was printed, with the exit code behind it: first by Apache, then by Moldau."""
+        """Return the output and exit code for Apache Kafka and for Moldau."""
         answers = []
         for broker in self._brokers:
             output, code = self._tool(main, flag, broker.bootstrap_servers, *arguments, stdin=stdin)
@@ -49,7 +49,7 @@ class Both:
         return answers
 
     def same(self, main: str, *arguments: str, stdin: str = "", flag: str = "--bootstrap-server") -> str:
-        """Both must say the same; what they said."""
+        """Require the same output for both and return it."""
         theirs, ours = self.run(main, *arguments, stdin=stdin, flag=flag)
         assert ours == theirs
         return ours
@@ -111,7 +111,7 @@ def test_topic_command_refused(both: Both, topic: str) -> None:
 
 
 def first_words(said: str) -> tuple[str, str]:
-    """The kind of error and the exit code: the sentence itself may be our own."""
+    """Return the error type and the exit code: the message may be our own."""
     kind = re.search(r"\w+Exception", said)
     return kind.group() if kind else "", said.splitlines()[-1]
 
@@ -213,7 +213,7 @@ def test_console_with_codecs(both: Both, topic: str, codec: str) -> None:
 
 def test_get_offset_shell(both: Both, topic: str) -> None:
     create(both, topic, "--partitions", "2")
-    # Keys, so that the records go to the same partitions on both.
+    # Keys, so that the records have the same partitions on both.
     keyed = ("--reader-property=parse.key=true", "--reader-property=key.separator=:")
     produce(both, topic, "a:one\nb:two\nc:three\n", *keyed)
     for time in ("-1", "-2", "earliest", "latest", "-4", "-5", "1000"):
@@ -261,7 +261,7 @@ def test_cluster_tool(both: Both) -> None:
 
 
 def test_broker_api_versions_command(both: Both) -> None:
-    """Every API that we announce we announce in Apache's versions."""
+    """Every announced API has Apache Kafka's versions."""
     said = both.run("org.apache.kafka.tools.BrokerApiVersionsCommand")
     theirs, ours = (dict(re.findall(r"^\t(\w+\(\d+\)): ([^\[\n]*)", answer, re.MULTILINE)) for answer in said)
     announced = {name: versions for name, versions in ours.items() if "UNSUPPORTED" not in versions}
@@ -277,7 +277,7 @@ def test_metadata_quorum_command(both: Both) -> None:
 
 
 def numbers_out(said: str) -> str:
-    """Offsets, epochs, times and ports differ from run to run."""
+    """Replace offsets, epochs, times and ports, which differ."""
     said = re.sub(r"-?\d+( ms ago)?", "N", said)
     return re.sub(r"[ \t]+", " ", said)
 

@@ -1,7 +1,7 @@
-"""`kafka-storage` beside Apache Kafka's StorageTool: the same words, exit codes and files.
+"""`kafka-storage` compared with Apache Kafka's StorageTool: the same output, exit codes and files.
 
-The files are compared byte for byte after blanking what must differ: times, checksums over them, random ids.
-Levels of features whose protocol is not served yet are asked for by name, or ours would begin without them.
+The files are compared byte for byte after blanking what must differ: times, their checksums, random ids.
+Feature levels of protocols that are not served yet are given explicitly, because Moldau's default omits them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
 
 class Folder:
-    """One place where both tools work, one after the other."""
+    """A folder in which both tools run, one after the other."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -78,13 +78,13 @@ class Folder:
         return self._run(code, out.getvalue(), err.getvalue().rstrip("\n"))
 
     def _run(self, code: int | str, out: str, complaint: str) -> Run:
-        """Java goes through folders in the order of their hashes: that order is blanked, too."""
+        """Run a tool; Java's hash order of folders is blanked, too."""
         formatted = f"Log directory {self.data}/. is already"
         lines = sorted(out.splitlines()) if "Formatting" in out else out.splitlines()
         return Run(int(code), "\n".join(lines), re.sub(formatted, "Log directory ? is already", complaint))
 
     def take(self) -> dict[str, bytes]:
-        """The files written, with what must differ blanked; afterwards the folder is empty again."""
+        """Return the written files with the differing values blanked, and empty the folder."""
         files = {
             str(path.relative_to(self.data)): blanked(path.name, path.read_bytes())
             for path in sorted(self.data.rglob("*"))
@@ -107,7 +107,7 @@ def blanked(name: str, data: bytes) -> bytes:
         buffer[position + 17 : position + 21] = bytes(4)
         buffer[position + 27 : position + 43] = bytes(16)
         if position == 0 and header.is_control:
-            # The header record: its value holds a version and the time of the last record.
+            # The header record: its value has a version and the time of the last record.
             buffer[73:81] = bytes(8)
     return bytes(buffer)
 
@@ -188,7 +188,7 @@ def test_refusals_match_apache_kafka(folder: Folder) -> None:
         assert not folder.data.exists()
 
 
-def test_refusals_with_wording_of_our_own(folder: Folder) -> None:
+def test_refusals_with_our_own_messages(folder: Folder) -> None:
     dynamic, static = folder.formatting
     commands = [
         [*static, "-f", "metadata.version=99"],

@@ -1,4 +1,4 @@
-"""Our tools and Apache Kafka's Java tools side by side; `harness/tool_pairs.py` says what is compared."""
+"""Moldau's tools compared with Apache Kafka's Java tools; see `harness/apache/tool_pairs.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.harness.apache.tool_pairs import JAVA_TOOLS, Tools
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
 
-def test_topics(tools: Tools) -> None:
+def test_topics_tool_matches_java(tools: Tools) -> None:
     def topics(*argv: str) -> str:
         return tools.same("kafka-topics", *argv, topic="topics")
 
@@ -59,11 +59,11 @@ def test_topics(tools: Tools) -> None:
     ],
     ids=" ".join,
 )
-def test_topics_failures(tools: Tools, argv: list[str]) -> None:
+def test_topics_tool_failures_match_java(tools: Tools, argv: list[str]) -> None:
     tools.same_failure("kafka-topics", *argv)
 
 
-def test_configs(tools: Tools) -> None:
+def test_configs_tool_matches_java(tools: Tools) -> None:
     tools.create("configs")
 
     def configs(*argv: str) -> str:
@@ -88,7 +88,7 @@ def test_configs(tools: Tools) -> None:
     configs("--describe", "--broker", "7")
 
 
-def test_quotas(tools: Tools) -> None:
+def test_quotas_match_java(tools: Tools) -> None:
     def configs(*argv: str) -> str:
         return tools.same("kafka-configs", *argv)
 
@@ -121,11 +121,11 @@ def test_quotas(tools: Tools) -> None:
     ],
     ids=" ".join,
 )
-def test_configs_failures(tools: Tools, argv: list[str]) -> None:
+def test_configs_tool_failures_match_java(tools: Tools, argv: list[str]) -> None:
     tools.same_failure("kafka-configs", *argv)
 
 
-def test_console(tools: Tools) -> None:
+def test_console_tools_match_java(tools: Tools) -> None:
     tools.create("console")
     text = "a:1,b:2\tk1\tv1\nc:3\tk2\tv2\n\tk\t\n"
     keyed = ("--reader-property", "parse.key=true", "--reader-property", "parse.headers=true")
@@ -156,11 +156,11 @@ def test_console(tools: Tools) -> None:
     ],
     ids=" ".join,
 )
-def test_console_consumer_failures(tools: Tools, argv: list[str]) -> None:
+def test_console_consumer_failures_match_java(tools: Tools, argv: list[str]) -> None:
     tools.same_failure("kafka-console-consumer", *argv)
 
 
-def test_offsets(tools: Tools) -> None:
+def test_get_offsets_tool_matches_java(tools: Tools) -> None:
     tools.create("offsets", 3)
     lines = "".join(f"{number}\tvalue\n" for number in range(30))
     keyed = ("--topic", "{topic}", "--reader-property", "parse.key=true")
@@ -183,7 +183,7 @@ def test_offsets(tools: Tools) -> None:
         tools.same_failure("kafka-get-offsets", *argv)
 
 
-def test_delete_records(tools: Tools, tmp_path: Path) -> None:
+def test_delete_records_tool_matches_java(tools: Tools, tmp_path: Path) -> None:
     tools.create("delete")
     tools.same("kafka-console-producer", "--topic", "{topic}", topic="delete", stdin="a\nb\nc\n")
     for name in ("delete-ours", "delete-java"):
@@ -196,7 +196,7 @@ def test_delete_records(tools: Tools, tmp_path: Path) -> None:
         tools.same_failure("kafka-delete-records", "--offset-json-file", str(tmp_path / "bad.json"))
 
 
-def test_cluster_and_log_dirs(tools: Tools) -> None:
+def test_cluster_and_log_dirs_tools_match_java(tools: Tools) -> None:
     tools.same("kafka-cluster", "cluster-id")
     tools.same("kafka-cluster", "list-endpoints")
     tools.same_failure("kafka-cluster", "unregister", "--id", "99")
@@ -210,7 +210,7 @@ def test_cluster_and_log_dirs(tools: Tools) -> None:
 
 
 def sorted_json(text: str) -> object:
-    """Java lists partitions in the order of a hash table."""
+    """Sort partitions: Java lists them in hash order."""
     data = json.loads(text)
     for broker in data["brokers"]:
         for directory in broker["logDirs"]:
@@ -218,7 +218,7 @@ def sorted_json(text: str) -> object:
     return data
 
 
-def test_dump_log(tools: Tools) -> None:
+def test_dump_log_matches_java(tools: Tools) -> None:
     tools.create("dump")
     for codec in ("none", "gzip", "lz4", "zstd", "snappy"):
         argv = ("--topic", "{topic}", "--compression-codec", codec, "--timeout", "100")
@@ -296,7 +296,7 @@ def test_every_flag_of_java_is_known(name: str, libs: Path) -> None:
 
 
 def known_flags(parser: argparse.ArgumentParser, command: str) -> set[str]:
-    """The flags of a tool, and of one of its commands if it has commands of their own."""
+    """Return the flags of a tool, or of one of its subcommands."""
     flags = set(parser._option_string_actions)
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

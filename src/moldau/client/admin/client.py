@@ -43,8 +43,8 @@ def _async(
     operation: Callable[Concatenate[Cluster, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[AsyncAdminClient, P], Coroutine[Any, Any, R]]:
     @functools.wraps(operation)
-    def method(self: AsyncAdminClient, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-        return operation(self.cluster, *args, **kwargs)
+    async def method(self: AsyncAdminClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await operation(self.cluster, *args, **kwargs)
 
     return method
 

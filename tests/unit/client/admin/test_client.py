@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
-from moldau.client.admin.client import AdminClient, checked
+from moldau.client.admin.client import AdminClient, AsyncAdminClient, checked
 from moldau.client.admin.configs import ConfigResource, ResourceType
 from moldau.client.admin.topics import NewTopic, TopicDescription
 from moldau.client.wire.cluster import BootstrapFailed
@@ -233,3 +234,8 @@ def test_leader_is_looked_up_again_when_unreachable() -> None:
     assert {partition: offset.offset for partition, offset in found.items()} == dict.fromkeys(wanted, 5)
     asked = [request for request in broker.requests if isinstance(request, ListOffsetsRequest)]
     assert [[p.partition_index for p in request.topics[0].partitions] for request in asked] == [[0], [1]]
+
+
+def test_operations_of_the_async_client_are_coroutine_functions() -> None:
+    assert inspect.iscoroutinefunction(AsyncAdminClient.list_topics)
+    assert not inspect.iscoroutinefunction(AdminClient.list_topics)

@@ -85,7 +85,7 @@ def visible_batches(fetched: FetchedBatches) -> Iterator[tuple[int, BatchHeader]
     first_offset, producer_id = next(upcoming)
     for position, header in _all_batches(fetched):
         if not check_crc(data, position, header):
-            raise CorruptRecords(fetched.partition, header.base_offset, "the CRC of a batch does not match")
+            raise CorruptRecords(fetched.partition, header.base_offset, "the CRC of the batch does not match")
         while first_offset <= header.last_offset:
             aborted_producers.add(producer_id)
             first_offset, producer_id = next(upcoming)

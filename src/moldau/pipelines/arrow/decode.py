@@ -84,7 +84,7 @@ class Decoder:
         fields = (kernel.POSITION, kernel.SIZE, kernel.CRC, kernel.BASE_OFFSET)
         for position, size, crc, offset in zip(*(table[:, each].tolist() for each in fields), strict=True):
             if batch_crc(data, position, size) != crc:
-                raise CorruptRecords(self._partition, offset, "the checksum of the batch is wrong")
+                raise CorruptRecords(self._partition, offset, "the CRC of the batch does not match")
         return table
 
     def _check(self, reason: str, batch: Any) -> None:

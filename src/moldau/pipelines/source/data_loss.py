@@ -42,13 +42,13 @@ class Loss(NamedTuple):
 
 
 def removed(
-    wanted: Iterable[Range], earliest: Mapping[TopicPartition, int], recreated: Collection[str] = ()
+    wanted: Iterable[Range], earliest: Mapping[TopicPartition, int], recreated_topics: Collection[str] = ()
 ) -> list[Loss]:
     """Return the ranges deleted by retention, with their partition, or with a topic that was recreated."""
     found: dict[TopicPartition, Loss] = {}
     for partition, begin, end in _whole(wanted):
         first = earliest.get(partition)
-        if partition.topic in recreated:
+        if partition.topic in recreated_topics:
             reason = f"the topic was deleted, with offsets {begin} to {end - 1} not yet read, and recreated"
             found[partition] = Loss(partition, reason, end - begin, is_recreated=True)
         elif first is None:

@@ -252,12 +252,12 @@ def test_response_without_visible_records_yields_no_rows() -> None:
 # Corrupt batches.
 
 
-def test_wrong_checksum_is_reported_with_partition_and_offset() -> None:
+def test_wrong_crc_is_reported_with_partition_and_offset() -> None:
     good, bad = data(0, 1, b"good"), bytearray(data(41, 1, b"bad"))
     bad[-2] ^= 1
-    with pytest.raises(CorruptRecords, match=r"orders-7 at offset 41: the checksum"):
+    with pytest.raises(CorruptRecords, match=r"orders-7 at offset 41: the CRC of the batch does not match"):
         decoded(fetched(good, bad))
-    with pytest.raises(CorruptRecords, match=r"orders-7 at offset 41: the checksum"):
+    with pytest.raises(CorruptRecords, match=r"orders-7 at offset 41: the CRC of the batch does not match"):
         list(visible_batches(fetched(good, bad)))
 
 

@@ -101,11 +101,13 @@ def check_partition(log: Log, story: PartitionStory) -> None:
     if not story.compacted:
         _check_gaps(log, offsets, story)
     for offset, value in found.items():
-        assert value in story.may.get(offset, ()), where + f"offset {offset} holds what was never written"
+        assert value in story.may.get(offset, ()), (
+            where + f"offset {offset} has a record that was never written"
+        )
     later_keys = {story.keys[offset]: offset for offset in offsets}
     for offset in range(log.log_start_offset, story.durable_to):
         if offset in found:
-            assert found[offset] == story.now[offset], where + f"offset {offset} holds what was cut off"
+            assert found[offset] == story.now[offset], where + f"offset {offset} has a truncated record"
         elif offset in story.now:
             superseded = later_keys.get(story.keys[offset], -1) > offset
             assert superseded, where + f"the synced record at {offset} is lost"

@@ -18,7 +18,7 @@ def _protocol(kind: str) -> tuple[ConfigKey, ...]:
             f"{kind}.session.timeout.ms",
             INT,
             45_000,
-            f"After how long without a heartbeat a member of this {kind} group counts as dead.",
+            f"The time without a heartbeat after which a member of this {kind} group is removed.",
             at_least(1),
         ),
         ConfigKey(
@@ -43,7 +43,7 @@ _SHARE = (
         "share.auto.offset.reset",
         STRING,
         "latest",
-        "Where the group begins in a partition it has not read: `earliest`, `latest`, or `by_duration:` and "
+        "The start offset of the group in a new partition: `earliest`, `latest`, or `by_duration:` and "
         "how far back.",
         ShareOffsetReset(),
     ),
@@ -64,7 +64,7 @@ _SHARE = (
         "share.delivery.count.limit",
         INT,
         5,
-        "How often a record is delivered to this group before it is given up.",
+        "The maximum number of delivery attempts of a record to this group.",
         at_least(2),
     ),
     ConfigKey(

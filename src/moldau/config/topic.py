@@ -36,8 +36,7 @@ _SEGMENTS = (
         "segment.jitter.ms",
         LONG,
         0,
-        "By how much at most `segment.ms` is shortened at random, so that segments are not all closed at "
-        "once.",
+        "The maximum random reduction of `segment.ms`, so that segments are not all closed at once.",
         at_least(0),
     ),
     ConfigKey(
@@ -51,7 +50,7 @@ _SEGMENTS = (
         "index.interval.bytes",
         INT,
         4096,
-        "How many bytes of records lie between two entries of the offset index.",
+        "The number of bytes of records between two entries of the offset index.",
         at_least(0),
     ),
     ConfigKey("preallocate", BOOLEAN, False, "Whether the file of a new segment gets its full size at once."),
@@ -66,18 +65,18 @@ _SEGMENTS = (
         "flush.messages",
         LONG,
         MAX_LONG,
-        "After how many records a partition is forced to disk. The default leaves it to the operating "
-        "system, since replicas protect better than flushing.",
+        "The number of records after which a partition is flushed to disk. The default leaves it to the "
+        "operating system, since replication protects better than flushing.",
         at_least(1),
     ),
     ConfigKey(
-        "flush.ms", LONG, MAX_LONG, "After how long a record is forced to disk at the latest.", at_least(0)
+        "flush.ms", LONG, MAX_LONG, "The maximum time before a record is flushed to disk.", at_least(0)
     ),
     ConfigKey(
         "file.delete.delay.ms",
         LONG,
         60_000,
-        "How long the files of a deleted segment stay on disk, so that reads under way can finish.",
+        "How long the files of a deleted segment stay on disk, so that reads in progress can finish.",
         at_least(0),
     ),
 )
@@ -108,29 +107,28 @@ _RETENTION = (
         "delete.retention.ms",
         LONG,
         _DAY,
-        "How long the mark of a deleted key stays in a compacted topic, so that readers from the beginning "
-        "see it.",
+        "How long a tombstone is retained in a compacted topic, so that readers from the beginning see it.",
         at_least(0),
     ),
     ConfigKey(
         "min.cleanable.dirty.ratio",
         DOUBLE,
         0.5,
-        "Which share of a log must be new since the last compaction before it is compacted again.",
+        "The minimum ratio of dirty log to total log for a log to be compacted.",
         between(0, 1),
     ),
     ConfigKey(
         "min.compaction.lag.ms",
         LONG,
         0,
-        "How long a record is at least left alone before it may be compacted away.",
+        "The minimum time before a record may be compacted.",
         at_least(0),
     ),
     ConfigKey(
         "max.compaction.lag.ms",
         LONG,
         MAX_LONG,
-        "After how long a record is compacted even if too little of the log is new.",
+        "The maximum time before a record is compacted, whatever the dirty ratio.",
         at_least(1),
     ),
 )
@@ -154,24 +152,28 @@ _RECORDS = (
         "compression.gzip.level",
         INT,
         -1,
-        "How hard gzip works when the broker compresses; -1 is the usual level.",
+        "The compression level of gzip when the broker compresses; -1 is the default level.",
         GzipLevel(),
     ),
     ConfigKey(
-        "compression.lz4.level", INT, 9, "How hard lz4 works when the broker compresses.", between(1, 17)
+        "compression.lz4.level",
+        INT,
+        9,
+        "The compression level of lz4 when the broker compresses.",
+        between(1, 17),
     ),
     ConfigKey(
         "compression.zstd.level",
         INT,
         3,
-        "How hard zstd works when the broker compresses.",
+        "The compression level of zstd when the broker compresses.",
         between(-131_072, 22),
     ),
     ConfigKey(
         "message.timestamp.type",
         STRING,
         "CreateTime",
-        "Whose clock a record's timestamp comes from: `CreateTime` is the producer's, `LogAppendTime` the "
+        "The source of a record's timestamp: `CreateTime` is the producer's clock, `LogAppendTime` the "
         "broker's.",
         OneOf(("CreateTime", "LogAppendTime")),
     ),
@@ -179,14 +181,14 @@ _RECORDS = (
         "message.timestamp.before.max.ms",
         LONG,
         MAX_LONG,
-        "How far in the past a producer's timestamp may lie. It has no effect with `LogAppendTime`.",
+        "How far in the past a producer's timestamp may be. It has no effect with `LogAppendTime`.",
         at_least(0),
     ),
     ConfigKey(
         "message.timestamp.after.max.ms",
         LONG,
         _HOUR,
-        "How far in the future a producer's timestamp may lie. It has no effect with `LogAppendTime`.",
+        "How far in the future a producer's timestamp may be. It has no effect with `LogAppendTime`.",
         at_least(0),
     ),
 )
@@ -196,15 +198,14 @@ _REPLICATION = (
         "min.insync.replicas",
         INT,
         1,
-        "How many replicas must be in sync for a write with `acks=all` to be accepted.",
+        "The minimum number of in-sync replicas for a write with `acks=all` to be accepted.",
         at_least(1),
     ),
     ConfigKey(
         "unclean.leader.election.enable",
         BOOLEAN,
         False,
-        "Whether a replica that was not in sync may become leader when no other is left, at the price of "
-        "losing records.",
+        "Whether an out-of-sync replica may become leader as a last resort, at the price of losing records.",
     ),
     ConfigKey(
         "leader.replication.throttled.replicas",
@@ -236,7 +237,7 @@ _REMOTE = (
         "remote.log.delete.on.disable",
         BOOLEAN,
         False,
-        "Whether what lies in the remote store is deleted when tiered storage is switched off for the topic.",
+        "Whether remote segments are deleted when tiered storage is disabled for the topic.",
     ),
     ConfigKey(
         "local.retention.ms",

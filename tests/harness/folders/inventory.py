@@ -113,7 +113,7 @@ def _partition(wire: Wire, topic: str, described: Any, records: bool) -> dict[st
     index = described.partition_index
     start, end, newest = (
         eventually(
-            lambda time=time: _offset(wire, topic, index, time), what=f"{topic}-{index} tells its offsets"
+            lambda time=time: _offset(wire, topic, index, time), what=f"{topic}-{index} returns its offsets"
         )
         for time in (EARLIEST, LATEST, MAX_TIMESTAMP)
     )

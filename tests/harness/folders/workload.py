@@ -146,7 +146,7 @@ def read_all(bootstrap: str, ends: Mapping[tuple[str, int], int]) -> dict[tuple[
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in left])
     deadline = time.monotonic() + 60
     while left:
-        assert time.monotonic() < deadline, f"nothing more comes from {left}"
+        assert time.monotonic() < deadline, f"no more records from {left}"
         for message in consumer.consume(500, timeout=0.2):
             place = (str(message.topic()), int(message.partition() or 0))
             error = message.error()

@@ -62,7 +62,7 @@ class NamespaceNode:
     def start(self, *, wait: bool = True) -> None:
         if not self.running:
             self.paused = False
-            self._starts = self._said()
+            self._starts = self._printed()
             command = [
                 sys.executable,
                 "-m",
@@ -78,7 +78,7 @@ class NamespaceNode:
 
     def wait_ready(self) -> None:
         eventually(
-            lambda: self._said() > self._starts or not self.running, timeout=60, what=f"{self.id} ready"
+            lambda: self._printed() > self._starts or not self.running, timeout=60, what=f"{self.id} ready"
         )
         assert self.running, f"node {self.id} ended; see {self.log_file}"
 
@@ -101,7 +101,7 @@ class NamespaceNode:
         self._signal(signal.SIGCONT)
         self.paused = False
 
-    def _said(self) -> int:
+    def _printed(self) -> int:
         return self.log_file.read_text(errors="replace").count("is ready") if self.log_file.exists() else 0
 
     def _signal(self, number: signal.Signals) -> None:

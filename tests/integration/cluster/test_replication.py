@@ -47,14 +47,14 @@ class Scene:
         return int(self.partitions()[partition].leader)
 
     def send(self, start: int, count: int) -> None:
-        def told(error: KafkaError | None, message: Any) -> None:
+        def on_delivery(error: KafkaError | None, message: Any) -> None:
             if error is None:
                 self.acknowledged.append(message.value())
             else:
                 self.failures.append(error)
 
         for number in range(start, start + count):
-            self.producer.produce(self.topic, b"%d" % number, partition=number % 3, on_delivery=told)
+            self.producer.produce(self.topic, b"%d" % number, partition=number % 3, on_delivery=on_delivery)
             self.producer.poll(0)
 
     def all_in_sync(self) -> None:

@@ -55,11 +55,11 @@ class Held(NamedTuple):
         )
 
 
-def come_to_rest(pid: int, logs: Path) -> Held:
+def wait_until_idle(pid: int, logs: Path) -> Held:
     """Wait until deleted files are removed, the cleaner process has exited, and the numbers are stable."""
     eventually(
         lambda: not any(".deleted" in each.name or each.name.endswith("-delete") for each in logs.rglob("*")),
-        what="deleted files are gone",
+        what="deleted files are removed",
     )
     eventually(lambda: Held.of(pid).children == 0, what="the cleaner has ended")
     last = Held.of(pid)
@@ -84,9 +84,9 @@ def test_load_leaks_neither_memory_nor_descriptors(start_node: StartNode, on_mol
     load = Load(node.bootstrap_servers)
     logs = node.data_dir / "logs"
     load.run(SECONDS / 3)
-    before = come_to_rest(node.pid, logs)
+    before = wait_until_idle(node.pid, logs)
     load.run(SECONDS * 2 / 3)
-    after = come_to_rest(node.pid, logs)
+    after = wait_until_idle(node.pid, logs)
     assert not load.failures
     assert min(load.rounds.values()) >= 2 and len(load.rounds) == 8, load.rounds
     log.info("before %s, after %s, rounds %s", before, after, load.rounds)

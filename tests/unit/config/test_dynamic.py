@@ -44,7 +44,7 @@ def test_config_source_takes_precedence_over_synonym_order() -> None:
         {"background.threads": "5"},
         {"listener.name.plaintext.max.connections": "5"},
         {"follower.replication.throttled.rate": "5"},
-        {"nobody.knows": "this"},
+        {"unknown.config": "this"},
         {"log.cleanup.policy": ""},
     ],
     ids=str,
@@ -150,7 +150,7 @@ def test_incremental_operations() -> None:
             "message.max.bytes",
             "Config value subtract is not allowed for config key: message.max.bytes",
         ),
-        (APPEND, "nobody.knows", "Unknown config name: nobody.knows"),
+        (APPEND, "unknown.config", "Unknown config name: unknown.config"),
     ],
 )
 def test_append_and_subtract_are_refused_for_scalar_configs(kind: int, name: str, sentence: str) -> None:

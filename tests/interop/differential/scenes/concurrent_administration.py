@@ -47,7 +47,7 @@ def seen_by(line: Line, topic: str, partitions: int = 1) -> Any:
         good = len(found) == partitions and all(each.error_code == 0 for each in found)
         return answer if good else None
 
-    return eventually(there, what=f"{topic} is there")
+    return eventually(there, what=f"{topic} exists")
 
 
 def gone_for(line: Line, topic: str) -> Any:
@@ -57,7 +57,7 @@ def gone_for(line: Line, topic: str) -> Any:
         answer = line.call(asked, 12)
         return answer if answer.topics[0].error_code != 0 else None
 
-    return eventually(gone, what=f"{topic} is gone")
+    return eventually(gone, what=f"{topic} is deleted")
 
 
 def taken(line: Line, topic: str, records: bytes, *, partition: int = 0) -> int:

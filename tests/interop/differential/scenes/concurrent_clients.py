@@ -55,7 +55,7 @@ def woken(broker: Broker) -> None:
         for reader in readers:
             reader.post(wait_for(broker, topic, part(0, number), part(1, number), part(2)), version)
         for reader in readers:
-            reader.waits(f"v{version} nothing is there")
+            reader.waits(f"v{version} no records")
         write(writer, f"v{version} written", topic, partition=number % 2)
         for reader in readers:
             reader.take(f"v{version} woken")
@@ -157,7 +157,7 @@ def deleted_while_waiting(broker: Broker) -> None:
         reader, other = broker.line(), broker.line()
         both = (of(broker, topic, part()), of(broker, kept, part()))
         reader.post(fetch(*both, min_bytes=1, max_wait_ms=LONG_MS), version)
-        reader.waits(f"v{version} nothing is there")
+        reader.waits(f"v{version} no records")
         request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=10_000)
         other.ask(f"v{version} deleted", request, 5)
         reader.take(f"v{version} the wait ends")

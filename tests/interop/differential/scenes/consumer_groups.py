@@ -199,7 +199,7 @@ def static_members(broker: Broker) -> None:
     again.beat("under the wrong name", member_epoch=first.epoch)
     first.beat("leaves temporarily", member_epoch=-2)
     broker.ask("one is away", ConsumerGroupDescribeRequest(group_ids=[group_id]), NEWEST)
-    again.beat("takes its place")
+    again.beat("replaces it")
     first.epoch = 2
     first.beat("is fenced")
     settle(broker, "back again", again, second)
@@ -276,7 +276,7 @@ def upgrade_and_downgrade(broker: Broker) -> None:
     old.sync("in the classic group", assignments={old.member_id: b"all"})
     broker.ask("a classic group", DescribeGroupsRequest(groups=[group_id]), 6)
     new.epoch, new.owned = 0, []
-    new.beat("cannot read what was assigned")
+    new.beat("an undecodable assignment")
     old.leave()
     new.beat("joins an empty classic group")
     settle(broker, "a consumer group", new)

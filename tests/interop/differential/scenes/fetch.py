@@ -150,7 +150,7 @@ def _session(broker: Broker, version: int, topic: str, other: str) -> None:
     say("out of range", of(broker, other, part(0, 100)), epoch=14)
     say("out of range is returned again", epoch=15)
     say("forgotten and requested at once", of(broker, other, part(0)), epoch=16, forget=[(other, 0)])
-    say("what is left", epoch=17)
+    say("the remaining partitions", epoch=17)
     say("forget an unknown partition", epoch=18, forget=[(other, 7)])
     say("all forgotten", epoch=19, forget=[(topic, 0), (topic, 1), (topic, 2), (other, 0)])
     say("after all was forgotten", epoch=20)
@@ -192,7 +192,7 @@ def deleted_topics(broker: Broker) -> None:
         broker.knows(f"{topic} before", old_id)
         for epoch in (3, 4):
             request = fetch(session_id=session, session_epoch=epoch)
-            broker.ask(f"v{version} made again, {epoch}", request, version)
+            broker.ask(f"v{version} recreated, {epoch}", request, version)
         again = fetch(of(broker, topic, part(0)), session_id=session, session_epoch=5)
         broker.ask(f"v{version} asked for again", again, version)
         broker.ask(f"v{version} after that", fetch(session_id=session, session_epoch=6), version)
@@ -237,7 +237,7 @@ def as_a_replica(broker: Broker) -> None:
                 ("another past", part(offset=1, last_fetched_epoch=3)),
             ):
                 request = fetch(of(broker, topic, asked), replica_state=state)
-                broker.ask(f"v{version} replica {who} in life {epoch}, {label}", request, version)
+                broker.ask(f"v{version} replica {who} with broker epoch {epoch}, {label}", request, version)
     broker.ask("a rack", fetch(of(broker, topic, part()), rack_id="r"), 12)
 
 

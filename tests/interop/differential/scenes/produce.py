@@ -174,7 +174,7 @@ def idempotence(broker: Broker) -> None:
         send(f"sequence {sequence}", sequence)
     send("a duplicate out of the last five", 0)
     send("a duplicate of the last five", 5)
-    send("a new epoch that does not begin at 0", 3, epoch=1)
+    send("a new epoch that does not start at 0", 3, epoch=1)
     send("a new epoch", 0, epoch=1)
     send("the old epoch", 10, epoch=0)
     send("a new epoch, second", 1, epoch=1)

@@ -235,10 +235,8 @@ def metadata_log(broker: Broker) -> None:
             ask(f"{who}, no cluster", version, replica=replica, cluster_id=None)
             ask(f"{who}, an old epoch", version, replica=replica, current_leader_epoch=now - 1)
             ask(f"{who}, a future epoch", version, replica=replica, current_leader_epoch=now + 1)
-            ask(
-                f"{who}, behind the end", version, replica=replica, fetch_offset=10**9, last_fetched_epoch=now
-            )
-            ask(f"{who}, an epoch to come", version, replica=replica, fetch_offset=10,
+            ask(f"{who}, after the end", version, replica=replica, fetch_offset=10**9, last_fetched_epoch=now)
+            ask(f"{who}, a future epoch", version, replica=replica, fetch_offset=10,
                 last_fetched_epoch=now + 3)  # fmt: skip
             ask(f"{who}, a negative offset", version, replica=replica, fetch_offset=-1)
             ask(f"{who}, no last epoch", version, replica=replica, last_fetched_epoch=-1)

@@ -54,7 +54,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "group.min.session.timeout.ms",
         INT,
         6000,
-        "The shortest session timeout a classic member may choose. Short ones find dead members sooner "
+        "The shortest session timeout a classic member may choose. Short ones detect failed members sooner "
         "and cost more heartbeats.",
     ),
     ConfigKey(
@@ -68,7 +68,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "group.consumer.session.timeout.ms",
         INT,
         45_000,
-        "After how long without a heartbeat a member of a consumer group counts as dead.",
+        "The time without a heartbeat after which a member of a consumer group is removed.",
         at_least(1),
     ),
     ConfigKey(
@@ -155,7 +155,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "group.consumer.regex.refresh.interval.ms",
         INT,
         600_000,
-        "How often subscriptions by pattern are compared with the topics there are.",
+        "How often regular expressions of subscriptions are matched with the existing topics.",
         at_least(10_000),
         internal=True,
     ),
@@ -163,7 +163,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "group.streams.session.timeout.ms",
         INT,
         45_000,
-        "After how long without a heartbeat a member of a streams group counts as dead.",
+        "The time without a heartbeat after which a member of a streams group is removed.",
         at_least(1),
     ),
     ConfigKey(
@@ -255,7 +255,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "offset.metadata.max.bytes",
         INT,
         4096,
-        "The longest note a client may store with a committed offset.",
+        "The maximum size of the metadata of a committed offset.",
     ),
     ConfigKey(
         "offsets.commit.timeout.ms",
@@ -283,7 +283,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "offsets.retention.check.interval.ms",
         LONG,
         600_000,
-        "How often the coordinator looks for committed offsets that are too old.",
+        "How often the coordinator checks for expired offsets.",
         at_least(1),
     ),
     ConfigKey(
@@ -297,7 +297,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "offsets.topic.replication.factor",
         SHORT,
         3,
-        "How many replicas `__consumer_offsets` is created with; there must be as many brokers.",
+        "How many replicas `__consumer_offsets` is created with; at least as many brokers are required.",
         at_least(1),
     ),
     ConfigKey(

@@ -30,15 +30,15 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.dirs",
         LIST,
         None,
-        "The folders for data, separated by commas, best one per disk. A new partition goes to the folder "
-        "with the fewest.",
+        "The folders for data, separated by commas, ideally one per disk. New partitions are created in the "
+        "folder with the fewest partitions.",
         ListOf(empty_allowed=False, null_allowed=True),
     ),
     ConfigKey(
         "cordoned.log.dirs",
         LIST,
         (),
-        "Folders out of `log.dirs` that take no new partitions, or `*` for all of them.",
+        "Folders of `log.dirs` that get no new partitions, or `*` for all of them.",
         ListOf(null_allowed=True),
         PER_BROKER,
     ),
@@ -46,7 +46,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.dir.failure.timeout.ms",
         LONG,
         30_000,
-        "How long a broker that cannot tell the controller about a failed folder goes on before it stops.",
+        "How long a broker runs that cannot report a failed folder to the controller before it stops.",
         at_least(1),
     ),
     ConfigKey(
@@ -61,14 +61,14 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "auto.create.topics.enable",
         BOOLEAN,
         True,
-        "Whether a topic that a client asks for and that does not exist is created.",
+        "Whether an unknown topic that a client requests is created.",
     ),
     ConfigKey("delete.topic.enable", BOOLEAN, True, "Whether topics may be deleted."),
     ConfigKey(
         "num.partitions",
         INT,
         1,
-        "How many partitions a topic gets whose creator does not say.",
+        "The default number of partitions of a topic.",
         at_least(1),
     ),
     ConfigKey(
@@ -92,7 +92,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "compression.gzip.level",
         INT,
         -1,
-        "How hard gzip works when the broker compresses; -1 is the usual level.",
+        "The compression level of gzip when the broker compresses; -1 is the default level.",
         GzipLevel(),
         CLUSTER_WIDE,
     ),
@@ -100,7 +100,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "compression.lz4.level",
         INT,
         9,
-        "How hard lz4 works when the broker compresses.",
+        "The compression level of lz4 when the broker compresses.",
         between(1, 17),
         CLUSTER_WIDE,
     ),
@@ -108,7 +108,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "compression.zstd.level",
         INT,
         3,
-        "How hard zstd works when the broker compresses.",
+        "The compression level of zstd when the broker compresses.",
         between(-131_072, 22),
         CLUSTER_WIDE,
     ),
@@ -124,7 +124,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.roll.ms",
         LONG,
         None,
-        "The age at which a segment is closed even if it is not full. Without it, `log.roll.hours` counts.",
+        "The age at which a segment is closed even if it is not full. If unset, `log.roll.hours` applies.",
         update=CLUSTER_WIDE,
     ),
     ConfigKey(
@@ -138,8 +138,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.roll.jitter.ms",
         LONG,
         None,
-        "By how much at most the age of closing is shortened at random, so that segments are not all "
-        "closed at once. Without it, `log.roll.jitter.hours` counts.",
+        "The maximum random reduction of the roll time, so that segments are not all "
+        "closed at once. If unset, `log.roll.jitter.hours` applies.",
         update=CLUSTER_WIDE,
     ),
     ConfigKey(
@@ -161,7 +161,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.index.interval.bytes",
         INT,
         4096,
-        "How many bytes of records lie between two entries of the offset index. Smaller values find an "
+        "The number of bytes of records between two entries of the offset index. Smaller values find an "
         "offset faster and make the index larger.",
         at_least(0),
         CLUSTER_WIDE,
@@ -177,8 +177,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.flush.interval.messages",
         LONG,
         MAX_LONG,
-        "After how many records a partition is forced to disk. The default leaves it to the operating "
-        "system, since replicas protect better than flushing.",
+        "The number of records after which a partition is flushed to disk. The default leaves it to the "
+        "operating system, since replication protects better than flushing.",
         at_least(1),
         CLUSTER_WIDE,
     ),
@@ -186,7 +186,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.flush.interval.ms",
         LONG,
         None,
-        "After how long a record is forced to disk at the latest. Without it, "
+        "The maximum time before a record is flushed to disk. If unset, "
         "`log.flush.scheduler.interval.ms` counts.",
         update=CLUSTER_WIDE,
     ),
@@ -194,21 +194,21 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.flush.scheduler.interval.ms",
         LONG,
         MAX_LONG,
-        "How often the broker looks whether a log has to be forced to disk.",
+        "How often the broker checks whether a log has to be flushed to disk.",
     ),
     ConfigKey(
         "log.flush.offset.checkpoint.interval.ms",
         INT,
         60_000,
-        "How often the broker notes up to where each log is safely on disk, which is where checking "
-        "begins after a crash.",
+        "How often the broker checkpoints the recovery point of each log, where recovery "
+        "starts after a crash.",
         at_least(0),
     ),
     ConfigKey(
         "log.flush.start.offset.checkpoint.interval.ms",
         INT,
         60_000,
-        "How often the broker notes where each log begins after deletions.",
+        "How often the broker checkpoints the log start offsets.",
         at_least(0),
     ),
     ConfigKey(
@@ -222,7 +222,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.retention.ms",
         LONG,
         None,
-        "How old a segment may become before it is deleted; -1 means no limit. Without it, "
+        "How old a segment may become before it is deleted; -1 means no limit. If unset, "
         "`log.retention.minutes` counts.",
         update=CLUSTER_WIDE,
     ),
@@ -231,7 +231,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         INT,
         None,
         "How old in minutes a segment may become before it is deleted, unless `log.retention.ms` is set. "
-        "Without it, `log.retention.hours` counts.",
+        "If unset, `log.retention.hours` applies.",
     ),
     ConfigKey(
         "log.retention.hours",
@@ -251,7 +251,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.segment.delete.delay.ms",
         LONG,
         60_000,
-        "How long the files of a deleted segment stay on disk, so that reads under way can finish.",
+        "How long the files of a deleted segment stay on disk, so that reads in progress can finish.",
         at_least(0),
         CLUSTER_WIDE,
     ),
@@ -315,7 +315,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.cleaner.min.cleanable.ratio",
         DOUBLE,
         0.5,
-        "Which share of a log must be new since the last compaction before it is compacted again.",
+        "The minimum ratio of dirty log to total log for a log to be compacted.",
         between(0, 1),
         CLUSTER_WIDE,
     ),
@@ -323,7 +323,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.cleaner.min.compaction.lag.ms",
         LONG,
         0,
-        "How long a record is at least left alone before it may be compacted away.",
+        "The minimum time before a record may be compacted.",
         at_least(0),
         CLUSTER_WIDE,
     ),
@@ -331,7 +331,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.cleaner.max.compaction.lag.ms",
         LONG,
         MAX_LONG,
-        "After how long a record is compacted even if too little of the log is new.",
+        "The maximum time before a record is compacted, whatever the dirty ratio.",
         at_least(1),
         CLUSTER_WIDE,
     ),
@@ -339,8 +339,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.cleaner.delete.retention.ms",
         LONG,
         86_400_000,
-        "How long the mark of a deleted key stays in a compacted topic, so that readers from the "
-        "beginning see it.",
+        "How long a tombstone is retained in a compacted topic, so that readers from the beginning see it.",
         at_least(0),
         CLUSTER_WIDE,
     ),
@@ -348,7 +347,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.message.timestamp.type",
         STRING,
         "CreateTime",
-        "Whose clock a record's timestamp comes from: `CreateTime` is the producer's, `LogAppendTime` the "
+        "The source of a record's timestamp: `CreateTime` is the producer's clock, `LogAppendTime` the "
         "broker's.",
         OneOf(("CreateTime", "LogAppendTime")),
         CLUSTER_WIDE,
@@ -357,7 +356,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.message.timestamp.before.max.ms",
         LONG,
         MAX_LONG,
-        "How far in the past a producer's timestamp may lie. It has no effect with `LogAppendTime`.",
+        "How far in the past a producer's timestamp may be. It has no effect with `LogAppendTime`.",
         at_least(0),
         CLUSTER_WIDE,
     ),
@@ -365,7 +364,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.message.timestamp.after.max.ms",
         LONG,
         3_600_000,
-        "How far in the future a producer's timestamp may lie. It has no effect with `LogAppendTime`.",
+        "How far in the future a producer's timestamp may be. It has no effect with `LogAppendTime`.",
         at_least(0),
         CLUSTER_WIDE,
     ),

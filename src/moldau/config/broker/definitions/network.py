@@ -34,14 +34,14 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "inter.broker.listener.name",
         STRING,
         None,
-        "The listener that brokers use to reach each other, by name. Without it, the name of "
+        "The listener that brokers use to reach each other, by name. If unset, the name of "
         "`security.inter.broker.protocol` is used.",
     ),
     ConfigKey(
         "early.start.listeners",
         LIST,
         None,
-        "Listeners that open before authorization has been loaded. Without it, these are the controller "
+        "Listeners that open before authorization has been loaded. If unset, these are the controller "
         "listeners.",
         ListOf(null_allowed=True),
     ),
@@ -179,7 +179,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "max.incremental.fetch.session.cache.slots",
         INT,
         1000,
-        "How many fetch sessions, in which clients only send what changed, are remembered at once.",
+        "The maximum number of incremental fetch sessions.",
         at_least(0),
     ),
     ConfigKey(

@@ -133,13 +133,13 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "controller.socket.timeout.ms",
         INT,
         30_000,
-        "How long the connection from the controller to a broker may stay silent before it counts as broken.",
+        "How long the controller waits on the connection to a broker before it is considered broken.",
     ),
     ConfigKey(
         "metadata.log.dir",
         STRING,
         None,
-        "The folder of the metadata log. Without it, the first of `log.dirs` is used.",
+        "The folder of the metadata log. If unset, the first of `log.dirs` is used.",
     ),
     ConfigKey(
         "metadata.log.segment.bytes",

@@ -10,7 +10,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "remote.log.storage.system.enable",
         BOOLEAN,
         False,
-        "Whether closed segments are also kept in a remote store. Moldau does not offer this and refuses "
+        "Whether closed segments are also kept in a remote store. Moldau does not support this and refuses "
         "to start with it.",
     ),
     ConfigKey(
@@ -30,14 +30,14 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "remote.log.storage.manager.impl.prefix",
         STRING,
         "rsm.config.",
-        "Settings that begin with this are handed to the remote storage class.",
+        "The prefix of configs that are passed to the remote storage class.",
         NonEmpty(),
     ),
     ConfigKey(
         "remote.log.metadata.manager.class.name",
         STRING,
         "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager",
-        "The Java class that remembers which segments lie in the remote store.",
+        "The Java class that manages the metadata of remote segments.",
         NonEmpty(),
     ),
     ConfigKey(
@@ -50,7 +50,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "remote.log.metadata.manager.impl.prefix",
         STRING,
         "rlmm.config.",
-        "Settings that begin with this are handed to the class for remote metadata.",
+        "The prefix of configs that are passed to the class for remote metadata.",
         NonEmpty(),
     ),
     ConfigKey(

@@ -10,13 +10,13 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "default.replication.factor",
         INT,
         1,
-        "How many replicas a topic gets whose creator does not say.",
+        "The default replication factor of a topic.",
     ),
     ConfigKey(
         "min.insync.replicas",
         INT,
         1,
-        "How many replicas must be in sync for a write with `acks=all` to be accepted.",
+        "The minimum number of in-sync replicas for a write with `acks=all` to be accepted.",
         at_least(1),
         CLUSTER_WIDE,
     ),
@@ -24,8 +24,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "unclean.leader.election.enable",
         BOOLEAN,
         False,
-        "Whether a replica that was not in sync may become leader when no other is left, at the price of "
-        "losing records.",
+        "Whether an out-of-sync replica may become leader as a last resort, at the price of losing records.",
         update=CLUSTER_WIDE,
     ),
     ConfigKey(
@@ -40,7 +39,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "auto.leader.rebalance.enable",
         BOOLEAN,
         True,
-        "Whether leadership returns to the preferred replicas by itself.",
+        "Whether leadership is moved back to the preferred replicas automatically.",
     ),
     ConfigKey(
         "leader.imbalance.check.interval.seconds",
@@ -61,7 +60,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "num.replica.alter.log.dirs.threads",
         INT,
         None,
-        "How many threads move replicas between the folders of this broker. Without it, as many as there "
+        "How many threads move replicas between the folders of this broker. If unset, as many as there "
         "are folders.",
     ),
     ConfigKey(

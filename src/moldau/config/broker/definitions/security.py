@@ -10,8 +10,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "authorizer.class.name",
         STRING,
         "",
-        "The class that decides who may do what. Moldau does not offer this yet and refuses to start with "
-        "it.",
+        "The authorizer class. Moldau does not support this yet and refuses to start with it.",
         NonNull(),
     ),
     ConfigKey(
@@ -80,7 +79,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "ssl.cipher.suites",
         LIST,
         (),
-        "The ciphers that may be used. Without it, all that the TLS library offers.",
+        "The ciphers that may be used. If unset, all that the TLS library offers.",
         ListOf(),
         PER_BROKER,
     ),

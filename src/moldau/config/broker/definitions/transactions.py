@@ -113,7 +113,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "add.partitions.to.txn.retry.backoff.max.ms",
         INT,
         100,
-        "How long the broker goes on asking the transaction coordinator on behalf of one write.",
+        "How long the broker retries the verification of a transactional write with the coordinator.",
         at_least(0),
     ),
 )

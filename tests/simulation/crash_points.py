@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from moldau.storage.log.config import LogConfig
 from moldau.testing.simulation.drive import Drive, DriveImage
+from tests.simulation.history import History
 from tests.simulation.logs import Logs, Workload, check_continues, check_recovery, run
-from tests.simulation.story import Story
 
 SEEDS = int(os.environ.get("MOLDAU_SIMULATION_SEEDS", "1"))
 #: The number of operations of one recovery that are tried as its last.
@@ -24,15 +24,15 @@ _SECOND_CRASHES = 3
 class CrashPoint(NamedTuple):
     operation: int
     image: DriveImage
-    story: Story
+    history: History
 
 
 def crash_points(workload: Workload, config: LogConfig, directories: int = 1) -> list[CrashPoint]:
     """Run a workload to its end and record every operation."""
-    drive, story = Drive(), Story()
+    drive, history = Drive(), History()
     points: list[CrashPoint] = []
-    logs = Logs(drive, story, config, directories)
-    drive.on_operation = lambda: points.append(CrashPoint(drive.operations, drive.image(), story.copy()))
+    logs = Logs(drive, history, config, directories)
+    drive.on_operation = lambda: points.append(CrashPoint(drive.operations, drive.image(), history.copy()))
     run(workload(logs))
     return points
 
@@ -57,10 +57,10 @@ def _try(point: CrashPoint, config: LogConfig, directories: int, seed: str) -> i
     drive = point.image.after_power_loss(random)
     images: list[DriveImage] = []
     drive.on_operation = lambda: images.append(drive.image())
-    logs = Logs(drive, point.story.copy(), config, directories)
+    logs = Logs(drive, point.history.copy(), config, directories)
     run(_recover(logs, live_on=random.random() < 0.3))
     for image in random.sample(images, min(_SECOND_CRASHES, len(images))) if random.random() < 0.3 else ():
-        again = Logs(image.after_power_loss(random), point.story.copy(), config, directories)
+        again = Logs(image.after_power_loss(random), point.history.copy(), config, directories)
         run(_recover(again, live_on=False))
     return 1
 

@@ -19,7 +19,7 @@ from moldau.testing.simulation.disk import SimulatedDisk
 from moldau.testing.simulation.drive import Drive
 from moldau.testing.simulation.loop import SimulatedLoop
 from moldau.testing.simulation.network import SimulatedNetwork
-from tests.simulation.story import Story, check_partition
+from tests.simulation.history import History, check_partition
 
 T = TypeVar("T")
 
@@ -38,9 +38,9 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 class Logs:
     """A log manager and the history of its operations."""
 
-    def __init__(self, drive: Drive, story: Story, config: LogConfig, directories: int = 1) -> None:
+    def __init__(self, drive: Drive, history: History, config: LogConfig, directories: int = 1) -> None:
         self.drive = drive
-        self.story = story
+        self.history = history
         self.config = config
         self.clock = ManualClock()
         self.directories = DIRECTORIES[:directories]
@@ -58,19 +58,19 @@ class Logs:
 
     async def create(self, topic_partition: TopicPartition = ORDERS) -> Log:
         log = await self.manager.creator.get_or_create(topic_partition, TOPIC_ID, self.config)
-        self.story[topic_partition].compacted = self.config.compact
+        self.history[topic_partition].compacted = self.config.compact
         return log
 
     def append(self, log: Log, count: int = 2, *, keys: int = 1000, size: int = 40, **options: Any) -> None:
         """Append as the Produce handler does, and flush if it is due."""
-        story, base = self.story[log.topic_partition], log.log_end_offset
+        history, base = self.history[log.topic_partition], log.log_end_offset
         self.clock.advance(10)
         records = []
         for delta in range(count):
             number = next(self._values)
             key, value = b"k%d" % (number % keys), b"%d/%d" % (base + delta, number)
             records.append(Record(delta, self.clock.time_ms(), key, value.ljust(size, b".")))
-            story.write(base + delta, key, records[-1].value or b"")
+            history.write(base + delta, key, records[-1].value or b"")
         log.append_as_leader(build_batch(records, **options), self._epoch)
         log.high_watermark = log.log_end_offset
         if log.flusher.is_due():
@@ -79,13 +79,13 @@ class Logs:
     def flush(self, log: Log) -> None:
         end = log.log_end_offset
         log.flusher.flush()
-        self.story[log.topic_partition].flushed(end)
+        self.history[log.topic_partition].flushed(end)
 
     async def stop(self) -> None:
         ends = {each.topic_partition: each.log_end_offset for each in self.manager.table.current.values()}
         await self.manager.shutdown(1)
         for topic_partition, end in ends.items():
-            self.story[topic_partition].flushed(end)
+            self.history[topic_partition].flushed(end)
 
     def new_epoch(self) -> None:
         self._epoch += 1
@@ -101,20 +101,20 @@ Workload = Callable[[Logs], Coroutine[Any, Any, None]]
 async def check_recovery(logs: Logs) -> None:
     """Start after power loss and check the durability guarantees; then continue, stop and restart."""
     manager = await logs.start()
-    for topic_partition, story in logs.story.partitions.items():
+    for topic_partition, history in logs.history.partitions.items():
         log = manager.table.current.get(topic_partition)
         if log is not None:
-            check_partition(log, story)
+            check_partition(log, history)
         else:
-            assert story.doomed or not story.durable_to, f"{topic_partition} is gone"
+            assert history.doomed or not history.durable_to, f"{topic_partition} is gone"
 
 
 async def check_continues(logs: Logs) -> None:
     """After a checked recovery: append, shut down cleanly, and find all records again."""
     for topic_partition, log in list(logs.manager.table.current.items()):
-        story = logs.story[topic_partition]
-        story.rebase(log)
+        history = logs.history[topic_partition]
+        history.rebase(log)
         logs.append(log)
-        check_partition(log, story)
+        check_partition(log, history)
     await logs.stop()
     await check_recovery(logs)

@@ -19,8 +19,8 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import NamedTuple
 
-from tests.simulation import node_life
-from tests.simulation.cluster import life as cluster_life
+from tests.simulation import node_run
+from tests.simulation.cluster import run as cluster_run
 from tests.simulation.quorum.world import simulate as simulate_quorum
 
 _LONGEST = 600
@@ -39,18 +39,18 @@ def _quorum(seed: int) -> dict[str, int]:
 
 
 def _node(seed: int) -> dict[str, int]:
-    return {"events": node_life.live(seed).trace.count}
+    return {"events": node_run.run_seed(seed).trace.count}
 
 
 def _cluster(seed: int) -> dict[str, int]:
-    life = cluster_life.live(seed)
-    return {**life.story.counts, "faults": len(life.faults.happened)}
+    run = cluster_run.run_seed(seed)
+    return {**run.history.counts, "faults": len(run.faults.happened)}
 
 
 KINDS: dict[str, Callable[[int], dict[str, int]]] = {"cluster": _cluster, "quorum": _quorum, "node": _node}
 
 
-def live(kind: str, seed: int) -> Outcome:
+def run_seed(kind: str, seed: int) -> Outcome:
     logging.disable(logging.CRITICAL)
     try:
         return Outcome(seed, None, KINDS[kind](seed))
@@ -58,13 +58,13 @@ def live(kind: str, seed: int) -> Outcome:
         return Outcome(seed, f"{type(error).__name__}: {str(error)[:_LONGEST]}", {})
 
 
-def lives(kind: str, seeds: range, jobs: int) -> Iterator[Outcome]:
+def run_seeds(kind: str, seeds: range, jobs: int) -> Iterator[Outcome]:
     """Yield the outcomes in the order in which the simulations end."""
     if jobs == 1:
-        yield from (live(kind, seed) for seed in seeds)
+        yield from (run_seed(kind, seed) for seed in seeds)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(live, [kind] * len(seeds), seeds)
+        yield from pool.map(run_seed, [kind] * len(seeds), seeds)
 
 
 def main() -> int:
@@ -81,7 +81,7 @@ def main() -> int:
         return 0
     begin = time.monotonic()
     failed, total = [], Counter[str]()
-    for outcome in lives(options.kind, range(options.first, options.first + options.seeds), options.jobs):
+    for outcome in run_seeds(options.kind, range(options.first, options.first + options.seeds), options.jobs):
         total.update(outcome.counts)
         if outcome.failure is not None:
             failed.append(outcome.seed)

@@ -12,8 +12,8 @@ from moldau.testing.simulation.cluster import SimulatedCluster, combined, separa
 from moldau.testing.simulation.world import Simulation
 from tests.simulation.cluster.client import ClusterClient, check
 from tests.simulation.cluster.consumers import Reader
+from tests.simulation.cluster.history import History
 from tests.simulation.cluster.producers import Producer
-from tests.simulation.cluster.story import Story
 
 _ORDERS = TopicPartition("orders", 0)
 
@@ -26,9 +26,9 @@ class World:
         self.cluster = SimulatedCluster(self.simulation, combined(3))
         brokers = {node_id: f"node{node_id}" for node_id in self.cluster.broker_ids}
         self.client = ClusterClient(brokers, self.simulation.random("client"))
-        self.story = Story()
+        self.history = History()
         self.producer = Producer(
-            "producer", self.client, self.story, self.simulation.random("producer"), [_ORDERS]
+            "producer", self.client, self.history, self.simulation.random("producer"), [_ORDERS]
         )
 
     async def start(self, **configs: str) -> None:
@@ -81,7 +81,7 @@ def test_records_flushed_on_all_replicas_survive_a_power_loss_of_all() -> None:
             world.cluster.lose_power(node_id)
         await world.cluster.start()
         found = await world.read_all()
-        for offset, value in world.story.acknowledged[_ORDERS].items():
+        for offset, value in world.history.acknowledged[_ORDERS].items():
             assert found.get(offset) == value, f"{value!r} at {offset} is lost"
 
     for seed in range(8):

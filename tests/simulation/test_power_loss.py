@@ -28,7 +28,7 @@ def test_flush_ms_and_rolled_segments_are_durable() -> None:
                 logs.clock.advance(1000)
                 end = log.log_end_offset
                 await manager.upkeep.flush_due()
-                logs.story[ORDERS].flushed(end)
+                logs.history[ORDERS].flushed(end)
                 await manager.checkpoints.write_recovery_points()
                 await manager.checkpoints.write_high_watermarks()
         assert len(log.segments.items) > 4
@@ -62,9 +62,9 @@ def test_retention_deletes_only_expired_segments() -> None:
             logs.append(log)
             if number % 6 == 5:
                 # Segments about to be deleted may be missing from here on.
-                logs.story[ORDERS].may_start = log.segments.items[-1].base_offset
+                logs.history[ORDERS].may_start = log.segments.items[-1].base_offset
                 await manager.upkeep.retention()
-                logs.story[ORDERS].may_start = log.log_start_offset
+                logs.history[ORDERS].may_start = log.log_start_offset
                 await manager.checkpoints.write_log_starts()
                 logs.clock.advance(2000)
                 await manager.upkeep.remove_deleted_files()
@@ -80,11 +80,11 @@ def test_delete_records_survives_a_power_loss() -> None:
         for number in range(16):
             logs.append(log)
             if number % 4 == 3:
-                logs.story[ORDERS].may_start = log.log_end_offset - 3
+                logs.history[ORDERS].may_start = log.log_end_offset - 3
                 log.delete_records_before(log.log_end_offset - 3)
                 await manager.upkeep.retention()
                 await manager.checkpoints.write_log_starts()
-        logs.story[ORDERS].may_start = log.log_end_offset
+        logs.history[ORDERS].may_start = log.log_end_offset
         log.delete_records_before(-1)
         await manager.checkpoints.write_log_starts()
         await manager.upkeep.retention()
@@ -102,7 +102,7 @@ def test_truncation_survives_a_power_loss() -> None:
             logs.flush(log)
             await manager.checkpoints.write_recovery_points()
             offset = log.log_end_offset - back + back % 2
-            logs.story[ORDERS].cut(offset)
+            logs.history[ORDERS].cut(offset)
             logs.new_epoch()
             await manager.truncate_to(ORDERS, offset)
         logs.append(log)
@@ -120,9 +120,9 @@ def test_full_truncation_survives_a_power_loss() -> None:
                 logs.append(log)
             logs.flush(log)
             await manager.checkpoints.write_all()
-            story = logs.story[ORDERS]
-            story.cut(log.log_start_offset)
-            story.may_start, story.durable_to = start, 0
+            history = logs.history[ORDERS]
+            history.cut(log.log_start_offset)
+            history.may_start, history.durable_to = start, 0
             logs.new_epoch()
             await manager.truncate_fully_and_start_at(ORDERS, start)
         logs.append(log)

@@ -17,9 +17,9 @@ def test_topic_creation_and_deletion_survive_a_power_loss() -> None:
             for _ in range(5):
                 logs.append(log)
                 logs.append(manager.table.current[OTHERS])
-            logs.story[ORDERS].doomed = True
+            logs.history[ORDERS].doomed = True
             await manager.delete(ORDERS)
-            logs.story[ORDERS].begin_again()
+            logs.history[ORDERS].begin_again()
             logs.clock.advance(120_000)
             await manager.upkeep.remove_deleted_files()
 
@@ -74,9 +74,9 @@ def test_a_recreated_topic_does_not_reuse_the_old_log() -> None:
         old = await logs.create()
         for _ in range(4):
             logs.append(old)
-        logs.story[ORDERS].doomed = True
+        logs.history[ORDERS].doomed = True
         await manager.delete(ORDERS)
-        logs.story[ORDERS].begin_again()
+        logs.history[ORDERS].begin_again()
         log = await manager.creator.get_or_create(ORDERS, Uuid(b"another-topic-id"), logs.config)
         assert log.log_end_offset == 0
         for _ in range(4):

@@ -76,7 +76,7 @@ class _Follower:
         return set(self.committed.image.topics.by_name)
 
 
-async def _life(drive: Drive, reported: dict[int, str]) -> None:
+async def _workload(drive: Drive, reported: dict[int, str]) -> None:
     """`reported` is the topic of each offset that was reported to the leader."""
     follower = _Follower(drive)
     for counts in ((1,), (2, 1), (3, 2, 3), (1,)):
@@ -129,7 +129,7 @@ def test_a_follower_keeps_what_it_reported_to_its_leader() -> None:
     drive, reported = Drive(), dict[int, str]()
     points: list[tuple[DriveImage, dict[int, str]]] = []
     drive.on_operation = lambda: points.append((drive.image(), dict(reported)))
-    run(_life(drive, reported))
+    run(_workload(drive, reported))
     run(_check(drive, reported))
     assert len(points) > 100
     for number, (image, counted_on) in enumerate(points):

@@ -58,7 +58,7 @@ def _format(drive: Drive, clock: ManualClock) -> None:
     write_initial_voters(disk, clock, _DIRECTORY, VoterSet.of([Voter(1, uid(101), (ENDPOINT,))]))
 
 
-async def _life(drive: Drive, clock: ManualClock, known: dict[str, bool], epochs: list[int]) -> None:
+async def _workload(drive: Drive, clock: ManualClock, known: dict[str, bool], epochs: list[int]) -> None:
     """Start three times and create dozens of topics, so that snapshots are written and the log is trimmed."""
     failures: list[Exception] = []
     for start in range(3):
@@ -103,7 +103,7 @@ def test_metadata_log_snapshots_and_trimming_survive_a_power_loss() -> None:
     epochs: list[int] = []
     points: list[tuple[DriveImage, dict[str, bool], list[int]]] = []
     drive.on_operation = lambda: points.append((drive.image(), dict(known), list(epochs)))
-    _run(_life(drive, clock, known, epochs))
+    _run(_workload(drive, clock, known, epochs))
     assert any(name.endswith(".checkpoint") for name in drive.folder(_SETTINGS.folder).entries)
     for number, (image, expected, seen) in enumerate(points):
         for loss in range(SEEDS):

@@ -18,7 +18,7 @@ from moldau.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetc
 from moldau.protocol.records import check_crc, iter_batches, iter_records
 from tests.harness.wire.requests import fetch_request
 from tests.simulation.cluster.client import GROUP, ClusterClient, check
-from tests.simulation.cluster.story import Story
+from tests.simulation.cluster.history import History
 
 FETCH_VERSION, _LIST_OFFSETS_VERSION, _COMMIT_VERSION, _OFFSET_FETCH_VERSION = 12, 8, 9, 7
 _ABORT = 0
@@ -84,14 +84,14 @@ class Consumer:
     def __init__(
         self,
         client: ClusterClient,
-        story: Story,
+        history: History,
         random: Random,
         targets: list[TopicPartition],
         *,
         committed: bool,
     ) -> None:
         self._client = client
-        self._story = story
+        self._story = history
         self._random = random
         self._committed = committed
         self._ends: dict[TopicPartition, int] = {}
@@ -137,11 +137,11 @@ class Committer:
     """Commit increasing offsets of one group, and fetch them."""
 
     def __init__(
-        self, group: str, client: ClusterClient, story: Story, random: Random, where: TopicPartition
+        self, group: str, client: ClusterClient, history: History, random: Random, where: TopicPartition
     ) -> None:
         self._group = group
         self._client = client
-        self._story = story
+        self._story = history
         self._random = random
         self._where = where
         self._next = 0

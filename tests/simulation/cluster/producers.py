@@ -24,7 +24,7 @@ from moldau.protocol.messages.txn_offset_commit import (
 from moldau.testing.simulation.clock import EPOCH_MS
 from tests.harness.wire.batches import batch
 from tests.simulation.cluster.client import GROUP, TRANSACTION, ClusterClient, check
-from tests.simulation.cluster.story import Outcome, Story, Transaction
+from tests.simulation.cluster.history import History, Outcome, Transaction
 
 _PRODUCE_VERSION, _INIT_VERSION, _END_VERSION, _OFFSETS_VERSION = 12, 4, 5, 5
 _TRANSACTIONAL = 0x10
@@ -37,12 +37,17 @@ class Producer:
     """A producer with `acks`, without idempotence: records may be duplicated and reordered."""
 
     def __init__(
-        self, name: str, client: ClusterClient, story: Story, random: Random, targets: list[TopicPartition]
+        self,
+        name: str,
+        client: ClusterClient,
+        history: History,
+        random: Random,
+        targets: list[TopicPartition],
     ) -> None:
         self.name = name
         self.acks = -1
         self._client = client
-        self._story = story
+        self._story = history
         self._random = random
         self._targets = targets
         self._numbers = itertools.count()
@@ -94,9 +99,14 @@ class LooseProducer(Producer):
     """A producer with `acks=1`: its records may be lost with the leader."""
 
     def __init__(
-        self, name: str, client: ClusterClient, story: Story, random: Random, targets: list[TopicPartition]
+        self,
+        name: str,
+        client: ClusterClient,
+        history: History,
+        random: Random,
+        targets: list[TopicPartition],
     ) -> None:
-        super().__init__(name, client, story, random, targets)
+        super().__init__(name, client, history, random, targets)
         self.acks = 1
 
 
@@ -105,9 +115,14 @@ class IdempotentProducer(Producer):
     cluster has lost a batch that it had acknowledged."""
 
     def __init__(
-        self, name: str, client: ClusterClient, story: Story, random: Random, targets: list[TopicPartition]
+        self,
+        name: str,
+        client: ClusterClient,
+        history: History,
+        random: Random,
+        targets: list[TopicPartition],
     ) -> None:
-        super().__init__(name, client, story, random, targets)
+        super().__init__(name, client, history, random, targets)
         self._id, self._epoch = -1, -1
         self._sequences: dict[TopicPartition, int] = defaultdict(int)
 

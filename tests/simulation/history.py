@@ -16,7 +16,7 @@ from moldau.storage.log.log import Log
 
 
 @dataclass
-class PartitionStory:
+class PartitionHistory:
     """`may` are all values an offset ever had, `now` the current one, required below `durable_to`."""
 
     may: dict[int, set[bytes]] = field(default_factory=dict)
@@ -52,14 +52,14 @@ class PartitionStory:
         self.now = {place: value for place, value in self.now.items() if place < offset}
 
 
-class Story:
+class History:
     def __init__(self) -> None:
-        self.partitions: dict[TopicPartition, PartitionStory] = {}
+        self.partitions: dict[TopicPartition, PartitionHistory] = {}
 
-    def __getitem__(self, topic_partition: TopicPartition) -> PartitionStory:
-        return self.partitions.setdefault(topic_partition, PartitionStory())
+    def __getitem__(self, topic_partition: TopicPartition) -> PartitionHistory:
+        return self.partitions.setdefault(topic_partition, PartitionHistory())
 
-    def copy(self) -> Story:
+    def copy(self) -> History:
         return copy.deepcopy(self)
 
 
@@ -86,41 +86,41 @@ def records_of(log: Log) -> list[Record]:
     return [record for record in found if record.offset >= log.log_start_offset]
 
 
-def check_partition(log: Log, story: PartitionStory) -> None:
+def check_partition(log: Log, history: PartitionHistory) -> None:
     """Check the invariants of one partition."""
     where = f"{log.directory}: "
     records = records_of(log)
     offsets = [record.offset for record in records]
     found = {record.offset: bytes(record.value or b"") for record in records}
-    if story.durable_to > story.may_start:
-        assert log.log_start_offset <= story.may_start, where + "the log starts after synced records"
-    assert log.log_end_offset >= story.durable_to, where + (
-        f"synced records are lost: the log ends at {log.log_end_offset}, synced was {story.durable_to}"
+    if history.durable_to > history.may_start:
+        assert log.log_start_offset <= history.may_start, where + "the log starts after synced records"
+    assert log.log_end_offset >= history.durable_to, where + (
+        f"synced records are lost: the log ends at {log.log_end_offset}, synced was {history.durable_to}"
     )
     assert offsets == sorted(set(offsets)), where + "offsets do not ascend"
-    if not story.compacted:
-        _check_gaps(log, offsets, story)
+    if not history.compacted:
+        _check_gaps(log, offsets, history)
     for offset, value in found.items():
-        assert value in story.may.get(offset, ()), (
+        assert value in history.may.get(offset, ()), (
             where + f"offset {offset} has a record that was never written"
         )
-    later_keys = {story.keys[offset]: offset for offset in offsets}
-    for offset in range(log.log_start_offset, story.durable_to):
+    later_keys = {history.keys[offset]: offset for offset in offsets}
+    for offset in range(log.log_start_offset, history.durable_to):
         if offset in found:
-            assert found[offset] == story.now[offset], where + f"offset {offset} has a truncated record"
-        elif offset in story.now:
-            superseded = later_keys.get(story.keys[offset], -1) > offset
+            assert found[offset] == history.now[offset], where + f"offset {offset} has a truncated record"
+        elif offset in history.now:
+            superseded = later_keys.get(history.keys[offset], -1) > offset
             assert superseded, where + f"the synced record at {offset} is lost"
     _check_producers(batches_of(log))
 
 
-def _check_gaps(log: Log, offsets: list[int], story: PartitionStory) -> None:
+def _check_gaps(log: Log, offsets: list[int], history: PartitionHistory) -> None:
     """Files are written to disk in any order: of unsynced data, the end of a segment may be lost, and the
     next segment may not. Anywhere else offsets are contiguous."""
     bases = {segment.base_offset for segment in log.segments.items}
     for before, offset in zip([log.log_start_offset - 1, *offsets], offsets, strict=False):
-        missing = [place for place in range(before + 1, offset) if place in story.now]
-        allowed = offset in bases and before + 1 >= story.durable_to
+        missing = [place for place in range(before + 1, offset) if place in history.now]
+        allowed = offset in bases and before + 1 >= history.durable_to
         assert not missing or allowed, f"{log.directory}: a gap from {before + 1} to {offset}"
 
 

@@ -54,7 +54,7 @@ class Topic:
     sequence: int | None = 0
 
 
-class NodeLife:
+class NodeRun:
     def __init__(self, simulation: Simulation, wrap_disk: Callable[[Disk], Disk] | None = None) -> None:
         self.simulation = simulation
         self.random: Random = simulation.random("life")
@@ -262,18 +262,18 @@ class NodeLife:
                     found[record.offset] = bytes(record.value or b"")
 
 
-def live(
+def run_seed(
     seed: int | str, *, wrap_disk: Callable[[Disk], Disk] | None = None, keep_trace: bool = False
 ) -> Simulation:
     """Run one simulation; a failure names the command that replays it."""
     simulation = Simulation(seed, keep_trace=keep_trace)
 
     async def main() -> None:
-        await NodeLife(simulation, wrap_disk).run()
+        await NodeRun(simulation, wrap_disk).run()
 
     try:
         simulation.run(main())
     except BaseException as error:
-        error.add_note(f"to replay: MOLDAU_SIMULATION_SEED={seed} pytest tests/simulation/test_node_life.py")
+        error.add_note(f"to replay: MOLDAU_SIMULATION_SEED={seed} pytest tests/simulation/test_node.py")
         raise
     return simulation

@@ -27,7 +27,7 @@ from moldau.testing.simulation.cluster import SimulatedCluster
 _CHUNK = 1 << 20
 
 
-class Rules:
+class Invariants:
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._quorum_leaders: dict[int, int] = {}

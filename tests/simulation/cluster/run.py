@@ -1,8 +1,8 @@
 """The simulation of a cluster from a seed: clients of all kinds, faults, and recovery at the end.
 
-Nodes are real; only clock, network, disk and threads are simulated. The guarantees to clients are in `story`,
-the internal invariants in `rules`, the faults in `faults`. When the faults are over, every client must get
-its response within bounded time, every node must serve, and all records must be readable.
+Nodes are real; only clock, network, disk and threads are simulated. The guarantees to clients are in
+`history`, the internal invariants in `invariants`, the faults in `faults`. When the faults are over,
+every client must get its response within bounded time, every node must serve, and all records must be readable.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from moldau.testing.simulation.world import Simulation
 from tests.simulation.cluster.client import ClusterClient, check
 from tests.simulation.cluster.consumers import Committer, Consumer, Reader, offset_of
 from tests.simulation.cluster.faults import Faults
+from tests.simulation.cluster.history import History
+from tests.simulation.cluster.invariants import Invariants
 from tests.simulation.cluster.producers import (
     IdempotentProducer,
     LooseProducer,
     Producer,
     TransactionalProducer,
 )
-from tests.simulation.cluster.rules import Rules
-from tests.simulation.cluster.story import Story
 
 _CREATE_TOPICS_VERSION = 7
 _LOOK_SECONDS = 0.1
@@ -37,7 +37,7 @@ _TOPICS = {"orders": 2, "events": 1}
 _Records = dict[TopicPartition, dict[int, bytes]]
 
 
-class ClusterLife:
+class ClusterRun:
     def __init__(
         self,
         simulation: Simulation,
@@ -49,7 +49,7 @@ class ClusterLife:
         """`layout` and `faults` are drawn at random unless given."""
         self.simulation = simulation
         self.random = simulation.random("life")
-        self.story = Story()
+        self.history = History()
         self._steps = steps
         self.durable = self.random.random() < 0.3
         drawn = self.random.choice((combined(3), combined(3), separate(3, 3), separate(1, 3), combined(5)))
@@ -57,7 +57,7 @@ class ClusterLife:
         layout = layout or drawn
         self._replicas = min(3, sum("broker" in roles for roles in layout.values()))
         self.cluster = SimulatedCluster(simulation, layout, self._config(), dynamic=dynamic)
-        self.rules = Rules(self.cluster)
+        self.invariants = Invariants(self.cluster)
         self.targets = [
             TopicPartition(topic, index) for topic, count in _TOPICS.items() for index in range(count)
         ]
@@ -98,7 +98,7 @@ class ClusterLife:
             await self._pass_time(self.random.choice((0.1, 0.5, 1.5, 4.0)), workers, watch)
         await self.faults.end()
         await self._pass_time(2.0, workers, watch)
-        self.story.stopping = True
+        self.history.stopping = True
         await self._finish(workers, watch)
         await self._check_end()
         watch.cancel()
@@ -115,25 +115,25 @@ class ClusterLife:
 
     async def _watch(self) -> None:
         while True:
-            self.rules.look()
+            self.invariants.look()
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _workers(self) -> list[Callable[[], Awaitable[None]]]:
-        story, targets = self.story, self.targets
+        history, targets = self.history, self.targets
         kinds = [
-            Producer("plain", self._client("plain"), story, self.simulation.random("plain"), targets),
-            LooseProducer("loose", self._client("loose"), story, self.simulation.random("loose"), targets),
+            Producer("plain", self._client("plain"), history, self.simulation.random("plain"), targets),
+            LooseProducer("loose", self._client("loose"), history, self.simulation.random("loose"), targets),
         ]
         for name in ("once-a", "once-b"):
             random = self.simulation.random(name)
-            kinds.append(IdempotentProducer(name, self._client(name), story, random, targets))
+            kinds.append(IdempotentProducer(name, self._client(name), history, random, targets))
         for name in ("txn-a", "txn-b"):
             random = self.simulation.random(name)
-            kinds.append(TransactionalProducer(name, self._client(name), story, random, targets))
+            kinds.append(TransactionalProducer(name, self._client(name), history, random, targets))
         consumers = [
             Consumer(
                 self._client(f"consumer{committed}"),
-                story,
+                history,
                 self.simulation.random(f"consumer{committed}"),
                 targets,
                 committed=committed,
@@ -141,7 +141,7 @@ class ClusterLife:
             for committed in (False, True)
         ]
         self.committers = [
-            Committer(group, self._client(group), story, self.simulation.random(group), targets[0])
+            Committer(group, self._client(group), history, self.simulation.random(group), targets[0])
             for group in ("group-a", "group-b")
         ]
         return [each.run for each in (*kinds, *consumers, *self.committers)]
@@ -195,9 +195,9 @@ class ClusterLife:
                 everything, committed, offsets = await self._read_everything()
         except TimeoutError:
             raise AssertionError(f"everything is decided and readable in the end: {self}") from None
-        self.story.check_end(everything, committed, offsets)
-        self.rules.compare_from_the_beginning()
-        self.rules.look()
+        self.history.check_end(everything, committed, offsets)
+        self.invariants.compare_from_the_beginning()
+        self.invariants.look()
 
     async def _read_everything(self) -> tuple[_Records, _Records, dict[str, int]]:
         """Return all records, the committed ones, and the offsets that transactions committed."""
@@ -207,7 +207,7 @@ class ClusterLife:
         everything = {each: await self._read_all(client, each, committed=False) for each in self.targets}
         committed = {each: await self._read_all(client, each, committed=True) for each in self.targets}
         offsets = {}
-        for name in self.story.by_producer:
+        for name in self.history.by_producer:
             offsets[name] = await client.persist(
                 lambda name=name: offset_of(client, name, self.targets[0])  # type: ignore[misc]
             )
@@ -229,19 +229,19 @@ class ClusterLife:
     def __str__(self) -> str:
         images = {node_id: node.image.offset for node_id, node in self.cluster.serving.items()}
         return (
-            f"{len(self.cluster.layout)} nodes, serving with metadata {images}; {dict(self.story.counts)};"
+            f"{len(self.cluster.layout)} nodes, serving with metadata {images}; {dict(self.history.counts)};"
             f" {self.faults.happened}"
         )
 
 
-def live(seed: int | str, *, keep_trace: bool = False, **options: object) -> ClusterLife:
+def run_seed(seed: int | str, *, keep_trace: bool = False, **options: object) -> ClusterRun:
     """Run one simulation; a failure names the command that replays it."""
     simulation = Simulation(f"cluster/{seed}", keep_trace=keep_trace)
-    life = ClusterLife(simulation, **options)  # type: ignore[arg-type]
+    run = ClusterRun(simulation, **options)  # type: ignore[arg-type]
     try:
-        simulation.run(life.run())
+        simulation.run(run.run())
     except BaseException as error:
-        error.add_note(f"in {life}")
+        error.add_note(f"in {run}")
         error.add_note(f"to replay: make simulate SEED={seed}")
         raise
-    return life
+    return run

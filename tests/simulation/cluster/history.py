@@ -38,7 +38,7 @@ class Transaction:
     outcome: Outcome = Outcome.OPEN
 
 
-class Story:
+class History:
     def __init__(self) -> None:
         self.stopping = False
         self.sent: dict[bytes, TopicPartition] = {}

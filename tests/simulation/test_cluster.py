@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.cluster.life import live
+from tests.simulation.cluster.run import run_seed
 from tests.simulation.crash_points import SEEDS
-from tests.simulation.simulate import lives
+from tests.simulation.simulate import run_seeds
 
 _ROOT = Path(__file__).parents[2]
 _ONE = os.environ.get("MOLDAU_SIMULATION_SEED")
@@ -27,27 +27,27 @@ FOUND = {
 
 @pytest.mark.skipif(_ONE is None, reason="replays one simulation: MOLDAU_SIMULATION_SEED")
 def test_requested_seed() -> None:
-    live(int(_ONE or 0))
+    run_seed(int(_ONE or 0))
 
 
 @pytest.mark.parametrize("first", range(0, 60 * SEEDS, _BLOCK))
 def test_a_simulated_cluster_keeps_its_invariants(first: int) -> None:
-    outcomes = list(lives("cluster", range(first, first + _BLOCK), jobs=2))
+    outcomes = list(run_seeds("cluster", range(first, first + _BLOCK), jobs=2))
     assert not [outcome for outcome in outcomes if outcome.failure is not None]
     assert sum(outcome.counts["acknowledged"] for outcome in outcomes) > 100
 
 
 @pytest.mark.parametrize("seed", FOUND)
 def test_seeds_of_past_failures(seed: int) -> None:
-    live(seed)
+    run_seed(seed)
 
 
 def test_a_cluster_seed_replays_exactly_under_any_hash_seed() -> None:
     program = (
         "import logging; logging.disable(logging.CRITICAL)\n"
-        "from tests.simulation.cluster.life import live\n"
+        "from tests.simulation.cluster.run import run_seed\n"
         "for seed in (3, 11):\n"
-        "    trace = live(seed).simulation.trace\n"
+        "    trace = run_seed(seed).simulation.trace\n"
         "    print(trace.count, trace.digest())\n"
     )
     runs = [

@@ -14,7 +14,7 @@ from moldau.storage.log.flush import LogFlusher
 from moldau.testing.simulation.disk import SimulatedDisk, SimulatedFile
 from tests.simulation.crash_points import explore
 from tests.simulation.logs import SMALL, Logs
-from tests.simulation.node_life import live
+from tests.simulation.node_run import run_seed
 
 _SEEDS = 12
 
@@ -22,7 +22,7 @@ _SEEDS = 12
 def _found_by_simulations() -> bool:
     for seed in range(_SEEDS):
         try:
-            live(f"broken/{seed}")
+            run_seed(f"broken/{seed}")
         except Exception:
             return True
     return False

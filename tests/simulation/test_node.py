@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.crash_points import SEEDS
-from tests.simulation.node_life import live
+from tests.simulation.node_run import run_seed
 
 _ROOT = Path(__file__).parents[2]
 _ONE = os.environ.get("MOLDAU_SIMULATION_SEED")
@@ -18,15 +18,15 @@ _ONE = os.environ.get("MOLDAU_SIMULATION_SEED")
 
 @pytest.mark.parametrize("seed", [int(_ONE)] if _ONE else range(24 * SEEDS))
 def test_a_simulated_node_keeps_its_invariants(seed: int) -> None:
-    assert live(seed).trace.count > 100
+    assert run_seed(seed).trace.count > 100
 
 
 def test_a_seed_replays_exactly_under_any_hash_seed() -> None:
     program = (
         "import logging; logging.disable(logging.CRITICAL)\n"
-        "from tests.simulation.node_life import live\n"
+        "from tests.simulation.node_run import run_seed\n"
         "for seed in (3, 5):\n"
-        "    trace = live(seed).trace\n"
+        "    trace = run_seed(seed).trace\n"
         "    print(trace.count, trace.digest())\n"
     )
     runs = [

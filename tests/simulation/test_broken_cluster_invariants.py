@@ -22,17 +22,17 @@ from moldau.replication.partition import Partition
 from moldau.server.coordinators import txn_markers
 from moldau.server.coordinators.partition_log import PartitionLog
 from moldau.statemachine.runtime import Runtime
-from tests.simulation.cluster import life
+from tests.simulation.cluster import run
 from tests.simulation.quorum.world import simulate as simulate_quorum
 
 Patch = pytest.MonkeyPatch
 
 
-def seeds_needed(live: Callable[[int], Any], expected: str, limit: int) -> int:
+def seeds_needed(run_seed: Callable[[int], Any], expected: str, limit: int) -> int:
     """Return the number of simulations until this invariant fails; others may fail before."""
     for seed in range(limit):
         try:
-            live(seed)
+            run_seed(seed)
         except Exception as error:
             if re.search(expected, f"{type(error).__name__}: {error}"):
                 return seed + 1
@@ -202,5 +202,5 @@ def test_violated_cluster_invariants_are_detected(
     record_property: Callable[[str, object], None],
 ) -> None:
     break_it(monkeypatch)
-    needed = seeds_needed(lambda seed: life.live(seed, faults=faults), expected, limit)
+    needed = seeds_needed(lambda seed: run.run_seed(seed, faults=faults), expected, limit)
     record_property("seeds needed", needed)

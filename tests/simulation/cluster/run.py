@@ -2,7 +2,7 @@
 
 Nodes are real; only clock, network, disk and threads are simulated. The guarantees to clients are in
 `history`, the internal invariants in `invariants`, the faults in `faults`. When the faults are over,
-every client must get its response within bounded time, every node must serve, and all records must be readable.
+every client must get its response within bounded time, every node must serve, and all records be readable.
 """
 
 from __future__ import annotations

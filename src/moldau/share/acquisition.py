@@ -107,6 +107,10 @@ class _Acquisition:
             return []
         partition = self._partition
         base = self._base()
+        if self._last < base:
+            # The lock limit is reached, and compaction has removed the released records.
+            partition.advance()
+            return []
         known = partition.in_flight.between(min(self._first, base), self._last)
         if not known:
             self._acquire_new(base, self._last)

@@ -81,6 +81,16 @@ def test_no_new_records_are_acquired_above_max_record_locks() -> None:
     assert world.fetch("b") == [Acquired(5, 5, 2)]
 
 
+def test_compacted_records_are_archived_at_max_record_locks() -> None:
+    world = World(limits=ShareLimits(record_locks=10))
+    assert world.fetch("a") == [Acquired(0, 9, 1)]
+    world.share.complete(release(world.share, "a"), persisted=True)
+    del world.log[0]
+    assert world.fetch("b") == []
+    assert (world.share.start_offset, len(world.share.in_flight)) == (10, 0)
+    assert world.fetch("b") == [Acquired(10, 19, 1)]
+
+
 def test_records_with_many_deliveries_are_acquired_in_smaller_groups_and_finally_alone() -> None:
     world = World(1)
     sizes = []

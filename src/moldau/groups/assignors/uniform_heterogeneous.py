@@ -1,8 +1,8 @@
 """The `uniform` assignor for members with different subscriptions.
 
-1. Members keep the partitions that they still subscribe to. 2. Unassigned partitions go to the least loaded
-subscribers, topic by topic, beginning with the topics that have
-   most partitions per subscriber.
+1. Members keep the partitions that they still subscribe to.
+2. Unassigned partitions go to the least loaded subscribers, topic by topic, beginning with the topics that
+   have most partitions per subscriber.
 3. Topic by topic, partitions move from the most to the least loaded subscribers until loads differ by at most
    one. This repeats until nothing moves, at most 16 times.
 """

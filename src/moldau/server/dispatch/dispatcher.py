@@ -99,7 +99,7 @@ class ApiDispatcher:
 
 
 def _not_served(served: ServedApi | None, header: RequestHeader) -> Parts:
-    """Response ApiVersions in an unknown version with the known ones, in version 0 (KIP-511).
+    """Answer ApiVersions in an unknown version with the known versions, in version 0 (KIP-511).
 
     Any other API or version that is not served closes the connection.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.shard import GroupShard
-from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
@@ -29,9 +28,7 @@ async def handle(
         share_configs.check_enabled()
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        return DeleteShareGroupOffsetsResponse(
-            responses=await _delete(groups, persister, metadata.image, request)
-        )
+        return DeleteShareGroupOffsetsResponse(responses=await _delete(groups, persister, metadata, request))
     except KafkaError as error:
         return DeleteShareGroupOffsetsResponse(error_code=error.code, error_message=str(error))
 
@@ -39,7 +36,7 @@ async def handle(
 async def _delete(
     groups: Coordinator[GroupShard],
     persister: Persister,
-    image: MetadataImage,
+    metadata: MetadataPublisher,
     request: DeleteShareGroupOffsetsRequest,
 ) -> list[DeleteShareGroupOffsetsResponseTopic]:
     group_id = request.group_id
@@ -49,7 +46,7 @@ async def _delete(
     failures = await persister.delete(deleting.state)
     refused = list(deleting.refused)
     for topic_id, failed in failures.items():
-        topic = image.topics.by_id.get(topic_id)
+        topic = metadata.image.topics.by_id.get(topic_id)
         error = next(iter(failed.values()))
         refused.append(
             DeleteShareGroupOffsetsResponseTopic(

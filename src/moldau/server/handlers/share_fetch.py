@@ -168,7 +168,7 @@ class _Request:
         epoch = request.share_session_epoch
         turn = epoch % len(places) if places and epoch >= 1 else 0
         max_bytes = min(request.max_bytes, self._dependencies.settings.config.integer("fetch.max.bytes"))
-        wish = ShareFetchParams(
+        params = ShareFetchParams(
             self._key.group_id,
             self._key.member_id,
             [*places[turn:], *places[:turn]],
@@ -182,7 +182,7 @@ class _Request:
         )
         return {
             **await ShareFetch(
-                dependencies.share_partitions, dependencies.replicas, dependencies.pool, wish
+                dependencies.share_partitions, dependencies.replicas, dependencies.pool, params
             ).run(),
             **answers,
         }
@@ -198,17 +198,17 @@ class _Request:
     def _response(
         self, fetched: dict[TopicIdPartition, PartitionData], outcomes: Outcomes
     ) -> ShareFetchResponse:
-        told = {place: answer for place, answer in fetched.items() if self._must_tell(place, answer)}
+        included = {place: answer for place, answer in fetched.items() if self._must_include(place, answer)}
         for place, error in outcomes.items():
-            answer = told.get(place)
+            answer = included.get(place)
             if answer is None:
-                answer = told[place] = PartitionData(partition_index=place.partition, records=b"")
+                answer = included[place] = PartitionData(partition_index=place.partition, records=b"")
             if error is not None:
                 answer.acknowledge_error_code = error.code
                 answer.acknowledge_error_message = error.message
         leaders = CurrentLeaders(self._dependencies.metadata.image, self._context.listener.name)
         topics: dict[bytes, ShareFetchableTopicResponse] = {}
-        for place, answer in told.items():
+        for place, answer in included.items():
             if answer.error_code in _NOT_LEADER:
                 leader = leaders.of("", place.topic_id, place.partition)
                 if leader is not None:
@@ -221,7 +221,7 @@ class _Request:
             node_endpoints=[NodeEndpoint(**each) for each in leaders.endpoints],
         )
 
-    def _must_tell(self, place: TopicIdPartition, answer: PartitionData) -> bool:
+    def _must_include(self, place: TopicIdPartition, answer: PartitionData) -> bool:
         session = self._session
         if session is None or self._request.share_session_epoch == INITIAL_EPOCH:
             return True

@@ -16,15 +16,15 @@ from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.group_requests import requester
 from moldau.server.dispatch.context import RequestContext
 
-#: The version since which a member has to say which protocol it means.
+#: The version from which the protocol type and name are required (KIP-559).
 _PROTOCOL_SINCE = 5
 
 
 async def handle(
     groups: Coordinator[GroupShard], context: RequestContext, request: SyncGroupRequest
 ) -> SyncGroupResponse:
-    unsaid = request.protocol_type is None or request.protocol_name is None
-    if unsaid and context.api_version >= _PROTOCOL_SINCE:
+    missing = request.protocol_type is None or request.protocol_name is None
+    if missing and context.api_version >= _PROTOCOL_SINCE:
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
         return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)

@@ -108,7 +108,7 @@ def test_invalid_rows_and_options_are_refused(
 
 def test_errors_of_the_cluster_are_raised(spark: SparkSession, topics: Topics) -> None:
     small = topics.create(max_message_bytes="2000")
-    with pytest.raises(PySparkException, match="larger than the topic takes: raise"):
+    with pytest.raises(PySparkException, match="larger than the topic allows: raise"):
         write(spark.sql("select repeat('x', 5000) value"), topics, topic=small)
     with pytest.raises(PySparkException, match=r"(?i)partition 7"):
         write(spark.sql("select 'a' value, 7 partition"), topics, topic=small)

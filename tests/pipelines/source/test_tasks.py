@@ -54,7 +54,9 @@ def test_topic_deleted_or_recreated_after_planning_is_a_loss(topics: Topics) -> 
     assert offsets(read_task(wanted(topics, topic, failOnDataLoss=False, **quickly), task)) == []
     topics.create(name=topic)
     topics.fill(topic, 0, *range(10))
-    with pytest.raises(DataLoss, match=r"made anew while it was read.*To read the recreated topic from its"):
+    with pytest.raises(
+        DataLoss, match=r"created again while it was read.*To read the recreated topic from its"
+    ):
         list(read_task(wanted(topics, topic, **quickly), task))
     assert offsets(read_task(wanted(topics, topic, failOnDataLoss=False, **quickly), task)) == []
 

@@ -126,5 +126,5 @@ def test_missing_java_is_reported_with_the_package_to_install(broker: Cluster, t
     words = command(broker, tmp_path, "-e", "SHOW STREAMS")
     ran = subprocess.run(words, capture_output=True, text=True, timeout=60, env=environment)
     assert ran.returncode == 1
-    assert ran.stderr.startswith("JAVA_HOME is /nowhere, and there is no Java.")
+    assert ran.stderr.startswith("JAVA_HOME is /nowhere, which is not a Java installation.")
     assert "apt-get install openjdk" in ran.stderr

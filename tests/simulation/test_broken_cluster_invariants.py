@@ -19,8 +19,8 @@ from moldau.raft import election, replication
 from moldau.raft.states import Leader, Votes
 from moldau.replication.leadership import Leadership
 from moldau.replication.partition import Partition
-from moldau.server.coordinators import txn_markers
 from moldau.server.coordinators.partition_log import PartitionLog
+from moldau.server.coordinators.txn_markers import TxnMarkerWriter
 from moldau.statemachine.runtime import Runtime
 from tests.simulation.cluster import run
 from tests.simulation.quorum.world import simulate as simulate_quorum
@@ -147,8 +147,8 @@ def _new_leaders_truncate_to_their_high_watermark(patch: Patch) -> None:
 
 
 def _markers_lost(patch: Patch) -> None:
-    right, count = txn_markers._append, itertools.count(1)
-    patch.setattr(txn_markers, "_append", lambda *what: right(*what) if next(count) % 5 else None)
+    right, count = TxnMarkerWriter._append, itertools.count(1)
+    patch.setattr(TxnMarkerWriter, "_append", lambda *what: right(*what) if next(count) % 5 else None)
 
 
 def _commits_not_waited_for(patch: Patch) -> None:

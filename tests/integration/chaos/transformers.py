@@ -58,6 +58,11 @@ class _Copier(threading.Thread):
                 if messages:
                     producer = self._copy(consumer, producer, messages)
                 self.moved = time.monotonic()
+        except KafkaException as error:
+            # A copier that was replaced because its client was stuck may fail after the cluster has stopped.
+            if not self.stopping.is_set():
+                raise
+            self.history.note(f"{self.name}: {error.args[0]}")
         finally:
             consumer.close()
 

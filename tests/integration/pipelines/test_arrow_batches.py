@@ -167,7 +167,7 @@ def test_a_transaction_that_is_open_is_waited_for(bootstrap: str, topic: str) ->
     producer.begin_transaction()
     producer.produce(topic, b"in time", partition=0)
     assert producer.flush(60) == 0
-    with pytest.raises(RecordsGone, match=r"holds 0 to 0"):
+    with pytest.raises(RecordsGone, match=r"contains 0 to 0"):
         rows(bootstrap, topic, 0, 1, api_timeout_ms=300)
     commit = threading.Timer(1.0, producer.commit_transaction, [30])
     commit.start()

@@ -381,12 +381,12 @@ class TestCreatePartitions:
 
 def test_large_requests_are_decided_quickly() -> None:
     cluster = Cluster()
-    started = time.perf_counter()
+    started = time.process_time()
     cluster.create("wide", 1000, 1)
-    wide = time.perf_counter() - started
-    started = time.perf_counter()
+    wide = time.process_time() - started
+    started = time.process_time()
     for number in range(500):
         cluster.create(f"topic-{number}", 1, 1)
-    many = time.perf_counter() - started
+    many = time.process_time() - started
     assert wide < 0.5, f"1000 partitions took {wide:.3f} s"
     assert many < 2.0, f"500 topics took {many:.3f} s"

@@ -64,9 +64,9 @@ def test_topic_deleted_or_recreated_after_planning_is_a_loss(topics: Topics) -> 
 def test_task_that_cannot_store_the_query_name_continues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(TaskContext, "_taskContext", None)  # The constructor sets it for the whole process.
     context = TaskContext()
     context._taskAttemptId, context._localProperties = 7, {"sql.streaming.queryId": "an-id"}
-    monkeypatch.setattr(TaskContext, "_taskContext", context)
     names = QueryNameFolder()
     obstacle = Path(names.folder) / "query-7"
     obstacle.mkdir()

@@ -24,5 +24,5 @@ class Backoff:
 
     def seconds(self, failures: int) -> float:
         """Return the delay after this many consecutive failures (1: after the first)."""
-        exponent = min(failures - 1, _LARGEST_EXPONENT)
+        exponent = min(max(failures, 1) - 1, _LARGEST_EXPONENT)
         return min(self.initial_seconds * float(2**exponent), self.maximum_seconds)

@@ -13,8 +13,8 @@ _FIRST_SECONDS: Final = 10.0
 _LONGEST_SECONDS: Final = 600.0
 
 
-class Seldom:
-    """Call `is_due` at every failure, and `over` when the failure has ended."""
+class LogThrottle:
+    """Call `is_due` at every failure, and `reset` when the failure has ended."""
 
     __slots__ = ("_next", "_pause", "_reason")
 
@@ -26,7 +26,7 @@ class Seldom:
     def is_due(self, now: float, reason: object = None) -> bool:
         """Whether to log now (monotonic seconds); a new reason is always logged."""
         if reason != self._reason:
-            self.over()
+            self.reset()
             self._reason = reason
         if now < self._next:
             return False
@@ -34,6 +34,6 @@ class Seldom:
         self._pause = min(2 * self._pause, _LONGEST_SECONDS)
         return True
 
-    def over(self) -> None:
+    def reset(self) -> None:
         self._reason, self._next = None, -math.inf
         self._pause = _FIRST_SECONDS

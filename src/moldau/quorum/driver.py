@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.log_throttle import Seldom
+from moldau.base.log_throttle import LogThrottle
 from moldau.network.client import OpenConnection
 from moldau.network.failures import NodeUnreachable
 from moldau.protocol.messages.fetch import FetchResponse
@@ -90,7 +90,7 @@ class RaftDriver:
         self._timer: asyncio.TimerHandle | None = None
         self._known_state: tuple[object, ...] = ()
         self._next_change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._leader_exit_logged = Seldom()
+        self._leader_exit_logged = LogThrottle()
 
     def now_ms(self) -> float:
         return self._clock.monotonic() * 1000

@@ -22,7 +22,7 @@ from typing import Any
 
 from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.log_throttle import Seldom
+from moldau.base.log_throttle import LogThrottle
 from moldau.base.loop_slice import LoopSlice
 from moldau.network.client import OpenConnection
 from moldau.network.peer import Peer
@@ -93,7 +93,7 @@ class Fetcher:
         self._changes = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._backing_off = False
-        self._complaints = Seldom()
+        self._log_throttle = LogThrottle()
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -137,7 +137,7 @@ class Fetcher:
         response = await task
         self._in_flight.popleft()
         await self._handle_response(number, session, response)
-        self._complaints.over()
+        self._log_throttle.reset()
 
     def _refetch(self, keys: Iterable[PartitionKey]) -> None:
         """Report the positions of these partitions; at once if the leader delays its response."""
@@ -167,7 +167,7 @@ class Fetcher:
 
     async def _back_off(self, error: Exception) -> None:
         """Drop the session and wait `replica.fetch.backoff.ms`: the leader cannot be reached."""
-        if self._complaints.is_due(self._broker.clock.monotonic(), str(error)):
+        if self._log_throttle.is_due(self._broker.clock.monotonic(), str(error)):
             trace = None if isinstance(error, KafkaError) else error
             logger.warning("fetching from broker %d failed: %s", self.leader, error, exc_info=trace)
         self._session = FetchSession()
@@ -289,8 +289,8 @@ class Fetcher:
         followed.failures += 1
         delay = backoff.seconds(followed.failures)
         # A lasting error is logged after 1, 2, 4, … failures at the longest delay.
-        is_news = delay == backoff.maximum_seconds and followed.failures.bit_count() == 1
-        level = logging.WARNING if is_news else logging.DEBUG
+        is_notable = delay == backoff.maximum_seconds and followed.failures.bit_count() == 1
+        level = logging.WARNING if is_notable else logging.DEBUG
         logger.log(level, "%s cannot be followed yet: %s", followed.partition.topic_partition, error)
         self._delay(followed, delay)
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId, TopicPartition
-from moldau.base.log_throttle import Seldom
+from moldau.base.log_throttle import LogThrottle
 from moldau.metadata.image import RECOVERED
 from moldau.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -54,7 +54,7 @@ class PartitionChanges:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self._failures = 0
-        self._complaints = Seldom()
+        self._log_throttle = LogThrottle()
 
     def submit(self, partition: Proposer, change: IsrChange) -> None:
         key = (partition.topic_id, partition.topic_partition.partition)
@@ -85,13 +85,13 @@ class PartitionChanges:
                 await self._failed(error)
                 continue
             self._failures = 0
-            self._complaints.over()
+            self._log_throttle.reset()
             if again:
                 await asyncio.sleep(_BACKOFF.initial_seconds)
 
     async def _failed(self, error: Exception) -> None:
         trace = None if isinstance(error, KafkaError) else error
-        if self._complaints.is_due(self._broker.clock.monotonic(), str(error)):
+        if self._log_throttle.is_due(self._broker.clock.monotonic(), str(error)):
             logger.warning("AlterPartition failed, ISR changes are retried: %s", error, exc_info=trace)
         self._failures += 1
         await asyncio.sleep(_BACKOFF.seconds(self._failures))

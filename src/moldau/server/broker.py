@@ -208,8 +208,8 @@ class Broker:
         node_id = self.services.id
         if node_id in image.cluster.brokers and not self._is_registered(image):
             raise RuntimeError(
-                f"another process has registered with node.id={node_id} while this one was not heard "
-                "of; every node needs an id of its own"
+                f"another process has registered with node.id={node_id} while this one was fenced; "
+                "every node needs an id of its own"
             )
 
     def apply_settings(self) -> None:

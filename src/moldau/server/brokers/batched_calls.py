@@ -22,7 +22,7 @@ _Lane = tuple[int, Hashable]
 _Batch = list[tuple[Q, asyncio.Future[A]]]
 
 #: The error of calls that are pending when the node stops.
-_GIVEN_UP = KafkaError(ErrorCode.NETWORK_EXCEPTION, "the request was given up")
+_STOPPED = KafkaError(ErrorCode.NETWORK_EXCEPTION, "the node stopped before the request was answered")
 
 
 class BatchedCalls(Generic[Q, A]):
@@ -67,7 +67,7 @@ class BatchedCalls(Generic[Q, A]):
                 await self._send(key[0], batch)
         finally:
             del self._senders[key]
-            _fail_all(self._waiting.pop(key, ()), _GIVEN_UP)
+            _fail_all(self._waiting.pop(key, ()), _STOPPED)
 
     def _next_batch(self, key: _Lane) -> _Batch[Q, A]:
         batch: dict[Hashable, tuple[Q, asyncio.Future[A]]] = {}
@@ -90,12 +90,12 @@ class BatchedCalls(Generic[Q, A]):
         except KafkaError as error:
             _fail_all(batch, error)
         finally:
-            _fail_all(batch, _GIVEN_UP)
+            _fail_all(batch, _STOPPED)
 
 
 def missing(what: object) -> KafkaError:
     """Return the error of a response that lacks the result of a call."""
-    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the answer of a broker says nothing about {what}")
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the response of a broker lacks the result for {what}")
 
 
 def _fail_all(batch: Sequence[tuple[Any, asyncio.Future[Any]]], error: KafkaError) -> None:

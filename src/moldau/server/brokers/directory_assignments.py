@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import DirectoryId, Uuid
-from moldau.base.log_throttle import Seldom
+from moldau.base.log_throttle import LogThrottle
 from moldau.controller.brokers.directories import assign_replicas_to_dirs
 from moldau.protocol.messages import assign_replicas_to_dirs as messages
 from moldau.replication.replica_logs import Placed
@@ -57,7 +57,7 @@ class DirectoryAssignments:
 
     async def _report(self, assignments: Sequence[Placed]) -> None:
         """Retry until the controller has stored the assignments."""
-        throttle, pause = Seldom(), _RETRY_SECONDS
+        throttle, pause = LogThrottle(), _RETRY_SECONDS
         while True:
             try:
                 return await self._send(assignments)

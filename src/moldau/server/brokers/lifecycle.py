@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import DirectoryId
-from moldau.base.log_throttle import Seldom
+from moldau.base.log_throttle import LogThrottle
 from moldau.controller.brokers.lifecycle import broker_heartbeat, register_broker
 from moldau.metadata.image import BrokerRegistration, MetadataImage
 from moldau.protocol.messages import broker_registration as registration
@@ -57,7 +57,7 @@ class BrokerLifecycle:
         self._metadata = metadata
         self._cordoned = cordoned
         self._offline: list[DirectoryId] = []
-        self._log_throttle = Seldom()
+        self._log_throttle = LogThrottle()
 
     # Start.
 
@@ -144,7 +144,7 @@ class BrokerLifecycle:
         """Send a heartbeat; a failure is logged."""
         try:
             await self._send_heartbeat()
-            self._log_throttle.over()
+            self._log_throttle.reset()
         except KafkaError as error:
             self._log("heartbeat failed: %s", error)
 

@@ -64,10 +64,10 @@ def format_storage(
     report: Callable[[str], None] | None = None,
 ) -> None:
     """Format the unformatted folders of the node; `report` receives the output of Kafka's tool."""
-    _Formatter(disk, clock, randomness, config, options or FormatOptions(), report or _nobody).run()
+    _Formatter(disk, clock, randomness, config, options or FormatOptions(), report or _discard).run()
 
 
-def _nobody(line: str) -> None:
+def _discard(line: str) -> None:
     return
 
 

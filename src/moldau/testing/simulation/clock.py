@@ -32,7 +32,7 @@ class SimulatedClock:
 class SimulatedPool:
     """Work starts and ends after random delays, so that overlapping work ends in any order.
 
-    Like a thread, work goes on when nobody waits for it any more. `slowness` stretches the delays.
+    Like a thread, work continues after its caller stopped waiting. `slowness` stretches the delays.
     """
 
     def __init__(self, random: Random, *, delay_ms: float = 1.0) -> None:
@@ -50,7 +50,7 @@ class SimulatedPool:
         def work() -> None:
             try:
                 result = fn(*args, **kwargs)
-            except Exception as error:  # noqa: BLE001  it belongs to whoever asked for the work
+            except Exception as error:  # noqa: BLE001  it is raised in the caller
                 loop.call_later(self._wait(), _fail, future, error)
             else:
                 loop.call_later(self._wait(), _finish, future, result)

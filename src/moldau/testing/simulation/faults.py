@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 class PowerLost(BaseException):
     """The machine is off: the current operation does not return.
 
-    Not an `Exception`, because nobody can handle it.
+    Not an `Exception`, because no handler may catch it.
     """
 
 

@@ -91,7 +91,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def _who_waits(self) -> str:
         waiting = sorted(asyncio.all_tasks(self), key=lambda task: task.get_name())
-        return ", ".join(f"{task.get_name()} in {task.get_coro()}" for task in waiting) or "nobody"
+        return ", ".join(f"{task.get_name()} in {task.get_coro()}" for task in waiting) or "no task"
 
     # Callbacks.
 
@@ -153,7 +153,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001  it belongs to whoever asked for the work
+        except Exception as error:  # noqa: BLE001  it is raised in the caller
             future.set_exception(error)
         return future
 

@@ -199,7 +199,7 @@ def test_a_damaged_tail_is_truncated_and_the_rest_is_served(
     folder = node.data_dir / "logs" / f"{topic}-0"
     DAMAGES[damage](folder / "00000000000000000000.log")
     node.restart()
-    left = 99 if damage.startswith("the last batch") else 100
+    left = 99 if "last batch" in damage else 100
     eventually(lambda: fetch(node.bootstrap_servers, topic).error_code == 0, what="the partition is served")
     assert read_all(node.bootstrap_servers, topic, 0) == [(n, n) for n in range(left)]
     assert produce(node.bootstrap_servers, topic, batch([(b"k", b"1000:")])).base_offset == left

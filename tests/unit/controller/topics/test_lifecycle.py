@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import time
 
 import pytest
@@ -380,13 +381,22 @@ class TestCreatePartitions:
 
 
 def test_large_requests_are_decided_quickly() -> None:
+    """In CPU time and without garbage collections, which depend on the tests that ran before."""
     cluster = Cluster()
+    gc.disable()
+    try:
+        wide, many = _time_creations(cluster)
+    finally:
+        gc.enable()
+    assert wide < 0.5, f"1000 partitions took {wide:.3f} s"
+    assert many < 2.0, f"500 topics took {many:.3f} s"
+
+
+def _time_creations(cluster: Cluster) -> tuple[float, float]:
     started = time.process_time()
     cluster.create("wide", 1000, 1)
     wide = time.process_time() - started
     started = time.process_time()
     for number in range(500):
         cluster.create(f"topic-{number}", 1, 1)
-    many = time.process_time() - started
-    assert wide < 0.5, f"1000 partitions took {wide:.3f} s"
-    assert many < 2.0, f"500 topics took {many:.3f} s"
+    return wide, time.process_time() - started

@@ -200,7 +200,7 @@ def test_invalid_options_of_a_static_quorum_are_refused(
     [
         ({}, "Because controller.quorum.voters is not set on this controller, you must specify one of"),
         ({"standalone": True, "features": {"kraft.version": 0}}, "Cannot set kraft.version to 0 if"),
-        ({"initial_controllers": "foo"}, "--initial-controllers: The voter 'foo' cannot be read"),
+        ({"initial_controllers": "foo"}, "--initial-controllers: The voter 'foo' is invalid"),
         ({"initial_controllers": ""}, "--initial-controllers: No voters given."),
         (
             {"initial_controllers": f"1@h:1:{DIRECTORY},1@h:2:{OTHER}"},

@@ -220,11 +220,11 @@ def producer_ids(broker: Broker) -> None:
     second.ask("of an unknown broker", AllocateProducerIdsRequest(broker_id=SECOND_BROKER, broker_epoch=1))
     second.register("for producer ids")
     request = AllocateProducerIdsRequest(broker_id=SECOND_BROKER, broker_epoch=second.epoch)
-    first = broker.call(request, 0, controller=True)
-    second = broker.call(request, 0, controller=True)
-    broker.note("steps", [second.producer_id_start - first.producer_id_start])
-    first.producer_id_start = 0
-    broker.note("a block", first)
+    first_block = broker.call(request, 0, controller=True)
+    second_block = broker.call(request, 0, controller=True)
+    broker.note("steps", [second_block.producer_id_start - first_block.producer_id_start])
+    first_block.producer_id_start = 0
+    broker.note("a block", first_block)
     second.ask(
         "an old broker epoch",
         AllocateProducerIdsRequest(broker_id=SECOND_BROKER, broker_epoch=second.epoch - 1),

@@ -24,7 +24,7 @@ from moldau.protocol.headers import (
 )
 from moldau.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from moldau.protocol.schema import Message, decode, decode_prefix, encode_bytes
-from moldau.protocol.stored.principal import DefaultPrincipalData
+from moldau.security.principal import decode_principal, encode_principal
 from moldau.server.dispatch.context import RequestContext
 
 #: The APIs that Kafka marks as forwardable.
@@ -53,7 +53,6 @@ FORWARDABLE = frozenset(
         ApiKey.REMOVE_RAFT_VOTER,
     }
 )
-_PRINCIPAL_VERSION = 0
 #: The address of a client of a simulated network.
 _NO_ADDRESS = bytes(4)
 
@@ -142,23 +141,3 @@ def _address(host: str) -> bytes:
         return ipaddress.ip_address(host.partition("%")[0]).packed
     except ValueError:
         return _NO_ADDRESS
-
-
-def encode_principal(principal: str) -> bytes:
-    """Encode a principal in the form of ACLs, `type:name`, as Kafka's default principal builder does."""
-    kind, _, name = principal.partition(":")
-    data = encode_bytes(DefaultPrincipalData(type=kind, name=name), _PRINCIPAL_VERSION)
-    return _PRINCIPAL_VERSION.to_bytes(2, "big") + data
-
-
-def decode_principal(data: bytes | None) -> str:
-    try:
-        if data is None or int.from_bytes(data[:2], "big") != _PRINCIPAL_VERSION:
-            raise DecodeError("unknown version of the principal")
-        principal = decode(DefaultPrincipalData, data[2:], _PRINCIPAL_VERSION)
-    except DecodeError as error:
-        raise KafkaError(
-            ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE,
-            f"Failed to deserialize client principal from envelope: {error}",
-        ) from error
-    return f"{principal.type}:{principal.name}"

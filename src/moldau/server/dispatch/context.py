@@ -6,13 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from moldau.base.errors import KafkaError
 from moldau.network.connection import Connection
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import Api
 from moldau.protocol.schema import Message
+from moldau.security.acl.authorizer import Authorizer
+from moldau.security.acl.enums import SUPPORTED_OPERATIONS, AclOperation, ResourceType
+from moldau.security.acl.permissions import CLUSTER_NAME, DENIED, Permission
+from moldau.security.principal import KafkaPrincipal
 from moldau.server.settings import BROKER
-
-ANONYMOUS = "User:ANONYMOUS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,8 @@ class ListenerContext(NamedTuple):
     security_protocol: str
     apis: Mapping[int, ServedApi]
     handlers: Mapping[int, Handler]
+    #: None: every request is allowed.
+    authorizer: Authorizer | None = None
 
 
 class RequestContext(NamedTuple):
@@ -62,10 +67,38 @@ class RequestContext(NamedTuple):
     api_version: int
     client_id: str | None
     listener: ListenerContext
-    principal: str
+    principal: KafkaPrincipal
+    #: The address as Java prints it, which ACLs compare as text.
     client_host: str
     connection: Connection
     correlation_id: int = 0
+
+    def allows(self, permission: Permission, name: str = CLUSTER_NAME, *, log_denied: bool = True) -> bool:
+        """Return whether the client has the permission for a resource; without an authorizer it has."""
+        authorizer = self.listener.authorizer
+        return authorizer is None or authorizer.authorize(
+            self.principal, self.client_host, permission, name, log_denied=log_denied
+        )
+
+    def require(self, permission: Permission, name: str = CLUSTER_NAME) -> None:
+        """Refuse the whole request if the client does not have the permission."""
+        if not self.allows(permission, name):
+            raise KafkaError(DENIED[permission.resource_type])
+
+    def allows_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """Return whether the client may do this to at least one resource of the type."""
+        authorizer = self.listener.authorizer
+        return authorizer is None or authorizer.authorize_by_resource_type(
+            self.principal, self.client_host, operation, resource_type
+        )
+
+    def authorized_operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
+        """Return the operations that the client may perform, as a bit field (KIP-430)."""
+        return sum(
+            1 << operation
+            for operation in SUPPORTED_OPERATIONS[resource_type]
+            if self.allows(Permission(operation, resource_type), name, log_denied=False)
+        )
 
 
 class Pending(NamedTuple):

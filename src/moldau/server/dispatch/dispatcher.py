@@ -21,8 +21,8 @@ from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.headers import RequestHeader, decode_request_header, encode_response_header
 from moldau.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from moldau.protocol.schema import DecodeError, EncodeError, Message, decode_prefix, encode
+from moldau.security.principal import ANONYMOUS
 from moldau.server.dispatch.context import (
-    ANONYMOUS,
     ListenerContext,
     Pending,
     RequestContext,

@@ -33,7 +33,7 @@ from moldau.protocol.messages.list_partition_reassignments import ListPartitionR
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from moldau.protocol.schema import Message, decode, encode_bytes
-from moldau.server.controller.envelopes import encode_principal
+from moldau.security.principal import KafkaPrincipal, encode_principal
 from tests.harness.waiting import eventually
 from tests.interop.differential.broker import Broker
 
@@ -308,7 +308,7 @@ def envelopes(broker: Broker) -> None:
     unknown = encode_request_header(RequestHeader(19, 4, 5, "second")).replace(
         b"\0\x13\0\4", b"\0\x13\0\x63", 1
     )
-    user, here = encode_principal("User:alice"), bytes([127, 0, 0, 1])
+    user, here = encode_principal(KafkaPrincipal("User", "alice")), bytes([127, 0, 0, 1])
     for label, data, principal, address in (
         ("a listing", listing, user, here),
         ("a new topic", create, user, here),

@@ -27,7 +27,7 @@ from moldau.protocol.messages.elect_leaders import ElectLeadersRequest
 from moldau.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.protocol.schema import decode, encode_bytes
-from moldau.server.controller.envelopes import decode_principal, encode_principal
+from moldau.security.principal import ANONYMOUS, KafkaPrincipal, decode_principal, encode_principal
 from moldau.server.handlers import elect_leaders
 from moldau.server.node import Node
 from moldau.server.startup.identity import feature_ranges
@@ -191,7 +191,7 @@ def envelope(request: Any, version: int, **changes: Any) -> EnvelopeRequest:
     header = RequestHeader(request.API_KEY, version, 77, "someone")
     result = EnvelopeRequest(
         request_data=encode_request_header(header) + encode_bytes(request, version),
-        request_principal=encode_principal("User:alice"),
+        request_principal=encode_principal(KafkaPrincipal("User", "alice")),
         client_host_address=LOCALHOST,
     )
     for name, value in changes.items():
@@ -255,6 +255,6 @@ class TestEnvelopes:
 
 
 def test_a_principal_is_encoded_as_in_kafka() -> None:
-    encoded = encode_principal("User:ANONYMOUS")
+    encoded = encode_principal(ANONYMOUS)
     assert encoded == b"\x00\x00\x05User\x0aANONYMOUS\x00\x00"
-    assert decode_principal(encoded) == "User:ANONYMOUS"
+    assert decode_principal(encoded) == ANONYMOUS

@@ -6,6 +6,7 @@ import pytest
 
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.offset_delete import OffsetDeleteRequestPartition
+from moldau.security.principal import ANONYMOUS
 from moldau.server.coordinators.group_requests import known_partitions, requester
 from moldau.server.dispatch.context import RequestContext
 from tests.harness.worlds.coordination import Coordination
@@ -21,7 +22,7 @@ from tests.harness.worlds.coordination import Coordination
     ],
 )
 def test_hosts_are_written_as_java_writes_them(host: str, told: str) -> None:
-    context = RequestContext(11, 9, None, cast(Any, None), "User:ANONYMOUS", host, cast(Any, None))
+    context = RequestContext(11, 9, None, cast(Any, None), ANONYMOUS, host, cast(Any, None))
     assert requester(context) == (9, "", told)
 
 

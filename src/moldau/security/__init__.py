@@ -1,0 +1,1 @@
+"""Principals, TLS stores and contexts, SASL mechanisms, ACLs and delegation tokens."""

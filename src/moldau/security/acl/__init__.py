@@ -1,0 +1,1 @@
+"""Access control: operations and resources, ACL bindings, the authorizer."""

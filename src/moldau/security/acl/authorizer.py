@@ -12,6 +12,8 @@ from moldau.security.principal import KafkaPrincipal
 
 
 class Authorizer(Protocol):
+    """A class of the user's is called with the properties of the node and has these methods."""
+
     def authorize(
         self,
         principal: KafkaPrincipal,
@@ -20,10 +22,12 @@ class Authorizer(Protocol):
         name: str,
         *,
         log_denied: bool = True,
+        api_key: int = -1,
     ) -> bool:
         """Return whether the principal may do this to the resource `name`.
 
         `log_denied` is False for a resource that the request did not name, such as an entry of a list.
+        `api_key` is the request, for the audit log.
         """
         ...
 

@@ -1,0 +1,62 @@
+"""`authorizer.class.name`: the built-in authorizer and classes of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from moldau.config.definition import ConfigError
+from moldau.security.acl.loading import SETTING, STANDARD_AUTHORIZER, load_authorizer
+from moldau.security.acl.permissions import READ_TOPIC
+from moldau.security.acl.standard import StandardAuthorizer
+from moldau.security.principal import KafkaPrincipal
+
+
+class NightWatch:
+    """An authorizer of one's own."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.open = properties["night.watch.open"]
+
+    def authorize(self, *arguments: Any, **options: Any) -> bool:
+        return self.open == "true"
+
+    def authorize_by_resource_type(self, *arguments: Any) -> bool:
+        return self.open == "true"
+
+    def apply(self, *arguments: Any) -> None:
+        """It has no ACLs."""
+
+
+def test_without_the_setting_there_is_no_authorizer() -> None:
+    assert load_authorizer({}) is None
+    assert load_authorizer({SETTING: ""}) is None
+
+
+def test_standard_authorizer() -> None:
+    authorizer = load_authorizer({SETTING: STANDARD_AUTHORIZER, "super.users": "User:root"})
+    assert isinstance(authorizer, StandardAuthorizer)
+    assert authorizer.authorize(KafkaPrincipal("User", "root"), "::1", READ_TOPIC, "foo")
+
+
+def test_a_python_class_is_called_with_the_properties() -> None:
+    name = f"{NightWatch.__module__}.NightWatch"
+    authorizer = load_authorizer({SETTING: name, "night.watch.open": "true"})
+    assert authorizer is not None
+    assert authorizer.authorize(KafkaPrincipal("User", "a"), "::1", READ_TOPIC, "foo")
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({SETTING: "org.example.Authorizer"}, "Moldau cannot run Java classes"),
+        ({SETTING: "collections.OrderedDict"}, "it has no authorize and no"),
+        ({SETTING: "Nowhere"}, "nor a Python class"),
+        ({SETTING: STANDARD_AUTHORIZER, "super.users": "root"}, "super.users=root: expected a string"),
+    ],
+)
+def test_invalid_settings_are_refused(properties: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_authorizer(properties)

@@ -1,0 +1,1 @@
+"""SASL mechanisms, both sides: PLAIN, SCRAM, OAUTHBEARER and GSSAPI without connections."""

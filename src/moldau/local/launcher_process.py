@@ -26,7 +26,7 @@ from moldau.base.child_exits import ChildExits
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from moldau.network.client import OpenConnection
+    from moldau.network.connector import OpenConnection
     from moldau.server.run import MakeLinks
 
 #: Called in a new node with its loop, its control socket and the request's extra values. The result opens the

@@ -1,8 +1,8 @@
 """A connection to another node: many requests in flight, responses matched by correlation id.
 
-How it works. `connect` opens the socket and sends ApiVersions; `call` encodes a request in the newest
-version that both sides support, registers its correlation id and waits. Responses are decoded as their
-frames arrive.
+How it works. `connect` opens the socket, sends ApiVersions and logs in; `call` encodes a request in the
+newest version that both sides support, registers its correlation id and waits. Responses are decoded as
+their frames arrive.
 
 Invariants:
 
@@ -11,6 +11,7 @@ Invariants:
   late, too. All requests in flight fail with the same reason.
 - Frames, requests in flight and bytes buffered by the socket are bounded.
 - A response with records keeps its receive buffer, so its views stay valid as long as it exists.
+- Before a SASL session ends, the connection logs in again (KIP-368); calls wait meanwhile.
 """
 
 from __future__ import annotations
@@ -18,13 +19,23 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import moldau
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.network.failures import ConnectionLost, NodeUnreachable, NotKafka, explain_protocol, reason_of
+from moldau.network.connector import PLAINTEXT, Connector
+from moldau.network.failures import (
+    ConnectionLost,
+    NodeUnreachable,
+    NotKafka,
+    TlsFailed,
+    explain_protocol,
+    reason_of,
+    tls_reason,
+)
 from moldau.network.frames import FrameBuffer, FrameTooLarge
+from moldau.network.login import log_in
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS, Api
 from moldau.protocol.headers import RequestHeader, decode_response_header, encode_request_header
@@ -39,10 +50,8 @@ MAX_FRAME_BYTES = 256 * 1024 * 1024
 MAX_IN_FLIGHT = 256
 CONNECT_TIMEOUT_MS = 10_000
 REQUEST_TIMEOUT_MS = 30_000
-
-
-#: Opens a connection as `loop.create_connection` does.
-OpenConnection = Callable[[Callable[[], asyncio.BufferedProtocol], str, int], Awaitable[object]]
+#: A session is renewed after this part of its lifetime.
+_RENEW_AFTER = 0.85
 
 
 class VersionRange(NamedTuple):
@@ -71,7 +80,7 @@ class NodeConnection:
         client_id: str | None,
         *,
         max_frame_bytes: int,
-        open_connection: OpenConnection | None = None,
+        connector: Connector = PLAINTEXT,
     ) -> None:
         self.host = host
         self.port = port
@@ -81,12 +90,19 @@ class NodeConnection:
         #: Called once, when the connection ends for any reason.
         self.on_end: Callable[[], None] | None = None
         self._client_id = client_id
-        self._open_connection = open_connection
+        self._connector = connector
         self._channel = _Channel(self, max_frame_bytes)
         self._waiting: dict[int, _Waiting] = {}
         self._correlation_ids = itertools.count()
         self._in_flight = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._failure: KafkaError | None = None
+        #: Set by the TLS handshake.
+        self._secured: asyncio.Future[None] | None = None
+        #: Cleared while the connection logs in again.
+        self._logged_in = asyncio.Event()
+        self._logged_in.set()
+        self._renewal: asyncio.TimerHandle | None = None
+        self._renewing: asyncio.Task[None] | None = None
 
     @classmethod
     async def connect(
@@ -97,16 +113,18 @@ class NodeConnection:
         client_id: str | None = "moldau",
         timeout_ms: int = CONNECT_TIMEOUT_MS,
         max_frame_bytes: int = MAX_FRAME_BYTES,
-        open_connection: OpenConnection | None = None,
+        connector: Connector = PLAINTEXT,
     ) -> NodeConnection:
-        """Open a connection and request the node's API versions; `KafkaError` with the reason if it fails."""
-        connection = cls(
-            host, port, client_id, max_frame_bytes=max_frame_bytes, open_connection=open_connection
-        )
+        """Open a connection, request the node's API versions and log in.
+
+        Raises `KafkaError` with the reason if it fails.
+        """
+        connection = cls(host, port, client_id, max_frame_bytes=max_frame_bytes, connector=connector)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await connection._open()
+                await connection._open(timeout_ms / 1000)
                 await connection._negotiate()
+                await connection._log_in()
         except TimeoutError:
             reason = "no response" if connection._channel.connected else "the connection was not accepted"
             connection.close()
@@ -143,6 +161,8 @@ class NodeConnection:
         if version is None:
             version = self._negotiated(api)
         async with self._in_flight:
+            if not self._logged_in.is_set():
+                await self._logged_in.wait()
             future = await self._send(api, version, request)
             try:
                 async with asyncio.timeout(timeout_ms / 1000):
@@ -168,10 +188,16 @@ class NodeConnection:
             f"{self.host}:{self.port} {supports}",
         )
 
-    async def _open(self) -> None:
-        open_connection = self._open_connection or asyncio.get_running_loop().create_connection
+    async def _open(self, timeout_seconds: float) -> None:
+        secured: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
-            await open_connection(lambda: self._channel, self.host, self.port)
+            if self._connector.security.tls is not None:
+                self._secured = secured
+            await self._connector.open(
+                self._channel, self.host, self.port, lambda _: _complete(secured), timeout_seconds
+            )
+            if self._secured is not None:
+                await secured
         except socket.gaierror as error:
             reason = f"the name cannot be resolved ({error.strerror})"
             passing = error.errno == socket.EAI_AGAIN
@@ -200,6 +226,34 @@ class NodeConnection:
         self.api_versions = {
             key.api_key: VersionRange(key.min_version, key.max_version) for key in answer.api_keys
         }
+
+    async def _log_in(self) -> None:
+        login = self._connector.security.sasl
+        if login is None:
+            return
+        lifetime_ms = await log_in(self._login_call, login, self.host, self.port)
+        if lifetime_ms > 0:
+            loop = asyncio.get_running_loop()
+            self._renewal = loop.call_later(lifetime_ms * _RENEW_AFTER / 1000, self._renew)
+
+    async def _login_call(self, request: Message) -> Any:
+        api = APIS[request.API_KEY]
+        return await (await self._send(api, self._negotiated(api), request))
+
+    def _renew(self) -> None:
+        self._logged_in.clear()
+        self._renewing = asyncio.get_running_loop().create_task(self._log_in_again())
+
+    async def _log_in_again(self) -> None:
+        try:
+            async with asyncio.timeout(REQUEST_TIMEOUT_MS / 1000):
+                await self._log_in()
+        except KafkaError as error:
+            self._fail(error)
+        except TimeoutError:
+            self._fail(ConnectionLost(f"{self.host}:{self.port} did not answer the new login"))
+        finally:
+            self._logged_in.set()
 
     async def _send(self, api: Api, version: int, request: Message) -> asyncio.Future[Message]:
         await self._channel.writable()
@@ -241,6 +295,11 @@ class NodeConnection:
         if self._failure is None:
             self._failure = failure
         self._channel.abort()
+        if self._renewal is not None:
+            self._renewal.cancel()
+        if self._secured is not None and not self._secured.done():
+            self._secured.set_exception(self._failure)
+            self._secured.exception()
         waiting, self._waiting = self._waiting, {}
         for request in waiting.values():
             if not request.future.done():
@@ -268,9 +327,13 @@ class _Channel(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._may_write.set()
-        where = f"{self._connection.host}:{self._connection.port}"
+        host, port = self._connection.host, self._connection.port
+        reason = tls_reason(exc)
+        if reason is not None:
+            self._connection._fail(TlsFailed(host, port, reason))
+            return
         detail = f" ({reason_of(exc)})" if isinstance(exc, OSError) else ""
-        self._connection._fail(ConnectionLost(f"{where} closed the connection{detail}"))
+        self._connection._fail(ConnectionLost(f"{host}:{port} closed the connection{detail}"))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._frames.writable()
@@ -304,3 +367,8 @@ class _Channel(asyncio.BufferedProtocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+
+def _complete(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

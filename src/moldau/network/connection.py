@@ -18,13 +18,18 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from moldau.network.frames import FrameBuffer, FrameTooLarge
 from moldau.network.responses import Parts, Response, ResponseWriter
+from moldau.security.principal import KafkaPrincipal
+
+if TYPE_CHECKING:
+    from ssl import SSLObject
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +61,10 @@ class Connection(asyncio.BufferedProtocol):
     ) -> None:
         self.peer_host = ""
         self.peer_port = 0
+        #: The client, once it is authenticated.
+        self.principal: KafkaPrincipal | None = None
+        #: When the SASL session ends, on the monotonic clock; None: it does not (KIP-368).
+        self.session_ends_at: float | None = None
         #: Name and version of the client's software, from ApiVersions.
         self.client_software = ("unknown", "unknown")
         self.last_activity = loop.time()
@@ -84,7 +93,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = self._writer.transport = transport  # type: ignore[assignment]
         peer = transport.get_extra_info("peername") or ("", 0)
-        self.peer_host, self.peer_port = str(peer[0]), int(peer[1]) if len(peer) > 1 else 0
+        self.peer_host = _address(str(peer[0]))
+        self.peer_port = int(peer[1]) if len(peer) > 1 else 0
         self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)  # type: ignore[union-attr]
         if not self._on_open(self):
             self.abort()
@@ -137,6 +147,18 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def unsent_bytes(self) -> int:
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+    @property
+    def ssl_object(self) -> SSLObject | None:
+        """The TLS session; None without TLS."""
+        session: SSLObject | None = None
+        if self._transport is not None:
+            session = self._transport.get_extra_info("ssl_object")
+        return session
+
+    def limit_frames(self, max_frame: int) -> None:
+        """Accept frames up to this size from now on."""
+        self._frames.max_frame = max_frame
 
     def hold(self) -> None:
         """Read nothing until `release`: the node has reached `max.connections`."""
@@ -207,7 +229,7 @@ class Connection(asyncio.BufferedProtocol):
                 # The response waits for earlier ones; after a large one no further request is dispatched.
                 self._exclusive = sum(map(len, response.parts)) > WRITE_HIGH_WATER
             return
-        slot = _Slot(None)
+        slot = _Slot(None, response.closes)
         self._slots.append(slot)
         self._exclusive = not response.overlapping
         slot.task = asyncio.ensure_future(response.pending)
@@ -252,6 +274,9 @@ class Connection(asyncio.BufferedProtocol):
         slot.task = None
         while self._slots and self._slots[0].parts is not None:
             self._writer.write(self._slots.popleft().parts or ())
+        if slot.closes is not None and slot.closes():
+            self.close()
+            return
         if not self._slots:
             self._exclusive = False
         self.last_activity = self._loop.time()
@@ -279,11 +304,22 @@ class Connection(asyncio.BufferedProtocol):
 class _Slot:
     """A place in the order of responses."""
 
-    __slots__ = ("parts", "task")
+    __slots__ = ("closes", "parts", "task")
 
-    def __init__(self, parts: Parts | None) -> None:
+    def __init__(self, parts: Parts | None, closes: Callable[[], bool] | None = None) -> None:
         self.parts = parts
+        self.closes = closes
         self.task: asyncio.Future[Parts] | None = None
+
+
+def _address(host: str) -> str:
+    """Return an address as Java prints it: IPv6 in eight groups, without the interface."""
+    if ":" not in host:
+        return host
+    address = ipaddress.IPv6Address(host.partition("%")[0])
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return ":".join(format(int(group, 16), "x") for group in address.exploded.split(":"))
 
 
 def _cancel(tasks: Iterable[asyncio.Future[Parts]]) -> None:

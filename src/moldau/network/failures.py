@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from moldau.base.errors import ErrorCode, KafkaError
 
 
@@ -24,6 +26,22 @@ class ConnectionLost(KafkaError):
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
+
+
+class LoginFailed(KafkaError):
+    """The node refused the credentials or the SASL mechanism, or could not prove its own."""
+
+    def __init__(self, host: str, port: int, code: ErrorCode, reason: str) -> None:
+        super().__init__(code, f"{host}:{port} refused the login: {reason}")
+        self.host, self.port, self.reason = host, port, reason
+
+
+class TlsFailed(KafkaError):
+    """The TLS handshake failed; `reason` is a sentence about certificate or protocol."""
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(ErrorCode.NETWORK_EXCEPTION, f"TLS to {host}:{port} failed: {reason}")
+        self.host, self.port, self.reason = host, port, reason
 
 
 class NotKafka(KafkaError):
@@ -50,3 +68,17 @@ def explain_protocol(first_bytes: bytes) -> str | None:
 
 def reason_of(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__
+
+
+def tls_reason(error: BaseException | None) -> str | None:
+    """Return what a failed TLS handshake means, with the remedy; None for another failure."""
+    # Without TLS the module is not loaded.
+    ssl = sys.modules.get("ssl")
+    if ssl is None or not isinstance(error, ssl.SSLError):
+        return None
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate of the server is not accepted: {error.verify_message}"
+    text = error.reason or str(error)
+    if "WRONG_VERSION_NUMBER" in text:
+        return "the server does not speak TLS on this port: is it a PLAINTEXT or SASL_PLAINTEXT listener?"
+    return text

@@ -25,10 +25,10 @@ class FrameTooLarge(ValueError):
 
 
 class FrameBuffer:
-    __slots__ = ("_end", "_max_frame", "_start", "_view")
+    __slots__ = ("_end", "_start", "_view", "max_frame")
 
     def __init__(self, max_frame: int) -> None:
-        self._max_frame = max_frame
+        self.max_frame = max_frame
         self._view = memoryview(bytearray(_INITIAL_SIZE))
         self._start = 0
         self._end = 0
@@ -59,8 +59,8 @@ class FrameBuffer:
         if available < 4:
             return None
         (size,) = _SIZE.unpack_from(self._view, self._start)
-        if size < 0 or size > self._max_frame:
-            raise FrameTooLarge(f"frame of {size} bytes announced, the maximum is {self._max_frame}")
+        if size < 0 or size > self.max_frame:
+            raise FrameTooLarge(f"frame of {size} bytes announced, the maximum is {self.max_frame}")
         if available < size + 4:
             return None
         begin = self._start + 4
@@ -87,7 +87,7 @@ class FrameBuffer:
         if self._end - self._start < 4:
             return 0
         size: int = _SIZE.unpack_from(self._view, self._start)[0]
-        whole = min(max(size, 0), self._max_frame) + 4
+        whole = min(max(size, 0), self.max_frame) + 4
         if whole <= len(self._view):
             return 0
         if self._end - self._start < len(self._view) // 2 and len(self._view) >= _LARGE_SIZE:

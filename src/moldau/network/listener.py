@@ -13,7 +13,7 @@ import socket
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from moldau.network.connection import Connection, Dispatcher
 
@@ -21,6 +21,12 @@ logger = logging.getLogger(__name__)
 
 #: Name, host (None: all interfaces), port (0: any) and buffer sizes (-1: the system's) to bound sockets.
 OpenSockets = Callable[[str, str | None, int, tuple[int, int]], list[socket.socket]]
+
+
+class ServerTls(Protocol):
+    def wrap(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> asyncio.BufferedProtocol:
+        """Return the protocol that decrypts the bytes of the socket for `connection`."""
+        ...
 
 
 class ListenError(Exception):
@@ -101,6 +107,7 @@ class Listener:
         send_buffer_bytes: int = -1,
         receive_buffer_bytes: int = -1,
         open_sockets: OpenSockets | None = None,
+        tls: ServerTls | None = None,
     ) -> None:
         self.name = name
         self.host = ""
@@ -110,6 +117,7 @@ class Listener:
         self._backlog = backlog
         self._buffers = (send_buffer_bytes, receive_buffer_bytes)
         self._open_sockets = open_sockets or bound_sockets
+        self._tls = tls
         self._sockets: list[socket.socket] = []
         self._servers: list[asyncio.Server] = []
         self._connections: dict[Connection, None] = {}
@@ -147,8 +155,13 @@ class Listener:
         for connection in list(self._connections):
             connection.abort()
 
-    def _connection(self, loop: asyncio.AbstractEventLoop, dispatcher: Dispatcher) -> Connection:
-        return Connection(dispatcher, self._max_frame, loop, self._opened, self._closed, self._limits.stalled)
+    def _connection(
+        self, loop: asyncio.AbstractEventLoop, dispatcher: Dispatcher
+    ) -> asyncio.BufferedProtocol:
+        connection = Connection(
+            dispatcher, self._max_frame, loop, self._opened, self._closed, self._limits.stalled
+        )
+        return connection if self._tls is None else self._tls.wrap(connection, loop)
 
     def _opened(self, connection: Connection) -> bool:
         self._connections[connection] = None

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.network.client import REQUEST_TIMEOUT_MS, NodeConnection, OpenConnection
+from moldau.network.client import REQUEST_TIMEOUT_MS, NodeConnection
+from moldau.network.connector import PLAINTEXT, Connector
 from moldau.network.failures import ConnectionLost, NodeUnreachable
 from moldau.protocol.schema import Message
 
@@ -30,14 +31,14 @@ class Peer:
         *,
         client_id: str | None,
         connect_timeout_ms: int = 10_000,
-        open_connection: OpenConnection | None = None,
+        connector: Connector = PLAINTEXT,
         on_lost: Callable[[], None] | None = None,
     ) -> None:
         self.host = host
         self.port = port
         self._client_id = client_id
         self._connect_timeout_ms = connect_timeout_ms
-        self._open_connection = open_connection
+        self._connector = connector
         self._on_lost = on_lost
         self._connection: NodeConnection | None = None
         self._connecting = asyncio.Lock()
@@ -72,7 +73,7 @@ class Peer:
                 self.port,
                 client_id=self._client_id,
                 timeout_ms=self._connect_timeout_ms,
-                open_connection=self._open_connection,
+                connector=self._connector,
             )
         )
         try:
@@ -103,14 +104,14 @@ class Peer:
 
 
 async def is_refused(
-    host: str, port: int, *, timeout_ms: int = 1000, open_connection: OpenConnection | None = None
+    host: str, port: int, *, timeout_ms: int = 1000, connector: Connector = PLAINTEXT
 ) -> bool:
     """Return whether the connection is refused; False if there is no response at all."""
-    return await is_reached(host, port, timeout_ms=timeout_ms, open_connection=open_connection) is False
+    return await is_reached(host, port, timeout_ms=timeout_ms, connector=connector) is False
 
 
 async def is_reached(
-    host: str, port: int, *, timeout_ms: int = 1000, open_connection: OpenConnection | None = None
+    host: str, port: int, *, timeout_ms: int = 1000, connector: Connector = PLAINTEXT
 ) -> bool | None:
     """Return whether a node responds: False if the connection is refused, None without a response.
 
@@ -122,9 +123,7 @@ async def is_reached(
     while True:
         left_ms = max(1, int((deadline - loop.time()) * 1000))
         try:
-            connection = await NodeConnection.connect(
-                host, port, timeout_ms=left_ms, open_connection=open_connection
-            )
+            connection = await NodeConnection.connect(host, port, timeout_ms=left_ms, connector=connector)
         except NodeUnreachable as error:
             if error.refused:
                 return False
@@ -133,9 +132,8 @@ async def is_reached(
         except ConnectionLost:
             pass
         except KafkaError as error:
-            if error.code is not ErrorCode.NETWORK_EXCEPTION:
-                raise
-            return None
+            # A node that refuses the versions or the login responds.
+            return None if error.code is ErrorCode.NETWORK_EXCEPTION else True
         else:
             connection.close()
             return True

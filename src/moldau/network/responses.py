@@ -7,7 +7,7 @@ system calls would cost as much as everything else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 Buffer = bytes | bytearray | memoryview
 Parts = Sequence[Buffer]
@@ -20,7 +20,7 @@ _MAX_SMALL = 64
 class Response:
     """The dispatcher's result for a frame: parts, an awaitable of parts, or no parts at all (acks=0)."""
 
-    __slots__ = ("mute_ms", "overlapping", "parts", "pending")
+    __slots__ = ("closes", "mute_ms", "overlapping", "parts", "pending")
 
     def __init__(
         self,
@@ -29,11 +29,14 @@ class Response:
         pending: Awaitable[Parts] | None = None,
         overlapping: bool = False,
         mute_ms: int = 0,
+        closes: Callable[[], bool] | None = None,
     ) -> None:
         self.parts = parts
         self.pending = pending
         self.overlapping = overlapping
         self.mute_ms = mute_ms
+        #: Whether the connection is closed after a pending response, called when that is written.
+        self.closes = closes
 
 
 class ResponseWriter:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.log_throttle import LogThrottle
-from moldau.network.client import OpenConnection
+from moldau.network.connector import Connector
 from moldau.network.failures import NodeUnreachable
 from moldau.protocol.messages.fetch import FetchResponse
 from moldau.protocol.schema import Message
@@ -60,7 +60,7 @@ class RaftDriver:
         settings: QuorumSettings,
         *,
         clock: Clock,
-        open_connection: OpenConnection | None,
+        connector: Connector,
         on_committed: Callable[[int], None],
         on_leader_change: Callable[[], None],
         on_failure: Callable[[Exception], None],
@@ -79,7 +79,7 @@ class RaftDriver:
         self._queue = SerialQueue(on_failure)
         self._transport = Transport(
             settings,
-            open_connection,
+            connector,
             on_response=self._on_response,
             on_failure=self._on_request_failure,
             on_refused=self._on_connection_refused,

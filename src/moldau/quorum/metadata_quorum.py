@@ -19,7 +19,7 @@ from moldau.base.pool import Pool
 from moldau.controller.controller import Controller
 from moldau.metadata.image import MetadataImage
 from moldau.metadata.records import MetadataRecord
-from moldau.network.client import OpenConnection
+from moldau.network.connector import PLAINTEXT, Connector
 from moldau.protocol.schema import Message
 from moldau.quorum.committed import CommittedMetadata, OnImage
 from moldau.quorum.driver import RaftDriver
@@ -55,7 +55,7 @@ class MetadataQuorum:
         pool: Pool,
         randomness: Randomness,
         on_failure: Callable[[Exception], None],
-        open_connection: OpenConnection | None = None,
+        connector: Connector = PLAINTEXT,
     ) -> None:
         self.settings = settings
         self._controller = controller
@@ -64,7 +64,7 @@ class MetadataQuorum:
         self._pool = pool
         self._randomness = randomness
         self._on_failure = on_failure
-        self._open_connection = open_connection
+        self._connector = connector
         self._image_listeners: list[OnImage] = []
         self._leader_listeners: list[Callable[[], None]] = []
         self._leader: QuorumLeader | None = None
@@ -249,7 +249,7 @@ class MetadataQuorum:
             state_file,
             settings,
             clock=clock,
-            open_connection=self._open_connection,
+            connector=self._connector,
             on_committed=self._snapshotter.bytes_committed,
             on_leader_change=self._notify_leader_listeners,
             on_failure=self._fail,

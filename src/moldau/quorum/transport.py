@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.network.client import OpenConnection
+from moldau.network.connector import Connector
 from moldau.network.peer import Peer, is_refused
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.fetch import FetchRequest
@@ -40,14 +40,14 @@ class Transport:
     def __init__(
         self,
         settings: QuorumSettings,
-        open_connection: OpenConnection | None,
+        connector: Connector,
         *,
         on_response: Callable[[OutboundRequest, Message], None],
         on_failure: Callable[[OutboundRequest, KafkaError], None],
         on_refused: Callable[[VoterEndpoint], None],
     ) -> None:
         self._settings = settings
-        self._open_connection = open_connection
+        self._connector = connector
         self._on_response = on_response
         self._on_failure = on_failure
         self._on_refused = on_refused
@@ -102,7 +102,7 @@ class Transport:
                 endpoint.port,
                 client_id=f"raft-client-{self._settings.node_id}",
                 connect_timeout_ms=self._settings.request_timeout_ms,
-                open_connection=self._open_connection,
+                connector=self._connector,
                 on_lost=(lambda: self._on_disconnect(endpoint)) if for_fetches else None,
             )
         return peer
@@ -111,7 +111,7 @@ class Transport:
         _start(self._probe(endpoint), self._probes)
 
     async def _probe(self, endpoint: VoterEndpoint) -> None:
-        if await is_refused(endpoint.host, endpoint.port, open_connection=self._open_connection):
+        if await is_refused(endpoint.host, endpoint.port, connector=self._connector):
             self._on_refused(endpoint)
 
     def _check_cluster(self, sent: OutboundRequest, response: Message) -> None:

@@ -24,7 +24,7 @@ from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.log_throttle import LogThrottle
 from moldau.base.loop_slice import LoopSlice
-from moldau.network.client import OpenConnection
+from moldau.network.connector import Connector
 from moldau.network.peer import Peer
 from moldau.protocol.messages.fetch import (
     FetchPartition,
@@ -69,7 +69,7 @@ class Fetcher:
         leader: int,
         number: int,
         address: tuple[str, int],
-        open_connection: OpenConnection | None,
+        connector: Connector,
     ) -> None:
         self.leader = leader
         self.number = number
@@ -80,7 +80,7 @@ class Fetcher:
         self._peer = Peer(
             *address,
             client_id=f"broker-{broker.id}-fetcher-{number}",
-            open_connection=open_connection,
+            connector=connector,
             on_lost=lambda: broker.on_lost(leader),
         )
         self._append = FollowerAppend(broker, logs, self._call)

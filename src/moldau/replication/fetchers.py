@@ -14,7 +14,7 @@ from moldau.base.errors import KafkaError
 from moldau.base.java_hash import string_hash
 from moldau.config.broker.config import BrokerConfig
 from moldau.metadata.image import ClusterImage
-from moldau.network.client import OpenConnection
+from moldau.network.connector import Connector
 from moldau.replication.fetch_session import PartitionKey
 from moldau.replication.fetcher import Fetcher
 from moldau.replication.local_broker import LocalBroker
@@ -30,13 +30,13 @@ class Fetchers:
         logs: LogManager,
         throttle: Throttle,
         storage_failed: Callable[[KafkaError], None],
-        open_connection: OpenConnection | None,
+        connector: Connector,
     ) -> None:
         self._broker = broker
         self._logs = logs
         self._throttle = throttle
         self._storage_failed = storage_failed
-        self._open_connection = open_connection
+        self._connector = connector
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
         #: Partition and fetcher; None while the leader's address is unknown.
         self._followed: dict[PartitionKey, tuple[Partition, Fetcher | None]] = {}
@@ -100,7 +100,7 @@ class Fetchers:
             leader=leader,
             number=number,
             address=address,
-            open_connection=self._open_connection,
+            connector=self._connector,
         )
         if known is not None:
             self._fetchers[leader, -1 - len(self._fetchers)] = known

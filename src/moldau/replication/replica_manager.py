@@ -16,7 +16,7 @@ from moldau.base.ids import TopicId, TopicPartition
 from moldau.base.loop_slice import LoopSlice
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
-from moldau.network.client import OpenConnection
+from moldau.network.connector import PLAINTEXT, Connector
 from moldau.replication.fetch_session import PartitionKey
 from moldau.replication.fetchers import Fetchers
 from moldau.replication.local_broker import LocalBroker
@@ -43,7 +43,7 @@ class ReplicaManager:
         logs: LogManager,
         config_of: Callable[[MetadataImage, str], LogConfig],
         alter_partition: AlterPartition,
-        open_connection: OpenConnection | None = None,
+        connector: Connector = PLAINTEXT,
     ) -> None:
         self._broker = broker
         self._next_disk_full_log = 0.0
@@ -52,7 +52,7 @@ class ReplicaManager:
         self._changes = PartitionChanges(broker, alter_partition)
         self.throttles = Throttles(broker)
         logs.moves.throttle = self.throttles.moves
-        self._fetchers = Fetchers(broker, logs, self.throttles.follower, self.storage_failed, open_connection)
+        self._fetchers = Fetchers(broker, logs, self.throttles.follower, self.storage_failed, connector)
         self._partitions: dict[PartitionKey, Partition] = {}
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._replica_logs = ReplicaLogs(broker, logs)

@@ -83,7 +83,7 @@ class Broker:
             self.logs,
             settings.log_config,
             lambda request: controller.send(ALTER_PARTITION, request, alter_partition),
-            services.open_connection,
+            services.connectors.brokers,
         )
         self.fetch_sessions = FetchSessionCache(
             services.clock, services.randomness, config["max.incremental.fetch.session.cache.slots"]

@@ -23,11 +23,15 @@ from moldau.config.broker.config import BrokerConfig
 from moldau.controller.controller import Controller
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
-from moldau.network.client import OpenConnection
 from moldau.network.connection import Connection
+from moldau.network.connector import OpenConnection
 from moldau.network.listener import ConnectionLimits, OpenSockets
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quorum.settings import QuorumSettings
+from moldau.server.authentication.connectors import NodeConnectors
+from moldau.server.authentication.credentials import MetadataCredentials
+from moldau.server.authentication.listeners import Authenticators
+from moldau.server.authentication.tls import NodeTls
 from moldau.server.broker import Broker
 from moldau.server.brokers.suspected_brokers import SuspectedBrokers
 from moldau.server.controller.calls import ControllerCalls
@@ -82,10 +86,11 @@ class Node:
         self._pool = pool
         self._cleaner = cleaner
         self._on_fatal = on_fatal
-        self._open_connection = open_connection
+        self._tls = NodeTls(config)
+        self._connectors = NodeConnectors.of(config, self._tls, open_connection)
         self._tasks = BackgroundTasks()
         self._scheduler = Scheduler()
-        self._listeners = Listeners(config, self.limits, open_sockets, self._disconnected)
+        self._listeners = Listeners(config, self.limits, open_sockets, self._tls, self._disconnected)
         self._is_controller = CONTROLLER in config.process_roles
         self._was_active = False
         #: Set by `start`, all at once.
@@ -142,7 +147,10 @@ class Node:
         registration = ControllerRegistration(services.identity, services.controller, self.publisher)
         self._services, self._broker = services, broker
         await self._lock_folders(folders)
-        await self._listeners.accept(CONTROLLER, controller_handlers(services))
+        authenticators = self._authenticators()
+        await self._listeners.accept(
+            CONTROLLER, controller_handlers(services), authenticators, services.authorizer
+        )
         await services.quorum.start()
         await self._apply_committed_metadata(services.quorum)
         if self._is_controller:
@@ -152,7 +160,7 @@ class Node:
         self._schedule(registration)
         self.loop_lag.start()
         if broker is not None:
-            await self._listeners.accept(BROKER, broker_handlers(broker))
+            await self._listeners.accept(BROKER, broker_handlers(broker), authenticators, services.authorizer)
             await broker.unfence()
         logger.info("node %d of cluster %s is ready on %s", self.id, self.cluster_id, self.ports)
 
@@ -172,7 +180,7 @@ class Node:
             pool=pool,
             randomness=self._randomness,
             on_failure=self._fail,
-            open_connection=self._open_connection,
+            connector=self._connectors.controllers,
         )
         quorum.add_listener(self.publisher.announce)
         quorum.on_leader_change(self._controller_changed)
@@ -182,7 +190,7 @@ class Node:
             clock,
             node_id=self.id,
             connect_timeout_ms=config["socket.connection.setup.timeout.ms"],
-            open_connection=self._open_connection,
+            connector=self._connectors.controllers,
         )
         channel = ControllerChannel(
             local_controller,
@@ -190,7 +198,9 @@ class Node:
             self.publisher,
             heartbeat_timeout_ms=config["broker.heartbeat.interval.ms"],
         )
-        suspected = SuspectedBrokers(self.publisher, self.settings, clock, self._tasks, self._open_connection)
+        # Whether a broker responds does not depend on the login.
+        probing = self._connectors.brokers.without_login()
+        suspected = SuspectedBrokers(self.publisher, self.settings, clock, self._tasks, probing)
         return NodeServices(
             identity=identity,
             settings=self.settings,
@@ -200,14 +210,15 @@ class Node:
             pool=pool,
             limits=self.limits,
             tasks=self._tasks,
-            open_connection=self._open_connection,
+            connectors=self._connectors,
+            authorizer=None,
             quorum=quorum,
             metadata=self.publisher,
             local_controller=local_controller,
             controller=channel,
             suspected_brokers=suspected,
             failure_detector=BrokerFailureDetector(
-                self.settings, quorum, local_controller, suspected, self._tasks, self._open_connection
+                self.settings, quorum, local_controller, suspected, self._tasks, probing
             ),
         )
 
@@ -215,6 +226,16 @@ class Node:
         if BROKER not in self.settings.config.process_roles:
             return None
         return Broker(services, folders, self._cleaner, self._fail)
+
+    def _authenticators(self) -> Authenticators:
+        return Authenticators(
+            self.settings.config,
+            self._tls,
+            MetadataCredentials(self.publisher),
+            self._clock,
+            self._pool,
+            self._randomness,
+        )
 
     async def _lock_folders(self, folders: NodeFolders) -> None:
         """Lock the folders against other processes."""

@@ -15,7 +15,7 @@ from moldau.base.clock import SystemClock
 from moldau.base.errors import KafkaError
 from moldau.base.pool import ThreadPool
 from moldau.config.broker.config import BrokerConfig
-from moldau.network.client import OpenConnection
+from moldau.network.connector import OpenConnection
 from moldau.network.listener import ListenError
 from moldau.quorum.errors import UnusableMetadata
 from moldau.server.node import Node

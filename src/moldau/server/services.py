@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from moldau.base.clock import Clock
 from moldau.base.ids import Randomness
 from moldau.base.pool import Pool
-from moldau.network.client import OpenConnection
 from moldau.network.listener import ConnectionLimits
 from moldau.quorum.metadata_quorum import MetadataQuorum
+from moldau.security.acl.authorizer import Authorizer
+from moldau.server.authentication.connectors import NodeConnectors
 from moldau.server.brokers.peers import BrokerPeers
 from moldau.server.brokers.suspected_brokers import SuspectedBrokers
 from moldau.server.controller.channel import ControllerChannel
@@ -36,8 +37,10 @@ class NodeServices:
     pool: Pool
     limits: ConnectionLimits
     tasks: BackgroundTasks
-    #: Opens connections to other nodes; None: as the event loop does.
-    open_connection: OpenConnection | None
+    #: How connections to other nodes are opened.
+    connectors: NodeConnectors
+    #: None: every request is allowed.
+    authorizer: Authorizer | None
     quorum: MetadataQuorum
     #: The committed metadata that is applied on this node.
     metadata: MetadataPublisher
@@ -53,4 +56,4 @@ class NodeServices:
 
     def broker_peers(self, purpose: str) -> BrokerPeers:
         """Return connections to the other brokers for one purpose."""
-        return BrokerPeers(purpose, self.id, self.metadata, self.settings, self.open_connection)
+        return BrokerPeers(purpose, self.id, self.metadata, self.settings, self.connectors.brokers)

@@ -24,7 +24,7 @@ from moldau.testing.links import Links
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from moldau.network.client import OpenConnection
+    from moldau.network.connector import OpenConnection
 
 #: The launcher's entry point for nodes whose links can be cut.
 ENTRY_POINT: Final = __name__

@@ -33,6 +33,7 @@ from moldau.protocol.stored import metadata as stored
 from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition import Partition
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.server.authentication.authentication import NoAuthentication
 from moldau.server.dispatch.apis import served_apis
 from moldau.server.dispatch.context import Handler, ListenerContext
 from moldau.server.dispatch.dispatcher import ApiDispatcher
@@ -115,7 +116,9 @@ class ReplicaBroker:
         self._listener = Listener("PLAINTEXT", self.limits, max_frame=1 << 27)
         self.port = self._listener.bind("127.0.0.1", self.port)
         context = ListenerContext("PLAINTEXT", BROKER, "PLAINTEXT", served_apis(BROKER), self._handlers())
-        await self._listener.accept(ApiDispatcher(context, on_disconnect=lambda connection: None))
+        await self._listener.accept(
+            ApiDispatcher(context, NoAuthentication(), on_disconnect=lambda connection: None)
+        )
 
     def _handlers(self) -> dict[int, Handler]:
         """Return the handlers of the data APIs; transactions are not verified."""

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 
+from moldau.network.connector import Connector
 from moldau.network.failures import ConnectionLost
 from moldau.network.peer import Peer, is_reached
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
@@ -22,7 +23,7 @@ async def silence(factory: object, host: str, port: int) -> object:
 
 def test_close_cancels_a_pending_connection_attempt() -> None:
     async def scene() -> None:
-        peer = Peer("node", 9092, client_id="test", open_connection=silence)
+        peer = Peer("node", 9092, client_id="test", connector=Connector(silence))
         calls = [asyncio.create_task(peer.call(ApiVersionsRequest())) for _ in range(2)]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -37,7 +38,7 @@ def test_close_cancels_a_pending_connection_attempt() -> None:
 
 def test_timeout_of_the_caller_is_raised_unchanged() -> None:
     async def scene() -> None:
-        peer = Peer("node", 9092, client_id="test", open_connection=silence)
+        peer = Peer("node", 9092, client_id="test", connector=Connector(silence))
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.02):
                 await peer.call(ApiVersionsRequest())

@@ -13,6 +13,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.pool import InlinePool
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
+from moldau.network.connector import Connector
 from moldau.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse, Listener
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from tests.unit.metadata.builders import uid
@@ -91,7 +92,7 @@ def test_voter_change_does_not_get_the_response_of_an_expired_one(tmp_path: Path
 
     async def test() -> None:
         quorum = node.make()
-        quorum._open_connection = silent  # type: ignore[assignment]
+        quorum._connector = Connector(silent)  # type: ignore[arg-type]
         await quorum.start()
         first = add(quorum, 2)
         await asyncio.sleep(0.01)

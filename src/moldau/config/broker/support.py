@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from moldau.config.broker.definitions import BROKER_CONFIGS
 from moldau.config.definition import ConfigError, format_value
-from moldau.config.listeners import PLAINTEXT
 
 if TYPE_CHECKING:
     from moldau.config.broker.config import BrokerConfig
@@ -33,17 +32,7 @@ _OBSERVERS = (
 
 def check_supported(config: BrokerConfig) -> None:
     """Raise `ConfigError` for a config that must not be ignored."""
-    _check_listeners(config)
     _check_plugins(config)
-
-
-def _check_listeners(config: BrokerConfig) -> None:
-    for endpoint in config.listeners:
-        if endpoint.protocol != PLAINTEXT:
-            raise ConfigError(
-                f"listeners has {endpoint}, which listener.security.protocol.map gives the protocol "
-                f"{endpoint.protocol}; Moldau does not speak TLS or SASL yet, only PLAINTEXT."
-            )
 
 
 def _check_plugins(config: BrokerConfig) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.metadata.image import Endpoint, MetadataImage
-from moldau.network.client import OpenConnection
+from moldau.network.connector import Connector
 from moldau.network.peer import Peer
 from moldau.protocol.schema import Message
 from moldau.server.publisher import MetadataPublisher
@@ -34,12 +34,12 @@ class BrokerPeers:
         node_id: int,
         metadata: MetadataPublisher,
         settings: NodeSettings,
-        open_connection: OpenConnection | None,
+        connector: Connector,
     ) -> None:
         self._client_id = f"broker-{node_id}-{purpose}"
         self._metadata = metadata
         self._settings = settings
-        self._open_connection = open_connection
+        self._connector = connector
         self._peers: dict[int, Peer] = {}
 
     async def call(self, broker_id: int, request: Message) -> Any:
@@ -61,7 +61,7 @@ class BrokerPeers:
                 endpoint.port,
                 client_id=self._client_id,
                 connect_timeout_ms=self._settings.config["socket.connection.setup.timeout.ms"],
-                open_connection=self._open_connection,
+                connector=self._connector,
             )
             self._peers[broker_id] = peer
         return peer

@@ -15,7 +15,7 @@ import asyncio
 
 from moldau.base.clock import Clock
 from moldau.metadata.image import MetadataImage
-from moldau.network.client import OpenConnection
+from moldau.network.connector import Connector
 from moldau.network.peer import is_refused
 from moldau.server.brokers.peers import endpoint_of
 from moldau.server.publisher import MetadataPublisher
@@ -34,13 +34,13 @@ class SuspectedBrokers:
         settings: NodeSettings,
         clock: Clock,
         tasks: BackgroundTasks,
-        open_connection: OpenConnection | None,
+        connector: Connector,
     ) -> None:
         self._metadata = metadata
         self._settings = settings
         self._clock = clock
         self._tasks = tasks
-        self._open_connection = open_connection
+        self._connector = connector
         self._suspected: dict[int, asyncio.Future[None]] = {}
         #: When each failure was confirmed.
         self._failed: dict[int, float] = {}
@@ -78,7 +78,7 @@ class SuspectedBrokers:
         try:
             endpoint = endpoint_of(self._metadata.image, broker_id, listener)
             if endpoint is not None and await is_refused(
-                endpoint.host, endpoint.port, open_connection=self._open_connection
+                endpoint.host, endpoint.port, connector=self._connector
             ):
                 await self._metadata.until(failed_over, _MAX_WAIT_SECONDS)
                 self._failed[broker_id] = self._clock.monotonic()

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.network.client import OpenConnection
+from moldau.network.connector import PLAINTEXT, Connector
 from moldau.network.peer import Peer
 from moldau.protocol.messages.create_topics import CreateTopicsResponse
 from moldau.protocol.schema import Message
@@ -43,13 +43,13 @@ class ControllerCalls:
         *,
         node_id: int,
         connect_timeout_ms: int,
-        open_connection: OpenConnection | None = None,
+        connector: Connector = PLAINTEXT,
     ) -> None:
         self._quorum = quorum
         self._clock = clock
         self._node_id = node_id
         self._connect_timeout_ms = connect_timeout_ms
-        self._open_connection = open_connection
+        self._connector = connector
         self._peers: dict[str, Peer] = {}
         #: Set when the leader changes, and then replaced.
         self._new_leader = asyncio.Event()
@@ -105,7 +105,7 @@ class ControllerCalls:
                 endpoint.port,
                 client_id=f"node-{self._node_id}-{purpose}",
                 connect_timeout_ms=self._connect_timeout_ms,
-                open_connection=self._open_connection,
+                connector=self._connector,
             )
         return peer
 

@@ -18,8 +18,8 @@ import logging
 
 from moldau.base.errors import KafkaError
 from moldau.metadata.image import BrokerRegistration, Endpoint, MetadataImage
-from moldau.network.client import OpenConnection
 from moldau.network.connection import Connection
+from moldau.network.connector import Connector
 from moldau.network.peer import is_reached
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.server.brokers.suspected_brokers import SuspectedBrokers
@@ -41,14 +41,14 @@ class BrokerFailureDetector:
         local_controller: LocalController,
         suspected: SuspectedBrokers,
         tasks: BackgroundTasks,
-        open_connection: OpenConnection | None,
+        connector: Connector,
     ) -> None:
         self._settings = settings
         self._quorum = quorum
         self._local_controller = local_controller
         self._suspected = suspected
         self._tasks = tasks
-        self._open_connection = open_connection
+        self._connector = connector
         self._node_id = settings.config.node_id
         self._heartbeat_connections: dict[Connection, int] = {}
         #: The broker epochs in which brokers were reached, or attempted, from here.
@@ -81,7 +81,7 @@ class BrokerFailureDetector:
         endpoint = self._endpoint(broker)
         if endpoint is None:
             return None
-        return await is_reached(endpoint.host, endpoint.port, open_connection=self._open_connection)
+        return await is_reached(endpoint.host, endpoint.port, connector=self._connector)
 
     def _endpoint(self, broker: BrokerRegistration) -> Endpoint | None:
         """Return the inter-broker endpoint of a broker, or its only endpoint."""

@@ -81,6 +81,8 @@ from moldau.server.handlers import (
     read_share_group_state,
     read_share_group_state_summary,
     remove_raft_voter,
+    sasl_authenticate,
+    sasl_handshake,
     share_acknowledge,
     share_fetch,
     share_group_describe,
@@ -119,6 +121,8 @@ _BROKER_APIS: dict[ApiKey, Callable[[Broker], Handler]] = {
     ApiKey.SYNC_GROUP: lambda broker: partial(sync_group.handle, broker.coordinators.groups),
     ApiKey.DESCRIBE_GROUPS: lambda broker: partial(describe_groups.handle, broker.coordinators.groups),
     ApiKey.LIST_GROUPS: lambda broker: partial(list_groups.handle, broker.coordinators.groups),
+    ApiKey.SASL_HANDSHAKE: lambda broker: sasl_handshake.handle,
+    ApiKey.SASL_AUTHENTICATE: lambda broker: sasl_authenticate.handle,
     ApiKey.API_VERSIONS: lambda broker: partial(
         api_versions.handle, broker.services.metadata, broker.services.quorum
     ),
@@ -278,6 +282,8 @@ _BROKER_APIS: dict[ApiKey, Callable[[Broker], Handler]] = {
 
 _CONTROLLER_APIS: dict[ApiKey, Callable[[NodeServices], Handler]] = {
     ApiKey.FETCH: lambda node: partial(fetch_metadata.handle, node.quorum),
+    ApiKey.SASL_HANDSHAKE: lambda node: sasl_handshake.handle,
+    ApiKey.SASL_AUTHENTICATE: lambda node: sasl_authenticate.handle,
     ApiKey.API_VERSIONS: lambda node: partial(api_versions.handle, node.metadata, node.quorum),
     ApiKey.CREATE_TOPICS: lambda node: partial(create_topics.handle, node.controller),
     ApiKey.DELETE_TOPICS: lambda node: partial(delete_topics.handle, node.controller),

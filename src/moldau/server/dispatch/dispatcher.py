@@ -9,7 +9,6 @@ there is no response that the client could decode. ApiVersions is the exception 
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,48 +16,50 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.errors import failure_response
 from moldau.network.connection import CloseConnection, Connection
 from moldau.network.responses import Parts, Response
-from moldau.protocol.api_keys import ApiKey
-from moldau.protocol.headers import RequestHeader, decode_request_header, encode_response_header
-from moldau.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from moldau.protocol.schema import DecodeError, EncodeError, Message, decode_prefix, encode
+from moldau.protocol.headers import RequestHeader
+from moldau.protocol.schema import Message
 from moldau.security.principal import ANONYMOUS
+from moldau.server.authentication.authentication import Authentication
 from moldau.server.dispatch.context import (
     ListenerContext,
     Pending,
     RequestContext,
     ServedApi,
 )
+from moldau.server.dispatch.frames import decode_frame, encode_frame, not_served
 
 logger = logging.getLogger(__name__)
-
-_SIZE = struct.Struct(">i")
 
 
 class ApiDispatcher:
     """Serves the requests of one listener."""
 
-    def __init__(self, listener: ListenerContext, on_disconnect: Callable[[Connection], None]) -> None:
+    def __init__(
+        self,
+        listener: ListenerContext,
+        authentication: Authentication,
+        on_disconnect: Callable[[Connection], None],
+    ) -> None:
         self._listener = listener
         self._apis = listener.apis
         self._handlers = listener.handlers
+        self._authentication = authentication
         self._on_disconnect = on_disconnect
 
     def dispatch(self, connection: Connection, frame: memoryview) -> Response:
-        try:
-            header, offset = decode_request_header(frame)
-            served = self._apis.get(header.api_key)
-            if served is None or not served.serves(header.api_version):
-                return Response(_not_served(served, header))
-            # Trailing bytes are no error: some releases of librdkafka send a few bytes too many.
-            request, _ = decode_prefix(served.api.request, frame, header.api_version, offset)
-        except DecodeError as error:
-            raise CloseConnection(f"a request cannot be decoded: {error}") from error
+        if connection.principal is None or connection.session_ends_at is not None:
+            response = self._authentication.intercept(connection, frame)
+            if response is not None:
+                return response
+        header, served, request = decode_frame(self._apis, frame)
+        if served is None or request is None:
+            return Response(not_served(served, header))
         context = RequestContext(
             header.api_key,
             header.api_version,
             header.client_id,
             self._listener,
-            ANONYMOUS,
+            connection.principal or ANONYMOUS,
             connection.peer_host,
             connection,
             header.correlation_id,
@@ -66,6 +67,7 @@ class ApiDispatcher:
         return self._run(served, header, context, request)
 
     def disconnected(self, connection: Connection) -> None:
+        self._authentication.disconnected(connection)
         self._on_disconnect(connection)
 
     def _run(
@@ -78,7 +80,7 @@ class ApiDispatcher:
         except Exception as error:  # noqa: BLE001  a bug in one handler must not stop the node
             result = failure(served, header.api_version, request, error)
         if result is None or isinstance(result, Message):
-            return Response(_frame(header, result))
+            return Response(encode_frame(header, result))
         if isinstance(result, Pending):
             if result.keeps_frame:
                 context.connection.keep_frame()
@@ -95,41 +97,7 @@ class ApiDispatcher:
             raise
         except Exception as error:  # noqa: BLE001  as above
             response = failure(served, header.api_version, request, error)
-        return _frame(header, response)
-
-
-def _not_served(served: ServedApi | None, header: RequestHeader) -> Parts:
-    """Answer ApiVersions in an unknown version with the known versions, in version 0 (KIP-511).
-
-    Any other API or version that is not served closes the connection.
-    """
-    if served is None:
-        raise CloseConnection(f"API {header.api_key} is not served on this listener")
-    if header.api_key != ApiKey.API_VERSIONS:
-        raise CloseConnection(f"{served.api.name} version {header.api_version} is not served")
-    versions = ApiVersion(
-        api_key=ApiKey.API_VERSIONS, min_version=served.min_version, max_version=served.max_version
-    )
-    response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[versions])
-    return _frame(header._replace(api_version=0), response)
-
-
-def _frame(header: RequestHeader, response: Message | None) -> Parts:
-    """Encode a response; the result is empty if the client expects none."""
-    if response is None:
-        return ()
-    try:
-        body = encode(response, header.api_version)
-    except EncodeError as error:
-        logger.error("a response cannot be encoded in version %d: %.1000r", header.api_version, response)
-        raise CloseConnection(f"a response cannot be encoded: {error}") from error
-    head = encode_response_header(header.api_key, header.api_version, header.correlation_id)
-    size = len(head)
-    for part in body:
-        size += len(part)
-    if body and isinstance(body[0], bytes):
-        return [_SIZE.pack(size) + head + body[0], *body[1:]]
-    return [_SIZE.pack(size) + head, *body]
+        return encode_frame(header, response)
 
 
 def failure(served: ServedApi, version: int, request: Message, error: Exception) -> Message:

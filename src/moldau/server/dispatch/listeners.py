@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from moldau.config.broker.config import BrokerConfig
+from moldau.config.listeners import Endpoint
 from moldau.network.connection import Connection
 from moldau.network.listener import ConnectionLimits, Listener, OpenSockets
+from moldau.security.acl.authorizer import Authorizer
+from moldau.server.authentication.listeners import Authenticators
+from moldau.server.authentication.tls import NodeTls
 from moldau.server.dispatch.apis import served_apis
 from moldau.server.dispatch.context import Handler, ListenerContext
 from moldau.server.dispatch.dispatcher import ApiDispatcher
@@ -19,11 +23,13 @@ class Listeners:
         config: BrokerConfig,
         limits: ConnectionLimits,
         open_sockets: OpenSockets | None,
+        tls: NodeTls,
         on_disconnect: Callable[[Connection], None],
     ) -> None:
         self._config = config
         self._limits = limits
         self._open_sockets = open_sockets
+        self._tls = tls
         self._on_disconnect = on_disconnect
         self._protocols = {endpoint.name: endpoint.protocol for endpoint in config.listeners}
         self._listeners: list[Listener] = []
@@ -35,23 +41,30 @@ class Listeners:
             listener = Listener(
                 endpoint.name,
                 self._limits,
-                max_frame=config["socket.request.max.bytes"],
+                max_frame=config[_max_frame(endpoint)],
                 backlog=config["socket.listen.backlog.size"],
                 send_buffer_bytes=config["socket.send.buffer.bytes"],
                 receive_buffer_bytes=config["socket.receive.buffer.bytes"],
                 open_sockets=self._open_sockets,
+                tls=self._tls.of(endpoint.name),
             )
             self._listeners.append(listener)
             ports[endpoint.name] = listener.bind(endpoint.host or None, endpoint.port)
         return ports
 
-    async def accept(self, role: str, handlers: Mapping[int, Handler]) -> None:
+    async def accept(
+        self,
+        role: str,
+        handlers: Mapping[int, Handler],
+        authenticators: Authenticators,
+        authorizer: Authorizer | None,
+    ) -> None:
         """Serve the listeners of a role."""
         apis = served_apis(role, unstable=self._config["unstable.api.versions.enable"])
         for listener in self._of(role):
             protocol = self._protocols[listener.name]
-            context = ListenerContext(listener.name, role, protocol, apis, handlers)
-            await listener.accept(ApiDispatcher(context, self._on_disconnect))
+            context = ListenerContext(listener.name, role, protocol, apis, handlers, authorizer)
+            await listener.accept(ApiDispatcher(context, authenticators.of(context), self._on_disconnect))
 
     async def close(self, role: str) -> None:
         for listener in self._of(role):
@@ -62,3 +75,9 @@ class Listeners:
 
     def _role(self, listener: Listener) -> str:
         return CONTROLLER if listener.name in self._config.controller_listener_names else BROKER
+
+
+def _max_frame(endpoint: Endpoint) -> str:
+    """Return the config that limits the first frames of a connection: small ones until the SASL login."""
+    is_sasl = endpoint.protocol.startswith("SASL_")
+    return "sasl.server.max.receive.size" if is_sasl else "socket.request.max.bytes"

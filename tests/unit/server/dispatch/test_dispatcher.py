@@ -17,6 +17,7 @@ from moldau.protocol.messages.describe_quorum import DescribeQuorumRequest, Desc
 from moldau.protocol.messages.describe_quorum import Node as QuorumNode
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.protocol.schema import Message, decode
+from moldau.server.authentication.authentication import NoAuthentication
 from moldau.server.dispatch.context import ListenerContext, ServedApi
 from moldau.server.dispatch.dispatcher import ApiDispatcher
 from moldau.server.settings import BROKER
@@ -29,7 +30,7 @@ def dispatch(request: Message, version: int, handle: Any) -> Response:
     key = request.API_KEY
     apis = {key: ServedApi(APIS[key], BROKER)}
     listener = ListenerContext("PLAINTEXT", BROKER, "PLAINTEXT", apis, {key: handle})
-    dispatcher = ApiDispatcher(listener, on_disconnect=lambda connection: None)
+    dispatcher = ApiDispatcher(listener, NoAuthentication(), on_disconnect=lambda connection: None)
     return dispatcher.dispatch(CONNECTION, memoryview(request_frame(request, version)))
 
 
@@ -115,6 +116,6 @@ def test_a_response_that_cannot_be_encoded_closes_the_connection(
 def test_an_undecodable_request_closes_the_connection(frame: bytes) -> None:
     handlers = {60: failing(AssertionError("must not be called"))}
     listener = ListenerContext("PLAINTEXT", BROKER, "PLAINTEXT", {60: ServedApi(APIS[60], BROKER)}, handlers)
-    dispatcher = ApiDispatcher(listener, on_disconnect=lambda connection: None)
+    dispatcher = ApiDispatcher(listener, NoAuthentication(), on_disconnect=lambda connection: None)
     with pytest.raises(CloseConnection):
         dispatcher.dispatch(CONNECTION, memoryview(frame))

@@ -1,0 +1,100 @@
+"""The authentication of a listener, as its security protocol demands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from moldau.base.clock import Clock
+from moldau.base.ids import Randomness
+from moldau.base.pool import Pool
+from moldau.config.broker.config import BrokerConfig
+from moldau.network.connection import Connection
+from moldau.server.authentication.authentication import (
+    Authentication,
+    CertificateAuthentication,
+    NoAuthentication,
+)
+from moldau.server.authentication.credentials import MetadataCredentials
+from moldau.server.authentication.sasl import SaslAuthentication, SaslSettings
+from moldau.server.authentication.tls import NodeTls
+from moldau.server.dispatch.context import ListenerContext
+
+if TYPE_CHECKING:
+    from moldau.security.sasl.mechanism import SaslServer
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticators:
+    """Creates the authentication of each listener of a node."""
+
+    config: BrokerConfig
+    tls: NodeTls
+    credentials: MetadataCredentials
+    clock: Clock
+    pool: Pool
+    randomness: Randomness
+
+    def of(self, listener: ListenerContext) -> Authentication:
+        match listener.security_protocol:
+            case "SSL":
+                return self._certificates(listener.name)
+            case "SASL_PLAINTEXT" | "SASL_SSL":
+                return self._sasl(listener)
+        return NoAuthentication()
+
+    def _certificates(self, name: str) -> Authentication:
+        from moldau.security.tls.mapping_rules import PrincipalMapping
+        from moldau.security.tls.names import peer_principal
+
+        rules = PrincipalMapping(self.config.for_listener(name, "ssl.principal.mapping.rules"))
+        return CertificateAuthentication(lambda session: peer_principal(session, rules))
+
+    def _sasl(self, listener: ListenerContext) -> Authentication:
+        from moldau.security.sasl.servers import SaslServers
+
+        config, name = self.config, listener.name
+        mechanisms = config.for_listener(name, "sasl.enabled.mechanisms")
+        servers = SaslServers.of(
+            name,
+            mechanisms,
+            lambda config_name, mechanism: sasl_config(config, name, mechanism, config_name),
+            self.credentials,
+            self.credentials,
+            self.clock,
+            self.randomness,
+        )
+
+        def create(mechanism: str, connection: Connection) -> SaslServer:
+            return servers.create(
+                mechanism, host=connection.peer_host, tls=listener.security_protocol == "SASL_SSL"
+            )
+
+        settings = SaslSettings(
+            mechanisms=mechanisms,
+            max_receive_size=config["sasl.server.max.receive.size"],
+            max_request_size=config["socket.request.max.bytes"],
+            failure_delay_seconds=config["connection.failed.authentication.delay.ms"] / 1000,
+            max_session_ms={
+                each: int(sasl_config(config, name, each, "connections.max.reauth.ms") or 0)
+                for each in mechanisms
+            },
+        )
+        return SaslAuthentication(settings, create, listener, self.clock, self.pool)
+
+
+def sasl_config(config: BrokerConfig, listener: str, mechanism: str | None, name: str) -> str | None:
+    """Return the text of a config for a mechanism of a listener.
+
+    A JAAS config without listener and mechanism is ignored, as in Kafka: it would apply to all mechanisms.
+    """
+    prefix = f"listener.name.{listener.lower()}."
+    if mechanism is not None:
+        own = config.texts.get(f"{prefix}{mechanism.lower()}.{name}")
+        if own is not None or name == "sasl.jaas.config":
+            return own
+    text = config.texts.get(f"{prefix}{name}", config.texts.get(name))
+    if text is not None:
+        return text
+    default = config[name]
+    return None if default is None else str(default)

@@ -28,6 +28,7 @@ from moldau.network.connector import OpenConnection
 from moldau.network.listener import ConnectionLimits, OpenSockets
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quorum.settings import QuorumSettings
+from moldau.security.acl.loading import load_authorizer
 from moldau.server.authentication.connectors import NodeConnectors
 from moldau.server.authentication.credentials import MetadataCredentials
 from moldau.server.authentication.listeners import Authenticators
@@ -88,6 +89,7 @@ class Node:
         self._on_fatal = on_fatal
         self._tls = NodeTls(config)
         self._connectors = NodeConnectors.of(config, self._tls, open_connection)
+        self._authorizer = load_authorizer(config.texts)
         self._tasks = BackgroundTasks()
         self._scheduler = Scheduler()
         self._listeners = Listeners(config, self.limits, open_sockets, self._tls, self._disconnected)
@@ -211,7 +213,7 @@ class Node:
             limits=self.limits,
             tasks=self._tasks,
             connectors=self._connectors,
-            authorizer=None,
+            authorizer=self._authorizer,
             quorum=quorum,
             metadata=self.publisher,
             local_controller=local_controller,
@@ -263,8 +265,8 @@ class Node:
             ) from None
         finally:
             log_wait.cancel()
-        if quorum.image.acls:
-            logger.warning("the metadata contains ACLs; they are stored but not enforced")
+        if quorum.image.acls and self._authorizer is None:
+            logger.warning("the metadata contains ACLs, but authorizer.class.name is not set: all is allowed")
         if self._broker is not None:
             await self._broker.load_logs(quorum.image)
         self.publisher.start()
@@ -297,6 +299,8 @@ class Node:
     # Running.
 
     async def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        if self._authorizer is not None:
+            self._authorizer.apply(delta, image)
         if delta.broker_configs_changed(self.id):
             self.settings.update(image)
             self._pool.resize(self.settings.config["background.threads"])

@@ -36,11 +36,6 @@ def check_supported(config: BrokerConfig) -> None:
 
 
 def _check_plugins(config: BrokerConfig) -> None:
-    if config["authorizer.class.name"]:
-        raise ConfigError(
-            f"authorizer.class.name={config['authorizer.class.name']} is set, but Moldau does not check "
-            "permissions yet; remove the setting to run without authorization."
-        )
     if config["remote.log.storage.system.enable"]:
         raise ConfigError(
             "remote.log.storage.system.enable=true is set, but Moldau does not support tiered storage yet; "

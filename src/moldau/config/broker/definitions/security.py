@@ -10,7 +10,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "authorizer.class.name",
         STRING,
         "",
-        "The authorizer class. Moldau does not support this yet and refuses to start with it.",
+        "The authorizer: Kafka's StandardAuthorizer, or the path of a Python class. Empty: all is allowed.",
         NonNull(),
     ),
     ConfigKey(

@@ -40,10 +40,11 @@ async def _next(exchange: SaslClient, challenge: bytes, host: str, port: int) ->
     if exchange.complete:
         return None
     try:
-        return await _run(lambda: exchange.evaluate(challenge), blocking=exchange.blocking)
+        token: bytes | None = await _run(lambda: exchange.evaluate(challenge), blocking=exchange.blocking)
     except SaslError as error:
         # The server could not prove that it knows the credentials.
         raise LoginFailed(host, port, ErrorCode.SASL_AUTHENTICATION_FAILED, str(error)) from error
+    return token
 
 
 async def _run(step: Callable[[], Any], *, blocking: bool) -> Any:

@@ -255,8 +255,8 @@ class SaslAuthentication:
             raise CloseConnection(f"API {header.api_key} version {header.api_version} is not served here")
         if not isinstance(request, SaslAuthenticateRequest):
             reason = f"Unexpected Kafka request of type {served.api.name} during SASL authentication."
-            error = KafkaError(ErrorCode.ILLEGAL_SASL_STATE, reason)
-            raise _LoginRefused(reason, header, failure(served, header.api_version, request, error))
+            illegal = KafkaError(ErrorCode.ILLEGAL_SASL_STATE, reason)
+            raise _LoginRefused(reason, header, failure(served, header.api_version, request, illegal))
         try:
             answer, lifetime_ms = await self._evaluate(connection, login, request.auth_bytes)
         except SaslError as error:

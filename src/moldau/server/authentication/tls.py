@@ -11,7 +11,7 @@ from moldau.network.connection import Connection
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from moldau.security.tls.settings import TlsSettings
+    from moldau.security.tls.settings import TlsSettings  # type: ignore[import-not-found]
 
 SECURED = ("SSL", "SASL_SSL")
 _HANDSHAKE_SECONDS = 30.0
@@ -28,7 +28,7 @@ class ListenerTls:
         self._client: SSLContext | None = None
 
     def server(self) -> SSLContext:
-        from moldau.security.tls.context import server_context
+        from moldau.security.tls.context import server_context  # type: ignore[import-not-found]
 
         if self._server is None:
             self._server = server_context(self._settings)
@@ -46,11 +46,12 @@ class ListenerTls:
         return self._settings
 
     def wrap(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> asyncio.BufferedProtocol:
-        from moldau.network.tls import TlsLayer
+        from moldau.network.tls import TlsLayer  # type: ignore[import-not-found]
 
-        return TlsLayer(
+        layer: asyncio.BufferedProtocol = TlsLayer(
             connection, self.server(), server_side=True, handshake_timeout=_HANDSHAKE_SECONDS, loop=loop
         )
+        return layer
 
 
 class NodeTls:

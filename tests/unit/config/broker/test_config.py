@@ -318,12 +318,6 @@ def test_zookeeper_config_error_names_the_kraft_configs() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        (
-            {"listeners": "SSL://:9092,C://:9093", "listener_security_protocol_map": "SSL:SSL,C:PLAINTEXT"}
-            | {"controller_listener_names": "C", "security_inter_broker_protocol": "SSL"},
-            "listeners has SSL://:9092, which listener.security.protocol.map gives the protocol SSL",
-        ),
-        ({"authorizer_class_name": "x.Y"}, "authorizer.class.name=x.Y is set, but Moldau does not check"),
         ({"remote_log_storage_system_enable": "true"}, "remote.log.storage.system.enable=true is set"),
         ({"create_topic_policy_class_name": "x.Y"}, "create.topic.policy.class.name=x.Y names a Java class"),
         ({"alter_config_policy_class_name": "x.Y"}, "alter.config.policy.class.name=x.Y names a Java class"),
@@ -338,7 +332,7 @@ def test_zookeeper_config_error_names_the_kraft_configs() -> None:
     ],
     ids=str,
 )
-def test_unsupported_security_configs_are_refused(changes: dict[str, str], sentence: str) -> None:
+def test_unsupported_configs_are_refused(changes: dict[str, str], sentence: str) -> None:
     properties = node(**changes)
     BrokerConfig.from_properties(properties, supported_only=False)
     with pytest.raises(ConfigError) as refusal:

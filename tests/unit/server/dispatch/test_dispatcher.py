@@ -23,7 +23,9 @@ from moldau.server.dispatch.dispatcher import ApiDispatcher
 from moldau.server.settings import BROKER
 from tests.harness.wire.wire import request_frame
 
-CONNECTION: Any = SimpleNamespace(peer_host="10.0.0.1", keep_frame=lambda: None)
+CONNECTION: Any = SimpleNamespace(
+    principal=None, session_ends_at=None, peer_host="10.0.0.1", keep_frame=lambda: None
+)
 
 
 def dispatch(request: Message, version: int, handle: Any) -> Response:

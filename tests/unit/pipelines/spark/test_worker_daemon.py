@@ -37,6 +37,7 @@ def test_objects_of_modules_are_frozen_once() -> None:
         kept = gc.get_freeze_count()
         assert kept > 1000
         assert run(3) == 3
-        assert gc.get_freeze_count() == kept, "no module was imported since"
+        # Frozen objects may be freed meanwhile; none is added.
+        assert gc.get_freeze_count() <= kept, "no module was imported since"
     finally:
         gc.unfreeze()
